@@ -1,0 +1,29 @@
+"""How a request is answered: the one contract between the connection and everything behind it.
+
+Not a transport: whoever answers does not know whether the client is still there.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from coordinator.caller import Caller
+
+Response = Any
+"""A message of ``protocol.messages``; which one, the API key of the request says."""
+
+
+class ReplyTo(Protocol):
+    """The place where exactly one answer goes."""
+
+    def answer(self, response: Response) -> None:
+        """Send the response. Harmless when the client is gone; calling it twice is a bug."""
+
+
+class _NoReply:
+    """The request wants no answer at all (Produce with acks=0)."""
+
+
+NO_REPLY: Final = _NoReply()
+
+Handler = Callable[[Any, Caller, ReplyTo], Response | _NoReply | None]
+"""``(request, caller, reply_to) -> response``, or None when the answer comes later."""
