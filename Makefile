@@ -1,0 +1,80 @@
+# The verbs of the project. Every one works on a fresh clone with Python 3.11 or later and make.
+#
+#   make serve      run a server (ARGS="--dev --listen 127.0.0.1:0" for more)
+#   make test       every test (ARGS="tests/server -k http" for fewer)
+#   make check      lint, format, types, import contracts, house limits, generated docs
+#   make bench      measure, and write benchmarks/RESULTS.md
+#   make docs       regenerate the generated pages
+#   make lock       resolve the lock files anew
+#   make clean      remove the virtual environment and the tools' caches
+
+PYTHON ?= $(firstword $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p; done) python3)
+VENV ?= .venv
+ARGS ?=
+JOBS ?= 2
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+LOCK := $(BIN)/pip-compile --quiet --no-header --no-emit-index-url --no-emit-trusted-host \
+	--no-emit-find-links --no-emit-options --strip-extras --annotation-style line
+
+# Stamps record what is installed, so that a second run starts at once.
+CREATED := $(VENV)/.created
+SERVER := $(VENV)/.server
+DEV := $(VENV)/.dev
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test check format bench docs lock clean
+
+help:
+	@sed -n '3,9s/^# *//p' $(firstword $(MAKEFILE_LIST))
+
+serve: $(SERVER)
+	@exec $(BIN)/groupkeeper serve $(ARGS)
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+
+check: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest --quiet tests/test_tidy.py
+	@set -e; for generator in $(wildcard docs/generate_*.py); do \
+		echo "$$generator --check"; $(BIN)/python $$generator --check; done
+
+format: $(DEV)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(DEV)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(DEV)
+	@set -e; for generator in $(wildcard docs/generate_*.py); do \
+		echo "$$generator"; $(BIN)/python $$generator; done
+
+lock: $(DEV)
+	$(LOCK) --upgrade -o requirements/server.txt pyproject.toml
+	$(LOCK) --upgrade --extra analytics --extra dev -c requirements/server.txt \
+		-o requirements/dev.txt pyproject.toml
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(CREATED):
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \
+		f"Groupkeeper needs Python 3.11 or later, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(SERVER): requirements/server.txt pyproject.toml | $(CREATED)
+	$(PIP) install -r requirements/server.txt
+	$(PIP) install --no-deps --editable .
+	@touch $@
+
+$(DEV): requirements/dev.txt | $(SERVER)
+	$(PIP) install -r requirements/dev.txt
+	@touch $@
