@@ -40,7 +40,7 @@ check: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest --quiet tests/test_tidy.py
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \
 		echo "$$generator --check"; $(BIN)/python $$generator --check; done
