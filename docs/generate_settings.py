@@ -12,18 +12,19 @@ HEAD = """\
 
 *Generated from `groupkeeper/server/settings.py` by `make docs`; edit there.*
 
-Addresses and the data directory are options of `groupkeeper serve` (see `groupkeeper serve --help`).
-Everything else is a setting under **Kafka's own name**, so that what you know, and your
-`server.properties`, work. Sources, later wins:
+Addresses and the data directory are options of `groupkeeper serve` (see its `--help`). Everything
+else is a setting under **Kafka's own name**, so that what you know, and your `server.properties`,
+work. Sources, later wins:
 
 1. the defaults below, and those of `--dev`;
 2. a properties file in Java's syntax: `--config server.properties`;
 3. the environment: `GROUPKEEPER_GROUP_MAX_SIZE=500` is `group.max.size=500`;
 4. the command line: `--set group.max.size=500`, any number of times.
 
-A key that Kafka's broker knows and Groupkeeper does not use (`num.network.threads`, `log.dirs`, ...) is
-accepted and named in one log line. A key that nobody knows, a wrong type, a value out of range or two
-settings that exclude each other stop the start with one line that names the key, and exit code 2.
+A key that Kafka's broker knows and Groupkeeper does not use (`num.network.threads`, `log.dirs`) is
+accepted and named in one log line. A key that nobody knows, a wrong type, a value out of range
+or two settings that exclude each other stop the start with one line that names the key, and exit
+code 2.
 `broker.id` is read as `node.id`.
 
 | setting | default | values | what it does |

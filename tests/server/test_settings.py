@@ -156,7 +156,7 @@ def test_variables_that_an_orchestrator_injects_are_left_alone() -> None:
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="--config .*: No such file or directory"):
+    with pytest.raises(SettingsError, match=r"--config .*: No such file or directory"):
         load(tmp_path / "absent.properties")
     (tmp_path / "bad.properties").write_text(r"a=\u00")
     with pytest.raises(SettingsError, match="four hexadecimal digits"):
