@@ -1,0 +1,218 @@
+"""Writes the decoder of one message in one version: straight-line Python over a buffer.
+
+Neighbouring fields of fixed width, and the length behind them, are read by one struct call. A position only ever grows and
+must meet `end` exactly; every slice and every count is held against what is left before anything is allocated. So no input
+takes more memory than its own size (times a small constant), and every fault ends as DecodeError.
+"""
+
+from struct import calcsize, unpack_from
+from struct import error as struct_error
+
+from protocol.errors import DecodeError
+from protocol.message import Field, default_code, fields_in, layout_of, structs_in
+from protocol.source import Source
+from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from protocol.wire import bad_length, read_tag, read_varint, skip_tags
+
+
+def write_decoder(source: Source, cls: type, version: int) -> str:
+    """Write `decode(buffer, pos, end) -> message` and return its name."""
+    return _DecoderWriter(source, version, layout_of(cls).is_flexible(version)).function(cls)
+
+
+def least_size(kind: WireType, version: int, flexible: bool) -> int:
+    """The fewest bytes a value can take: with what is left, this bounds how many an array can hold."""
+    match kind:
+        case Fixed():
+            return kind.size
+        case Sized():
+            return 1 if flexible else kind.size
+        case ArrayOf():
+            return 1 if flexible else 4
+        case StructOf():
+            fields, _ = fields_in(kind.cls, version)
+            return sum(least_size(field.type, version, flexible) for field in fields) + flexible
+
+
+class _DecoderWriter:
+    """Writes decoding statements."""
+
+    def __init__(self, source: Source, version: int, flexible: bool) -> None:
+        self.source = source
+        self.version = version
+        self.flexible = flexible
+        self.run: list[
+            tuple[str, str]
+        ] = []  # fixed-width reads put off until something else must be read
+        self.tag_readers: dict[
+            type, str
+        ] = {}  # struct with tagged fields -> function that reads them
+        self.end = "end"
+        for helper in (bad_length, read_tag, read_varint, skip_tags, DecodeError):
+            source.refer(helper.__name__, helper)
+        source.refer("new", object.__new__)
+        source.refer("malformed", (IndexError, struct_error, UnicodeDecodeError))
+
+    def function(self, cls: type) -> str:
+        source = self.source
+        if self.flexible:
+            for part in structs_in(cls, self.version):
+                if fields_in(part, self.version)[1]:
+                    self.tag_reader(part)
+        with source.block("def decode(buffer, pos, end):"):
+            with source.block("try:"):
+                self.struct(cls, "message")
+                self.flush()
+                with source.block("if pos != end:"):
+                    source.line('raise DecodeError(f"{end - pos} bytes left over")')
+                source.line("return message")
+            with source.block("except malformed as error:"):
+                source.line(
+                    f'raise DecodeError(f"{cls.__name__} v{self.version}: {{error}}") from error'
+                )
+        return "decode"
+
+    def tag_reader(self, cls: type) -> None:
+        """Write `read_tags_of_X(message, buffer, pos, end) -> pos`, which fills the tagged fields of one struct."""
+        source = self.source
+        name = self.tag_readers[cls] = f"read_tags_of_{cls.__name__}"
+        with source.block(f"def {name}(message, buffer, pos, end):"):
+            source.line("count, pos = read_varint(buffer, pos)")
+            source.line("tag = -1")
+            with source.block("for _ in range(count):"):
+                source.line("tag, pos, tag_end = read_tag(buffer, pos, end, tag)")
+                self.end = "tag_end"
+                branch = "if"
+                for field in fields_in(cls, self.version)[1]:
+                    with source.block(f"{branch} tag == {field.tag}:"):
+                        self.field(cls, field, "message")
+                        self.flush()
+                    branch = "elif"
+                with source.block("else:"):
+                    source.line("pos = tag_end")
+                with source.block("if pos != tag_end:"):
+                    source.line('raise DecodeError(f"tag {tag} does not fill its size")')
+                self.end = "end"
+            source.line("return pos")
+
+    def struct(self, cls: type, target: str) -> None:
+        """Create an object in `target` and fill it."""
+        source = self.source
+        plain, _ = fields_in(cls, self.version)
+        source.line(f"{target} = new({source.cls(cls)})")
+        for field in layout_of(cls).fields:
+            if field not in plain:
+                source.line(f"{target}.{field.name} = {default_code(field)}")
+        for field in plain:
+            self.field(cls, field, target)
+        if self.flexible:
+            self.fixed("B", "tags")
+            self.flush()
+            reader = self.tag_readers.get(cls)
+            call = f"{reader}({target}, " if reader else "skip_tags("
+            with source.block("if tags:"):
+                source.line(f"pos = {call}buffer, pos - 1, {self.end})")
+
+    def field(self, cls: type, field: Field, target: str) -> None:
+        label = f"{cls.__name__}.{field.name}"
+        self.value(field.type, f"{target}.{field.name}", field.nullable_in(self.version), label)
+
+    def value(self, kind: WireType, target: str, nullable: bool, label: str) -> None:
+        match kind:
+            case Fixed():
+                self.fixed(kind.code, target)
+            case Sized():
+                self.sized(kind, target, nullable, label)
+            case ArrayOf():
+                self.array(kind, target, nullable, label)
+            case StructOf():
+                part = self.source.fresh("part")
+                self.struct(kind.cls, part)
+                self.source.line(f"{target} = {part}")
+
+    def fixed(self, code: str, target: str) -> None:
+        self.run.append((code, target))
+
+    def flush(self) -> None:
+        """Write the reads that were put off."""
+        if not self.run:
+            return
+        codes = "".join(code for code, _ in self.run)
+        targets = ", ".join(target for _, target in self.run)
+        self.run.clear()
+        if codes == "B":
+            self.source.line(f"{targets} = buffer[pos]")
+        else:
+            comma = "" if ", " in targets else ","
+            self.source.line(
+                f"{targets}{comma} = {self.source.packed('unpack_from', codes)}(buffer, pos)"
+            )
+        self.source.line(f"pos += {calcsize('>' + codes)}")
+
+    def length(self, code: str) -> str:
+        """Read a length or count into `n`, as it stands on the wire; returns the value that means null."""
+        source = self.source
+        if not self.flexible:
+            self.fixed(code, "n")
+            self.flush()
+            return "-1"
+        self.fixed("B", "n")
+        self.flush()
+        with source.block("if n > 127:"):
+            source.line("byte = buffer[pos]")
+            with source.block("if byte < 128:"):
+                source.line("n += (byte << 7) - 128")
+                source.line("pos += 1")
+            with source.block("else:"):
+                source.line("n, pos = read_varint(buffer, pos - 1)")
+        return "0"
+
+    def sized(self, kind: Sized, target: str, nullable: bool, label: str) -> None:
+        source = self.source
+        null = self.length(kind.code)
+        if not nullable:
+            return self.slice(kind, target, label)
+        with source.block(f"if n == {null}:"):
+            source.line(f"{target} = None")
+        with source.block("else:"):
+            self.slice(kind, target, label)
+
+    def slice(self, kind: Sized, target: str, label: str) -> None:
+        source = self.source
+        source.line(f"stop = pos + n{' - 1' if self.flexible else ''}")
+        with source.block(f"if not pos <= stop <= {self.end}:"):
+            source.line(f"raise bad_length({label!r}, n, {self.end} - pos)")
+        source.line(f"{target} = buffer[pos:stop]{'.decode()' if kind.is_text else ''}")
+        source.line("pos = stop")
+
+    def array(self, kind: ArrayOf, target: str, nullable: bool, label: str) -> None:
+        source = self.source
+        null = self.length("i")
+        if not nullable:
+            return self.items(kind.item, target, label)
+        with source.block(f"if n == {null}:"):
+            source.line(f"{target} = None")
+        with source.block("else:"):
+            self.items(kind.item, target, label)
+
+    def items(self, item: WireType, target: str, label: str) -> None:
+        source = self.source
+        if self.flexible:
+            source.line("n -= 1")
+        size = least_size(item, self.version, self.flexible)
+        with source.block(f"if not 0 <= n * {size} <= {self.end} - pos:"):
+            source.line(f"raise bad_length({label!r}, n, {self.end} - pos)")
+        if isinstance(item, Fixed):
+            source.refer("unpack_from", unpack_from)
+            source.line(f'{target} = list(unpack_from(f">{{n}}{item.code}", buffer, pos))')
+            source.line(f"pos += n * {size}")
+            return
+        items, one = source.fresh("items"), source.fresh("item")
+        source.line(f"{target} = {items} = []")
+        with source.block("for _ in range(n):"):
+            if isinstance(item, StructOf):
+                self.struct(item.cls, one)
+            else:
+                self.value(item, one, False, label)
+            self.flush()
+            source.line(f"{items}.append({one})")

@@ -1,0 +1,246 @@
+"""Writes the encoder of one message in one version, together with the frame around it.
+
+Neighbouring fields of fixed width, and the length behind them, are written by one struct call; a message of nothing else is a
+single call with its size in it. Fields that the version does not carry are left out; null where the version has no null is a
+fault of the caller, named by `explain.py`.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from struct import calcsize, pack
+from struct import error as struct_error
+
+from protocol.explain import explain
+from protocol.message import Field, default_code, fields_in, layout_of, structs_in
+from protocol.source import Source
+from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from protocol.wire import ONE_BYTE, write_tags, write_varint
+
+API_VERSIONS_KEY = 18
+
+
+class Framing(Enum):
+    """What stands in front of the body; the value is the parameter that the encoder takes beside the message."""
+
+    RESPONSE = (
+        ", correlation_id"  # int32 size, int32 correlation id, a tag buffer in flexible versions
+    )
+    REQUEST = ", header"  # int32 size, the request header as finished bytes
+    VERSIONED = ""  # int16 version: the form of log records and of the consumer protocol
+
+
+def write_encoder(source: Source, cls: type, version: int, framing: Framing) -> str:
+    """Write `encode(message[, correlation_id | header]) -> bytes` and return its name."""
+    return _EncoderWriter(source, version, layout_of(cls).is_flexible(version)).function(
+        cls, framing
+    )
+
+
+class _EncoderWriter:
+    """Writes encoding statements, which append pieces to the list `out`."""
+
+    def __init__(self, source: Source, version: int, flexible: bool) -> None:
+        self.source = source
+        self.version = version
+        self.flexible = flexible
+        self.run: list[
+            tuple[str, str]
+        ] = []  # fixed-width writes put off until something else must be written
+        for helper in (explain, pack, write_tags, write_varint):
+            source.refer(helper.__name__, helper)
+        source.refer("ONE_BYTE", ONE_BYTE)
+        source.refer("join", b"".join)
+        source.refer("faults", (AttributeError, TypeError, ValueError, struct_error))
+
+    def function(self, cls: type, framing: Framing) -> str:
+        source = self.source
+        if self.flexible:
+            for part in structs_in(cls, self.version):
+                for field in fields_in(part, self.version)[1]:
+                    self.tag_writer(part, field)
+        with source.block(f"def encode(message{framing.value}):"):
+            with source.block("try:"):
+                if framing is not Framing.REQUEST and self.all_fixed(cls):
+                    self.one_call(cls, framing)
+                else:
+                    self.pieces(cls, framing)
+            with source.block("except faults as error:"):
+                source.line(f"raise explain(message, {self.version}, error) from error")
+        return "encode"
+
+    def one_call(self, cls: type, framing: Framing) -> None:
+        """The whole frame as one struct call, its size being known."""
+        self.lead(cls, framing)
+        self.struct(cls, "message")
+        if framing is Framing.RESPONSE:
+            size = calcsize(">" + "".join(code for code, _ in self.run))
+            self.run.insert(0, ("i", str(size)))
+        self.source.line(f"return {self.packing()}")
+
+    def pieces(self, cls: type, framing: Framing) -> None:
+        """The frame as a list of pieces, joined at the end."""
+        source = self.source
+        source.line("out = []")
+        self.lead(cls, framing)
+        self.struct(cls, "message")
+        self.flush()
+        if framing is Framing.VERSIONED:
+            source.line("return join(out)")
+        elif _holds_records(cls, self.version):  # too long to be copied twice
+            source.line(f"out.insert(0, {source.packed('pack', 'i')}(sum(map(len, out))))")
+            source.line("return join(out)")
+        else:
+            source.line("frame = join(out)")
+            source.line(f"return {source.packed('pack', 'i')}(len(frame)) + frame")
+
+    def lead(self, cls: type, framing: Framing) -> None:
+        """What comes before the body, but for the size."""
+        match framing:
+            case Framing.REQUEST:
+                self.source.line("out.append(header)")
+            case Framing.VERSIONED:
+                self.run.append(("h", str(self.version)))
+            case Framing.RESPONSE:
+                self.run.append(("i", "correlation_id"))
+                # ApiVersions keeps header v0: its reader may not know yet what the server speaks (KIP-511).
+                if self.flexible and layout_of(cls).key != API_VERSIONS_KEY:
+                    self.run.append(("x", ""))
+
+    def tag_writer(self, cls: type, field: Field) -> None:
+        """Write `tag_of_X_name(value) -> bytes`, the payload of one tagged field."""
+        source = self.source
+        with source.block(f"def tag_of_{cls.__name__}_{field.name}(value):"):
+            source.line("out = []")
+            self.value(field.type, "value", field.nullable_in(self.version))
+            self.flush()
+            source.line("return join(out)")
+
+    def struct(self, cls: type, expression: str) -> None:
+        plain, tagged = fields_in(cls, self.version)
+        for field in plain:
+            self.value(field.type, f"{expression}.{field.name}", field.nullable_in(self.version))
+        if not self.flexible:
+            return
+        if not tagged:
+            self.run.append(("x", ""))
+            return
+        self.flush()
+        tags = [
+            f"({field.tag}, None if {_is_default(field, expression)} else"
+            f" tag_of_{cls.__name__}_{field.name}({expression}.{field.name})),"
+            for field in tagged
+        ]
+        self.source.line(f"if {' and '.join(_is_default(field, expression) for field in tagged)}:")
+        self.source.line('    out.append(b"\\0")')
+        self.source.line("else:")
+        self.source.line(f"    out.append(write_tags(({' '.join(tags)})))")
+
+    def value(self, kind: WireType, expression: str, nullable: bool) -> None:
+        match kind:
+            case Fixed():
+                self.run.append((kind.code, expression))
+            case Sized():
+                self.sized(kind, expression, nullable)
+            case ArrayOf():
+                self.array(kind.item, expression, nullable)
+            case StructOf():
+                self.struct(kind.cls, expression)
+
+    def packing(self) -> str:
+        """The writes that were put off, as an expression."""
+        codes = "".join(code for code, _ in self.run)
+        values = ", ".join(expression for code, expression in self.run if code != "x")
+        self.run.clear()
+        return (
+            f"{self.source.packed('pack', codes)}({values})" if values else repr(bytes(len(codes)))
+        )
+
+    def flush(self) -> None:
+        """Write the writes that were put off."""
+        if self.run:
+            self.source.line(f"out.append({self.packing()})")
+
+    def length(self, code: str) -> None:
+        """Write `n`, a length or count as it stands on the wire."""
+        if not self.flexible:
+            self.run.append((code, "n"))
+            self.flush()
+        elif not self.run:
+            self.source.line("out.append(ONE_BYTE[n] if n < 128 else write_varint(n))")
+        else:
+            run = self.run.copy()
+            long = self.packing()
+            self.run = [*run, ("B", "n")]
+            self.source.line(
+                f"out.append({self.packing()} if n < 128 else {long} + write_varint(n))"
+            )
+
+    def sized(self, kind: Sized, expression: str, nullable: bool) -> None:
+        source = self.source
+        encode = ".encode()" if kind.is_text else ""
+        plus = " + 1" if self.flexible else ""
+        if nullable:
+            source.line(f"data = {expression}")
+            with source.block("if data is None:"):
+                source.line(f'data, n = b"", {0 if self.flexible else -1}')
+            with source.block("else:"):
+                if encode:
+                    source.line("data = data.encode()")
+                source.line(f"n = len(data){plus}")
+        else:
+            source.line(f"data = {expression}{encode}")
+            source.line(f"n = len(data){plus}")
+        self.length(kind.code)
+        source.line("out.append(data)")
+
+    def array(self, item: WireType, expression: str, nullable: bool) -> None:
+        source = self.source
+        items = source.fresh("items")
+        source.line(f"{items} = {expression}")
+        count = f"n = len({items}){' + 1' if self.flexible else ''}"
+        if nullable:
+            with source.block(f"if {items} is None:"):
+                source.line(f"{items}, n = (), {0 if self.flexible else -1}")
+            with source.block("else:"):
+                source.line(count)
+        else:
+            source.line(count)
+        self.length("i")
+        self.items(item, items)
+
+    def items(self, item: WireType, items: str) -> None:
+        source = self.source
+        one = source.fresh("item")
+        if isinstance(item, Fixed):
+            source.line(f'out.append(pack(f">{{len({items})}}{item.code}", *{items}))')
+        elif isinstance(item, StructOf) and self.all_fixed(item.cls):
+            self.struct(item.cls, one)
+            source.line(f"out += [{self.packing()} for {one} in {items}]")
+        else:
+            with source.block(f"for {one} in {items}:"):
+                self.value(item, one, False)
+                self.flush()
+
+    def all_fixed(self, cls: type) -> bool:
+        """Whether every value of a struct takes the same, known number of bytes."""
+        plain, tagged = fields_in(cls, self.version)
+        return not tagged and all(isinstance(field.type, Fixed) for field in plain)
+
+
+def _is_default(field: Field, expression: str) -> str:
+    match field.type:
+        case ArrayOf():
+            return f"not {expression}.{field.name}"
+        case StructOf():
+            return f"{expression}.{field.name} is None"
+        case _:
+            operator = "is" if field.default is None else "=="
+            return f"{expression}.{field.name} {operator} {default_code(field)}"
+
+
+def _holds_records(cls: type, version: int) -> bool:
+    def kinds() -> Iterator[WireType]:
+        for part in structs_in(cls, version):
+            yield from (field.type for field in fields_in(part, version)[0])
+
+    return any(isinstance(kind, Sized) and kind.name == "records" for kind in kinds())

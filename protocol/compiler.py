@@ -1,0 +1,45 @@
+"""Compiles message classes: one decoder and one encoder per class, version and framing, made on first use and kept.
+
+The generated text can be read at `function.__source__` and appears in tracebacks.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from protocol.compile_decode import write_decoder
+from protocol.compile_encode import Framing, write_encoder
+from protocol.message import layout_of
+from protocol.source import Source
+
+# Any: the message class is the argument's; what is made here is as untyped as the text it is made from.
+Decoder = Callable[[bytes, int, int], Any]
+Encoder = Callable[..., bytes]
+
+
+@cache
+def decoder(cls: type, version: int) -> Decoder:
+    """`decode(buffer, pos, end) -> message`: the body that fills the range exactly, or DecodeError.
+
+    ValueError if the class has no such version.
+    """
+    source = _source(cls, version, "decode")
+    return source.compile(write_decoder(source, cls, version))
+
+
+@cache
+def encoder(cls: type, version: int, framing: Framing) -> Encoder:
+    """`encode(message, *what the framing needs) -> bytes`.
+
+    The encoder raises TypeError or ValueError, naming the field, for a value that cannot be written.
+    """
+    source = _source(cls, version, f"encode {framing.name.lower()}")
+    return source.compile(write_encoder(source, cls, version, framing))
+
+
+def _source(cls: type, version: int, purpose: str) -> Source:
+    layout = layout_of(cls)
+    oldest, newest = layout.versions
+    if not oldest <= version <= newest:
+        raise ValueError(f"{layout.name} has versions {oldest} to {newest}, not {version}")
+    return Source(f"<{layout.name} v{version} {purpose}>")

@@ -1,0 +1,74 @@
+"""The envelope of a message: length-prefixed frames, request headers v1 and v2.
+
+Response headers are written by the encoders themselves (`compile_encode.py`); which header a version has follows from the
+registry. Cutting frames out of a stream is the connection's business.
+"""
+
+from struct import Struct, pack
+from struct import error as struct_error
+
+from protocol.errors import DecodeError
+from protocol.wire import bad_length, skip_tags
+
+SIZE_BYTES = 4  # int32 in front of every frame, not counted in itself
+
+_read_fixed_header = Struct(">hhih").unpack_from
+_FIXED_HEADER_BYTES = 10
+_NEVER_FLEXIBLE = 1 << 16
+
+# API key -> first version with request header v2; filled by the registry.
+flexible_from: dict[int, int] = {}
+
+
+class RequestHeader:
+    """What stands before the body of a request; `client_id` may be null."""
+
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
+
+    def __init__(
+        self, api_key: int, api_version: int, correlation_id: int, client_id: str | None
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+
+    def __repr__(self) -> str:
+        return (
+            f"RequestHeader(api_key={self.api_key}, api_version={self.api_version},"
+            f" correlation_id={self.correlation_id}, client_id={self.client_id!r})"
+        )
+
+
+def read_request_header(buffer: bytes, pos: int, end: int) -> tuple[RequestHeader, int]:
+    """The header at `pos`, behind the size, and the position of the body; DecodeError if it does not fit before `end`.
+
+    An unknown API counts as not flexible: its header can be read, its body cannot.
+    """
+    try:
+        key, version, correlation_id, size = _read_fixed_header(buffer, pos)
+        pos += _FIXED_HEADER_BYTES
+        client_id = None
+        if size != -1:
+            stop = pos + size
+            if not pos <= stop <= end:
+                raise bad_length("RequestHeader.client_id", size, end - pos)
+            client_id = buffer[pos:stop].decode()
+            pos = stop
+        if version >= flexible_from.get(key, _NEVER_FLEXIBLE):
+            pos = skip_tags(buffer, pos, end) if buffer[pos] else pos + 1
+    except (IndexError, struct_error, UnicodeDecodeError) as error:
+        raise DecodeError(f"request header: {error}") from error
+    if pos > end:
+        raise DecodeError(f"request header: {pos - end} bytes missing")
+    return RequestHeader(key, version, correlation_id, client_id), pos
+
+
+def write_request_header(
+    key: int, version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    """A request header without the size of the frame."""
+    name = b"" if client_id is None else client_id.encode()
+    size = -1 if client_id is None else len(name)
+    tags = b"\0" if version >= flexible_from.get(key, _NEVER_FLEXIBLE) else b""
+    return pack(">hhih", key, version, correlation_id, size) + name + tags

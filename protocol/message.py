@@ -1,0 +1,244 @@
+"""Message classes: one class per message for all its versions, the lifetime of a field beside the field.
+
+    @message(key=12, versions=(0, 4), flexible=4)
+    class HeartbeatRequest:
+        group_id: String = ""
+        generation_id: Int32 = 0
+        member_id: String = ""
+        group_instance_id: NullableString = since(3, default=None)
+
+The decorators make slotted, mutable classes with a keyword constructor in which every field has Kafka's default. Bytes are
+not read or written here: `compiler.py` does that from the `Layout` each class carries.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, dataclass_transform
+
+from protocol.types import ArrayOf, Fixed, Shape, Sized, StructOf, WireType
+
+T = TypeVar("T")
+
+Message: TypeAlias = object  # an instance of any class that `message` or `struct` made
+
+FOREVER = 32767  # the largest version an int16 can hold
+
+
+class _New:
+    """Stands for "a new empty list" where a default value is written."""
+
+    def __repr__(self) -> str:
+        return "[]"
+
+
+_NEW_LIST = _New()
+
+
+class Lifetime(NamedTuple):
+    """What `since`, `until` and `tagged` say of a field: the versions that carry it, and how."""
+
+    default: object
+    since: int = 0
+    until: int = FOREVER
+    nullable_since: int = 0
+    tag: int | None = None
+
+
+class Field(NamedTuple):
+    """One field of a message. `default` is what it holds when the version does not carry it."""
+
+    name: str
+    type: WireType
+    default: object
+    since: int
+    until: int
+    nullable_since: int
+    tag: int | None
+
+    def in_version(self, version: int) -> bool:
+        """Whether the version carries the field, tagged or not."""
+        return self.since <= version <= self.until
+
+    def nullable_in(self, version: int) -> bool:
+        """Whether null is allowed in the version."""
+        kind = self.type
+        return (
+            isinstance(kind, Sized | ArrayOf) and kind.nullable and version >= self.nullable_since
+        )
+
+
+class Layout(NamedTuple):
+    """What a message class is on the wire; `key` and `flexible` are None where there is none."""
+
+    name: str
+    key: int | None
+    versions: tuple[int, int]
+    flexible: int | None
+    fields: tuple[Field, ...]
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether the version has compact lengths and tagged fields (KIP-482)."""
+        return self.flexible is not None and version >= self.flexible
+
+
+_TYPICAL = object()  # "the default of the field's type"
+
+
+# The specifiers return Any because they stand where a field's default value is expected.
+def since(
+    version: int, *, default: object = _TYPICAL, until: int = FOREVER, nullable_since: int = 0
+) -> Any:
+    """A field carried from `version` on, up to and including `until`; null is allowed from `nullable_since`."""
+    return Lifetime(default, version, until, nullable_since)
+
+
+def until(version: int, *, default: object = _TYPICAL, nullable_since: int = 0) -> Any:
+    """A field carried up to and including `version`."""
+    return Lifetime(default, 0, version, nullable_since)
+
+
+def nullable_since(version: int, *, default: object = _TYPICAL) -> Any:
+    """A field of every version that may be null from `version` on."""
+    return Lifetime(default, 0, FOREVER, version)
+
+
+def tagged(tag: int, *, since: int, default: object = _TYPICAL) -> Any:
+    """A tagged field (KIP-482): left out while it holds its default."""
+    return Lifetime(default, since, FOREVER, 0, tag)
+
+
+def empty() -> Any:
+    """The default of an array that every version carries: a new empty list for each message."""
+    return Lifetime(_NEW_LIST)
+
+
+@dataclass_transform(kw_only_default=True)
+def message(
+    *, key: int | None = None, versions: tuple[int, int] = (0, 0), flexible: int | None = None
+) -> Callable[[type[T]], type[T]]:
+    """Make a top-level message: API `key`, the `versions` that can be compiled, the first `flexible` one."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        return _message_class(cls, key, versions, flexible)
+
+    return decorate
+
+
+@dataclass_transform(kw_only_default=True)
+def struct(cls: type[T]) -> type[T]:
+    """Make a part of other messages; its versions are those of the message around it."""
+    return _message_class(cls, None, (0, FOREVER), None)
+
+
+def layout_of(cls: type) -> Layout:
+    """The layout of a class made by `message` or `struct`."""
+    return cast(Layout, cls.__dict__["__layout__"])
+
+
+def fields_in(cls: type, version: int) -> tuple[list[Field], list[Field]]:
+    """The plain and the tagged fields that a version carries."""
+    present = [field for field in layout_of(cls).fields if field.in_version(version)]
+    return [f for f in present if f.tag is None], [f for f in present if f.tag is not None]
+
+
+def structs_in(cls: type, version: int) -> Iterator[type]:
+    """The structs inside a message in a version, innermost first, and the message itself last."""
+    for field in layout_of(cls).fields:
+        if field.in_version(version):
+            kind = field.type
+            while isinstance(kind, ArrayOf):
+                kind = kind.item
+            if isinstance(kind, StructOf):
+                yield from structs_in(kind.cls, version)
+    yield cls
+
+
+def default_code(field: Field) -> str:
+    """The default as a Python expression, a new object wherever it is mutable."""
+    return repr(field.default)
+
+
+def _message_class(
+    cls: type[T], key: int | None, versions: tuple[int, int], flexible: int | None
+) -> type[T]:
+    fields = tuple(_field(cls, name, hint) for name, hint in cls.__annotations__.items())
+    namespace = {
+        name: value for name, value in cls.__dict__.items() if name not in cls.__annotations__
+    }
+    namespace.pop("__dict__", None)
+    namespace.pop("__weakref__", None)
+    namespace |= {
+        "__slots__": tuple(field.name for field in fields),
+        "__layout__": Layout(cls.__name__, key, versions, flexible, fields),
+        "__init__": _first_init,
+        "__eq__": _equal,
+        "__repr__": _represent,
+        "__hash__": None,
+    }
+    # Slots cannot be added to an existing class, so a new one takes its place.
+    return cast(type[T], type(cls.__name__, cls.__bases__, namespace))
+
+
+def _field(cls: type, name: str, hint: object) -> Field:
+    given = cls.__dict__[name]
+    lifetime = given if isinstance(given, Lifetime) else Lifetime(given)
+    kind = _wire_type(hint)
+    default = _default_of(kind) if lifetime.default is _TYPICAL else lifetime.default
+    _, since, until, nullable_since, tag = lifetime
+    return Field(name, kind, default, since, until, nullable_since, tag)
+
+
+def _wire_type(hint: Any) -> WireType:  # Any: annotations are what the typing module makes of them
+    if not hasattr(hint, "__metadata__"):
+        return StructOf(hint)
+    mark = hint.__metadata__[0]
+    if not isinstance(mark, Shape):
+        return cast(WireType, mark)
+    inner = hint.__origin__
+    if mark.nullable:
+        inner = inner.__args__[0]
+    if mark.is_array:
+        return ArrayOf(_wire_type(inner.__args__[0]), mark.nullable)
+    return StructOf(inner)
+
+
+def _default_of(kind: WireType) -> object:
+    match kind:
+        case Fixed():
+            return kind.default
+        case Sized():
+            return "" if kind.is_text else b""
+        case ArrayOf():
+            return _NEW_LIST
+        case StructOf():
+            return None
+
+
+def _first_init(self: object, **values: object) -> None:
+    """Stands in for the constructor until the first use: writing it for every class would cost start-up time."""
+    cls = type(self)
+    fields = layout_of(cls).fields
+    parameters = ", ".join(f"{field.name}=_{field.name}" for field in fields)
+    lines = [f"def __init__(self, *, {parameters}):"]
+    for field in fields:
+        value = field.name
+        if field.default is _NEW_LIST:
+            value = f"[] if {value} is _{value} else {value}"
+        lines.append(f"    self.{field.name} = {value}")
+    scope: dict[str, Any] = {f"_{field.name}": field.default for field in fields}
+    exec("\n".join(lines), scope)
+    constructor = scope["__init__"]
+    type.__setattr__(cls, "__init__", constructor)
+    constructor(self, **values)
+
+
+def _equal(self: object, other: object) -> bool:
+    if type(self) is not type(other):
+        return NotImplemented
+    names = [field.name for field in layout_of(type(self)).fields]
+    return all(bool(getattr(self, name) == getattr(other, name)) for name in names)
+
+
+def _represent(self: object) -> str:
+    layout = layout_of(type(self))
+    values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in layout.fields)
+    return f"{layout.name}({values})"

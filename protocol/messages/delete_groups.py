@@ -1,0 +1,27 @@
+"""DeleteGroups (key 42): remove empty groups with their offsets (KIP-229)."""
+
+from protocol.message import empty, message, struct
+from protocol.types import Array, Int16, Int32, String
+
+
+@message(key=42, versions=(0, 2), flexible=2)
+class DeleteGroupsRequest:
+    """Names the groups to delete."""
+
+    groups_names: Array[String] = empty()
+
+
+@struct
+class DeletableGroupResult:
+    """Whether one group is deleted."""
+
+    group_id: String = ""
+    error_code: Int16 = 0
+
+
+@message(key=42, versions=(0, 2), flexible=2)
+class DeleteGroupsResponse:
+    """One result for each group."""
+
+    throttle_time_ms: Int32 = 0
+    results: Array[DeletableGroupResult] = empty()

@@ -1,0 +1,22 @@
+"""Heartbeat (key 12): the member is alive; the answer says whether the group is rebalancing."""
+
+from protocol.message import message, since
+from protocol.types import Int16, Int32, NullableString, String
+
+
+@message(key=12, versions=(0, 4), flexible=4)
+class HeartbeatRequest:
+    """Extends the session. Version 3 brings static members (KIP-345)."""
+
+    group_id: String = ""
+    generation_id: Int32 = 0
+    member_id: String = ""
+    group_instance_id: NullableString = since(3, default=None)
+
+
+@message(key=12, versions=(0, 4), flexible=4)
+class HeartbeatResponse:
+    """Nothing but an error code."""
+
+    throttle_time_ms: Int32 = since(1)
+    error_code: Int16 = 0

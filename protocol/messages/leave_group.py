@@ -1,0 +1,40 @@
+"""LeaveGroup (key 13): one member leaves, from version 3 on several at once (KIP-345)."""
+
+from protocol.message import message, since, struct, until
+from protocol.types import Array, Int16, Int32, NullableString, String
+
+
+@struct
+class MemberIdentity:
+    """A member to be removed, by member id or instance id; version 5 adds the reason (KIP-800)."""
+
+    member_id: String = since(3)
+    group_instance_id: NullableString = since(3, default=None)
+    reason: NullableString = since(5, default=None)
+
+
+@message(key=13, versions=(0, 5), flexible=4)
+class LeaveGroupRequest:
+    """Removes `member_id` up to version 2, `members` from 3 on."""
+
+    group_id: String = ""
+    member_id: String = until(2)
+    members: Array[MemberIdentity] = since(3)
+
+
+@struct
+class MemberResponse:
+    """What became of one member."""
+
+    member_id: String = since(3)
+    group_instance_id: NullableString = since(3, default="")
+    error_code: Int16 = since(3)
+
+
+@message(key=13, versions=(0, 5), flexible=4)
+class LeaveGroupResponse:
+    """An error for the whole request and, from version 3 on, one for each member."""
+
+    throttle_time_ms: Int32 = since(1)
+    error_code: Int16 = 0
+    members: Array[MemberResponse] = since(3)

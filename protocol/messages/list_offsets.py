@@ -1,0 +1,63 @@
+"""ListOffsets (key 2): the first, the last, or the offset at a time of partitions."""
+
+from protocol.message import empty, message, since, struct, until
+from protocol.types import Array, Int8, Int16, Int32, Int64, String
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+MAX_TIMESTAMP = -3
+
+
+@struct
+class ListOffsetsPartition:
+    """A partition and the time asked for (ms, or one of the constants above); version 4 fences by epoch (KIP-320)."""
+
+    partition_index: Int32 = 0
+    current_leader_epoch: Int32 = since(4, default=-1)
+    timestamp: Int64 = 0
+    max_num_offsets: Int32 = until(0, default=1)
+
+
+@struct
+class ListOffsetsTopic:
+    """Partitions of one topic."""
+
+    name: String = ""
+    partitions: Array[ListOffsetsPartition] = empty()
+
+
+@message(key=2, versions=(0, 7), flexible=6)
+class ListOffsetsRequest:
+    """Asks for offsets. Version 2 brings the isolation level (KIP-98), 7 the offset of the largest timestamp (KIP-734)."""
+
+    replica_id: Int32 = 0
+    isolation_level: Int8 = since(2)
+    topics: Array[ListOffsetsTopic] = empty()
+
+
+@struct
+class ListOffsetsPartitionResponse:
+    """One offset and its timestamp; version 0 has a list of offsets instead."""
+
+    partition_index: Int32 = 0
+    error_code: Int16 = 0
+    old_style_offsets: Array[Int64] = until(0)
+    timestamp: Int64 = since(1, default=-1)
+    offset: Int64 = since(1, default=-1)
+    leader_epoch: Int32 = since(4, default=-1)
+
+
+@struct
+class ListOffsetsTopicResponse:
+    """Results of one topic."""
+
+    name: String = ""
+    partitions: Array[ListOffsetsPartitionResponse] = empty()
+
+
+@message(key=2, versions=(0, 7), flexible=6)
+class ListOffsetsResponse:
+    """One result for each partition."""
+
+    throttle_time_ms: Int32 = since(2)
+    topics: Array[ListOffsetsTopicResponse] = empty()

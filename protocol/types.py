@@ -1,0 +1,73 @@
+"""The primitive types of Kafka's protocol, and the annotations that name them in message classes.
+
+For a type checker `Int32` is `int` and `Array[String]` is `list[str]`; the wire type rides along as `Annotated` metadata.
+Encoding and decoding are not here: `compile_decode.py` and `compile_encode.py` turn these descriptions into code.
+
+Layouts are those of Kafka's protocol guide: integers are big-endian; string, bytes and array carry their length in front
+(int16, int32, int32; -1 is null), in flexible versions (KIP-482) as an unsigned varint of length + 1 (0 is null).
+"""
+
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar
+
+
+class Fixed(NamedTuple):
+    """A value of fixed width; `code` is its character in the `struct` module."""
+
+    name: str
+    code: str
+    size: int
+    default: int | bool | bytes
+
+
+class Sized(NamedTuple):
+    """Text or bytes behind their length; `code` is the struct character of the length in versions that are not flexible."""
+
+    name: str
+    code: str
+    size: int
+    is_text: bool
+    nullable: bool
+
+
+class ArrayOf(NamedTuple):
+    """A counted sequence of `item`."""
+
+    item: "WireType"
+    nullable: bool
+
+
+class StructOf(NamedTuple):
+    """A nested message class; as a field of its own (not an array's item) it is None when absent."""
+
+    cls: type
+
+
+WireType: TypeAlias = Fixed | Sized | ArrayOf | StructOf
+
+
+class Shape(NamedTuple):
+    """Marks an annotation whose wire type depends on its argument: an array, or a nested struct."""
+
+    is_array: bool
+    nullable: bool
+
+
+T = TypeVar("T")
+
+Boolean: TypeAlias = Annotated[bool, Fixed("bool", "?", 1, False)]
+Int8: TypeAlias = Annotated[int, Fixed("int8", "b", 1, 0)]
+Int16: TypeAlias = Annotated[int, Fixed("int16", "h", 2, 0)]
+UInt16: TypeAlias = Annotated[int, Fixed("uint16", "H", 2, 0)]
+Int32: TypeAlias = Annotated[int, Fixed("int32", "i", 4, 0)]
+Int64: TypeAlias = Annotated[int, Fixed("int64", "q", 8, 0)]
+Uuid: TypeAlias = Annotated[bytes, Fixed("uuid", "16s", 16, bytes(16))]
+
+String: TypeAlias = Annotated[str, Sized("string", "h", 2, True, False)]
+NullableString: TypeAlias = Annotated[str | None, Sized("string", "h", 2, True, True)]
+Bytes: TypeAlias = Annotated[bytes, Sized("bytes", "i", 4, False, False)]
+NullableBytes: TypeAlias = Annotated[bytes | None, Sized("bytes", "i", 4, False, True)]
+Records: TypeAlias = Annotated[bytes | None, Sized("records", "i", 4, False, True)]
+
+Array = Annotated[list[T], Shape(True, False)]
+NullableArray = Annotated[list[T] | None, Shape(True, True)]
+Nested = Annotated[T | None, Shape(False, True)]
