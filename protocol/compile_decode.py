@@ -1,8 +1,9 @@
 """Writes the decoder of one message in one version: straight-line Python over a buffer.
 
-Neighbouring fields of fixed width, and the length behind them, are read by one struct call. A position only ever grows and
-must meet `end` exactly; every slice and every count is held against what is left before anything is allocated. So no input
-takes more memory than its own size (times a small constant), and every fault ends as DecodeError.
+Neighbouring fields of fixed width, and the length behind them, are read by one struct call. A
+position only ever grows and must meet `end` exactly; every slice and every count is held against
+what is left before anything is allocated. So no input takes more memory than its own size (times a
+small constant), and every fault ends as DecodeError.
 """
 
 from struct import calcsize, unpack_from
@@ -21,7 +22,7 @@ def write_decoder(source: Source, cls: type, version: int) -> str:
 
 
 def least_size(kind: WireType, version: int, flexible: bool) -> int:
-    """The fewest bytes a value can take: with what is left, this bounds how many an array can hold."""
+    """The fewest bytes a value can take: this bounds how many an array can hold."""
     match kind:
         case Fixed():
             return kind.size
@@ -41,12 +42,10 @@ class _DecoderWriter:
         self.source = source
         self.version = version
         self.flexible = flexible
-        self.run: list[
-            tuple[str, str]
-        ] = []  # fixed-width reads put off until something else must be read
-        self.tag_readers: dict[
-            type, str
-        ] = {}  # struct with tagged fields -> function that reads them
+        # Fixed-width reads (struct code, target) put off until something else must be read.
+        self.run: list[tuple[str, str]] = []
+        # Structs with tagged fields, and the functions that read these.
+        self.tag_readers: dict[type, str] = {}
         self.end = "end"
         for helper in (bad_length, read_tag, read_varint, skip_tags, DecodeError):
             source.refer(helper.__name__, helper)
@@ -73,7 +72,9 @@ class _DecoderWriter:
         return "decode"
 
     def tag_reader(self, cls: type) -> None:
-        """Write `read_tags_of_X(message, buffer, pos, end) -> pos`, which fills the tagged fields of one struct."""
+        """Write `read_tags_of_X(message, buffer, pos, end) -> pos`, which fills the tagged fields
+        of one struct.
+        """
         source = self.source
         name = self.tag_readers[cls] = f"read_tags_of_{cls.__name__}"
         with source.block(f"def {name}(message, buffer, pos, end):"):
@@ -150,7 +151,9 @@ class _DecoderWriter:
         self.source.line(f"pos += {calcsize('>' + codes)}")
 
     def length(self, code: str) -> str:
-        """Read a length or count into `n`, as it stands on the wire; returns the value that means null."""
+        """Read a length or count into `n`, as it stands on the wire; returns the value that means
+        null.
+        """
         source = self.source
         if not self.flexible:
             self.fixed(code, "n")
@@ -171,7 +174,8 @@ class _DecoderWriter:
         source = self.source
         null = self.length(kind.code)
         if not nullable:
-            return self.slice(kind, target, label)
+            self.slice(kind, target, label)
+            return
         with source.block(f"if n == {null}:"):
             source.line(f"{target} = None")
         with source.block("else:"):
@@ -189,7 +193,8 @@ class _DecoderWriter:
         source = self.source
         null = self.length("i")
         if not nullable:
-            return self.items(kind.item, target, label)
+            self.items(kind.item, target, label)
+            return
         with source.block(f"if n == {null}:"):
             source.line(f"{target} = None")
         with source.block("else:"):

@@ -1,8 +1,8 @@
 """Writes the encoder of one message in one version, together with the frame around it.
 
-Neighbouring fields of fixed width, and the length behind them, are written by one struct call; a message of nothing else is a
-single call with its size in it. Fields that the version does not carry are left out; null where the version has no null is a
-fault of the caller, named by `explain.py`.
+Neighbouring fields of fixed width, and the length behind them, are written by one struct call; a
+message of nothing else is a single call with its size in it. Fields that the version does not carry
+are left out; null where the version has no null is a fault of the caller, named by `explain.py`.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,9 @@ API_VERSIONS_KEY = 18
 
 
 class Framing(Enum):
-    """What stands in front of the body; the value is the parameter that the encoder takes beside the message."""
+    """What stands in front of the body; the value is the parameter that the encoder takes beside
+    the message.
+    """
 
     RESPONSE = (
         ", correlation_id"  # int32 size, int32 correlation id, a tag buffer in flexible versions
@@ -31,9 +33,8 @@ class Framing(Enum):
 
 def write_encoder(source: Source, cls: type, version: int, framing: Framing) -> str:
     """Write `encode(message[, correlation_id | header]) -> bytes` and return its name."""
-    return _EncoderWriter(source, version, layout_of(cls).is_flexible(version)).function(
-        cls, framing
-    )
+    flexible = layout_of(cls).is_flexible(version)
+    return _EncoderWriter(source, version, flexible).function(cls, framing)
 
 
 class _EncoderWriter:
@@ -43,9 +44,8 @@ class _EncoderWriter:
         self.source = source
         self.version = version
         self.flexible = flexible
-        self.run: list[
-            tuple[str, str]
-        ] = []  # fixed-width writes put off until something else must be written
+        # Fixed-width writes (struct code, expression) put off until something else must be written.
+        self.run: list[tuple[str, str]] = []
         for helper in (explain, pack, write_tags, write_varint):
             source.refer(helper.__name__, helper)
         source.refer("ONE_BYTE", ONE_BYTE)
@@ -102,7 +102,7 @@ class _EncoderWriter:
                 self.run.append(("h", str(self.version)))
             case Framing.RESPONSE:
                 self.run.append(("i", "correlation_id"))
-                # ApiVersions keeps header v0: its reader may not know yet what the server speaks (KIP-511).
+                # ApiVersions keeps header v0: its reader may not know our versions yet (KIP-511).
                 if self.flexible and layout_of(cls).key != API_VERSIONS_KEY:
                     self.run.append(("x", ""))
 

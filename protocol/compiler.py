@@ -1,4 +1,5 @@
-"""Compiles message classes: one decoder and one encoder per class, version and framing, made on first use and kept.
+"""Compiles message classes: one decoder and one encoder per class, version and framing, made on
+first use and kept.
 
 The generated text can be read at `function.__source__` and appears in tracebacks.
 """
@@ -12,7 +13,7 @@ from protocol.compile_encode import Framing, write_encoder
 from protocol.message import layout_of
 from protocol.source import Source
 
-# Any: the message class is the argument's; what is made here is as untyped as the text it is made from.
+# Any: a decoder returns the class it was made for, which no type can say here.
 Decoder = Callable[[bytes, int, int], Any]
 Encoder = Callable[..., bytes]
 
@@ -31,7 +32,8 @@ def decoder(cls: type, version: int) -> Decoder:
 def encoder(cls: type, version: int, framing: Framing) -> Encoder:
     """`encode(message, *what the framing needs) -> bytes`.
 
-    The encoder raises TypeError or ValueError, naming the field, for a value that cannot be written.
+    The encoder raises TypeError or ValueError, naming the field, for a value that cannot be
+    written.
     """
     source = _source(cls, version, f"encode {framing.name.lower()}")
     return source.compile(write_encoder(source, cls, version, framing))

@@ -7,7 +7,9 @@ from enum import IntEnum
 
 
 class DecodeError(Exception):
-    """The bytes are not the message they should be: cut off, too long, a bad length, null, tag or UTF-8 sequence."""
+    """The bytes are not the message they should be: cut off, too long, a bad length, null, tag or
+    UTF-8 sequence.
+    """
 
 
 class ErrorCode(IntEnum):

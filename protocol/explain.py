@@ -10,7 +10,9 @@ LONGEST_STRING = 32767
 
 
 def explain(message: object, version: int, error: Exception) -> Exception:
-    """A TypeError or ValueError that names the first wrong field; the given error when every field looks right."""
+    """A TypeError or ValueError that names the first wrong field; the given error when every field
+    looks right.
+    """
     name = f"{type(message).__name__} v{version}"
     if not hasattr(type(message), "__layout__"):
         return TypeError(f"not a message: {message!r}")

@@ -1,7 +1,7 @@
 """The envelope of a message: length-prefixed frames, request headers v1 and v2.
 
-Response headers are written by the encoders themselves (`compile_encode.py`); which header a version has follows from the
-registry. Cutting frames out of a stream is the connection's business.
+Response headers are written by the encoders themselves (`compile_encode.py`); which header a
+version has follows from the registry. Cutting frames out of a stream is the connection's business.
 """
 
 from struct import Struct, pack
@@ -41,7 +41,8 @@ class RequestHeader:
 
 
 def read_request_header(buffer: bytes, pos: int, end: int) -> tuple[RequestHeader, int]:
-    """The header at `pos`, behind the size, and the position of the body; DecodeError if it does not fit before `end`.
+    """The header at `pos`, behind the size, and the position of the body; DecodeError if it does
+    not fit before `end`.
 
     An unknown API counts as not flexible: its header can be read, its body cannot.
     """

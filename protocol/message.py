@@ -1,4 +1,5 @@
-"""Message classes: one class per message for all its versions, the lifetime of a field beside the field.
+"""Message classes: one class per message for all its versions, the lifetime of a field beside the
+field.
 
     @message(key=12, versions=(0, 4), flexible=4)
     class HeartbeatRequest:
@@ -7,13 +8,15 @@
         member_id: String = ""
         group_instance_id: NullableString = since(3, default=None)
 
-The decorators make slotted, mutable classes with a keyword constructor in which every field has Kafka's default. Bytes are
-not read or written here: `compiler.py` does that from the `Layout` each class carries.
+The decorators make slotted, mutable classes with a keyword constructor in which every field has
+Kafka's default. Bytes are not read or written here: `compiler.py` does that from the `Layout` each
+class carries.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, dataclass_transform
 
+from protocol.source import Source
 from protocol.types import ArrayOf, Fixed, Shape, Sized, StructOf, WireType
 
 T = TypeVar("T")
@@ -87,7 +90,9 @@ _TYPICAL = object()  # "the default of the field's type"
 def since(
     version: int, *, default: object = _TYPICAL, until: int = FOREVER, nullable_since: int = 0
 ) -> Any:
-    """A field carried from `version` on, up to and including `until`; null is allowed from `nullable_since`."""
+    """A field carried from `version` on, up to and including `until`; null is allowed from
+    `nullable_since`.
+    """
     return Lifetime(default, version, until, nullable_since)
 
 
@@ -115,7 +120,9 @@ def empty() -> Any:
 def message(
     *, key: int | None = None, versions: tuple[int, int] = (0, 0), flexible: int | None = None
 ) -> Callable[[type[T]], type[T]]:
-    """Make a top-level message: API `key`, the `versions` that can be compiled, the first `flexible` one."""
+    """Make a top-level message: API `key`, the `versions` that can be compiled, the first
+    `flexible` one.
+    """
 
     def decorate(cls: type[T]) -> type[T]:
         return _message_class(cls, key, versions, flexible)
@@ -214,28 +221,31 @@ def _default_of(kind: WireType) -> object:
 
 
 def _first_init(self: object, **values: object) -> None:
-    """Stands in for the constructor until the first use: writing it for every class would cost start-up time."""
+    """Stands in for the constructor until the first use, to keep start-up short."""
     cls = type(self)
-    fields = layout_of(cls).fields
-    parameters = ", ".join(f"{field.name}=_{field.name}" for field in fields)
-    lines = [f"def __init__(self, *, {parameters}):"]
-    for field in fields:
-        value = field.name
-        if field.default is _NEW_LIST:
-            value = f"[] if {value} is _{value} else {value}"
-        lines.append(f"    self.{field.name} = {value}")
-    scope: dict[str, Any] = {f"_{field.name}": field.default for field in fields}
-    exec("\n".join(lines), scope)
-    constructor = scope["__init__"]
+    layout = layout_of(cls)
+    source = Source(f"<{layout.name} constructor>")
+    for field in layout.fields:
+        source.refer(f"_{field.name}", field.default)
+    parameters = ", ".join(f"{field.name}=_{field.name}" for field in layout.fields)
+    with source.block(f"def __init__(self, *, {parameters}):"):
+        for field in layout.fields:
+            name = field.name
+            is_list = field.default is _NEW_LIST
+            value = f"[] if {name} is _{name} else {name}" if is_list else name
+            source.line(f"self.{name} = {value}")
+    constructor = source.compile("__init__")
     type.__setattr__(cls, "__init__", constructor)
     constructor(self, **values)
 
 
-def _equal(self: object, other: object) -> bool:
+def _equal(self: object, other: object) -> object:
     if type(self) is not type(other):
         return NotImplemented
-    names = [field.name for field in layout_of(type(self)).fields]
-    return all(bool(getattr(self, name) == getattr(other, name)) for name in names)
+    for field in layout_of(type(self)).fields:
+        if getattr(self, field.name) != getattr(other, field.name):
+            return False
+    return True
 
 
 def _represent(self: object) -> str:

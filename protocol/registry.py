@@ -37,7 +37,11 @@ from protocol.wire import skip_tags
 
 
 class Api(NamedTuple):
-    """One API. Version ranges include both ends; `flexible` is the first flexible version, None if there is none."""
+    """One API.
+
+    Version ranges include both ends; `flexible` is the first flexible version, None if there is
+    none.
+    """
 
     key: int
     name: str
@@ -65,7 +69,8 @@ def _api(request: type, response: type, advertised_from: int | None = None) -> A
 
 
 _ALL = (
-    # Produce 0-2 are advertised for old librdkafka, which compresses only if version 0 is there (KAFKA-18659).
+    # Produce 0-2 are advertised for old librdkafka, which compresses only if it sees version 0
+    # (KAFKA-18659).
     _api(ProduceRequest, ProduceResponse, advertised_from=0),
     _api(FetchRequest, FetchResponse),
     _api(ListOffsetsRequest, ListOffsetsResponse),
@@ -95,12 +100,16 @@ _read_correlation_id = Struct(">i").unpack_from
 
 
 def request_decoder(key: int, version: int) -> Decoder:
-    """`decode(buffer, pos, end) -> request`, from behind the header; KeyError or ValueError if it is not served."""
+    """`decode(buffer, pos, end) -> request`, from behind the header; KeyError or ValueError if it
+    is not served.
+    """
     return decoder(APIS[key].request_type, version)
 
 
 def response_encoder(key: int, version: int) -> Callable[[Message, int], bytes]:
-    """`encode(response, correlation_id) -> bytes`: the whole frame; TypeError or ValueError for what cannot be written."""
+    """`encode(response, correlation_id) -> bytes`: the whole frame; TypeError or ValueError for
+    what cannot be written.
+    """
     return encoder(APIS[key].response_type, version, Framing.RESPONSE)
 
 
@@ -117,7 +126,7 @@ def request_encoder(key: int, version: int) -> Callable[[Message, int, str | Non
 
 @cache
 def response_decoder(key: int, version: int) -> Callable[[bytes, int, int], tuple[int, Any]]:
-    """`decode(buffer, pos, end) -> (correlation id, response)`, from behind the size of the frame."""
+    """`decode(buffer, pos, end) -> (correlation id, response)`, from behind the size."""
     api = APIS[key]
     decode = decoder(api.response_type, version)
     has_tags = api.is_flexible(version) and key != API_VERSIONS_KEY

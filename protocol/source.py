@@ -1,4 +1,5 @@
-"""Python source under construction: lines, the objects their names stand for, and the function they become.
+"""Python source under construction: lines, the objects their names stand for, and the function they
+become.
 
 Used by the two halves of the compiler. What the lines say is decided there, not here.
 """
@@ -65,7 +66,7 @@ class Source:
     def compile(self, function: str) -> Callable[..., Any]:
         """Execute the text and return the function of that name; its `__source__` is the text."""
         text = self.text
-        exec(compile(text, self.name, "exec"), self._scope)
+        exec(compile(text, self.name, "exec"), self._scope)  # noqa: S102 - the text is our own
         linecache.cache[self.name] = (len(text), None, text.splitlines(keepends=True), self.name)
         compiled: Callable[..., Any] = self._scope[function]
         compiled.__source__ = text  # type: ignore[attr-defined]  # for people: how to see the code

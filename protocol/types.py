@@ -1,10 +1,12 @@
 """The primitive types of Kafka's protocol, and the annotations that name them in message classes.
 
-For a type checker `Int32` is `int` and `Array[String]` is `list[str]`; the wire type rides along as `Annotated` metadata.
-Encoding and decoding are not here: `compile_decode.py` and `compile_encode.py` turn these descriptions into code.
+For a type checker `Int32` is `int` and `Array[String]` is `list[str]`; the wire type rides along as
+`Annotated` metadata. Encoding and decoding are not here: `compile_decode.py` and
+`compile_encode.py` turn these descriptions into code.
 
-Layouts are those of Kafka's protocol guide: integers are big-endian; string, bytes and array carry their length in front
-(int16, int32, int32; -1 is null), in flexible versions (KIP-482) as an unsigned varint of length + 1 (0 is null).
+Layouts are those of Kafka's protocol guide: integers are big-endian; string, bytes and array carry
+their length in front (int16, int32, int32; -1 is null), in flexible versions (KIP-482) as an
+unsigned varint of length + 1 (0 is null).
 """
 
 from typing import Annotated, NamedTuple, TypeAlias, TypeVar
@@ -20,7 +22,9 @@ class Fixed(NamedTuple):
 
 
 class Sized(NamedTuple):
-    """Text or bytes behind their length; `code` is the struct character of the length in versions that are not flexible."""
+    """Text or bytes behind their length; `code` is the struct character of the length in versions
+    that are not flexible.
+    """
 
     name: str
     code: str
@@ -37,7 +41,7 @@ class ArrayOf(NamedTuple):
 
 
 class StructOf(NamedTuple):
-    """A nested message class; as a field of its own (not an array's item) it is None when absent."""
+    """A nested message class; as a field of its own (no array's item) it is None when absent."""
 
     cls: type
 

@@ -1,6 +1,8 @@
-"""What generated code calls for the uncommon cases: long varints, tagged fields, and what is wrong with bad bytes.
+"""What generated code calls for the uncommon cases: long varints, tagged fields, and what is wrong
+with bad bytes.
 
-The common cases (a varint of one or two bytes, no tagged fields) are written inline by the compiler and never come here.
+The common cases (a varint of one or two bytes, no tagged fields) are written inline by the compiler
+and never come here.
 """
 
 from collections.abc import Sequence
@@ -11,7 +13,9 @@ ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
 def read_varint(buffer: bytes, pos: int) -> tuple[int, int]:
-    """An unsigned 32-bit varint at `pos` (least significant group first) and the position behind it."""
+    """An unsigned 32-bit varint at `pos` (least significant group first) and the position behind
+    it.
+    """
     value = 0
     for shift in (0, 7, 14, 21, 28):
         byte = buffer[pos]
@@ -65,5 +69,7 @@ def write_tags(tags: Sequence[tuple[int, bytes | None]]) -> bytes:
 
 
 def bad_length(field: str, length: int, left: int) -> DecodeError:
-    """The error for a length that is null where that is not allowed, negative, or longer than what is left."""
+    """The error for a length that is null where that is not allowed, negative, or longer than what
+    is left.
+    """
     return DecodeError(f"{field}: length {length}, {left} bytes left")

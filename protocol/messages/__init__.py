@@ -1,1 +1,4 @@
-"""The messages, one file per API. Field names are Kafka's, in snake case; versions are those of Kafka's definitions."""
+"""The messages, one file per API.
+
+Field names are Kafka's, in snake case; versions are those of Kafka's definitions.
+"""

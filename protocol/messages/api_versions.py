@@ -1,6 +1,7 @@
 """ApiVersions (key 18): what the server speaks, asked first on every connection.
 
-Responses have header v0 in every version, and a request of an unknown version is answered in the layout of version 0.
+Responses have header v0 in every version, and a request of an unknown version is answered in the
+layout of version 0.
 """
 
 from protocol.message import empty, message, since, struct, tagged
@@ -9,7 +10,10 @@ from protocol.types import Array, Boolean, Int16, Int32, Int64, String
 
 @message(key=18, versions=(0, 4), flexible=3)
 class ApiVersionsRequest:
-    """Asks for the served versions. Version 3 names the client software (KIP-511), 4 is for features from 0 on."""
+    """Asks for the served versions.
+
+    Version 3 names the client software (KIP-511), 4 is for features from 0 on.
+    """
 
     client_software_name: String = since(3)
     client_software_version: String = since(3)

@@ -32,7 +32,9 @@ class CreatableTopicConfig:
 
 @struct
 class CreatableTopic:
-    """A topic to make; -1 partitions or replicas stand for the broker's default from version 4 on (KIP-464)."""
+    """A topic to make; -1 partitions or replicas stand for the broker's default from version 4 on
+    (KIP-464).
+    """
 
     name: String = ""
     num_partitions: Int32 = 0
@@ -63,7 +65,9 @@ class CreatableTopicConfigs:
 
 @struct
 class CreatableTopicResult:
-    """What became of one topic; version 5 tells what it was made with (KIP-525), 7 its id (KIP-516)."""
+    """What became of one topic; version 5 tells what it was made with (KIP-525), 7 its id
+    (KIP-516).
+    """
 
     name: String = ""
     topic_id: Uuid = since(7)

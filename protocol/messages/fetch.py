@@ -1,4 +1,7 @@
-"""Fetch (key 1): read record batches, waiting for them if need be. Topics by name only: version 13 would use ids."""
+"""Fetch (key 1): read record batches, waiting for them if need be.
+
+Topics by name only: version 13 would use ids.
+"""
 
 from protocol.message import empty, message, since, struct, tagged
 from protocol.types import (
@@ -17,7 +20,10 @@ from protocol.types import (
 
 @struct
 class FetchPartition:
-    """Where to read in a partition. Version 5 brings KIP-107, 9 fencing (KIP-320), 12 divergence (KIP-595)."""
+    """Where to read in a partition.
+
+    Version 5 brings KIP-107, 9 fencing (KIP-320), 12 divergence (KIP-595).
+    """
 
     partition: Int32 = 0
     current_leader_epoch: Int32 = since(9, default=-1)
@@ -45,7 +51,10 @@ class ForgottenTopic:
 
 @message(key=1, versions=(4, 12), flexible=12)
 class FetchRequest:
-    """Asks for batches. Version 7 brings fetch sessions (KIP-227), 11 the rack of the reader (KIP-392)."""
+    """Asks for batches.
+
+    Version 7 brings fetch sessions (KIP-227), 11 the rack of the reader (KIP-392).
+    """
 
     cluster_id: NullableString = tagged(0, since=12, default=None)
     replica_id: Int32 = -1
@@ -94,7 +103,9 @@ class AbortedTransaction:
 
 @struct
 class PartitionData:
-    """Batches of one partition; `records` are the bytes of whole batches, null or empty if there are none."""
+    """Batches of one partition; `records` are the bytes of whole batches, null or empty if there
+    are none.
+    """
 
     partition_index: Int32 = 0
     error_code: Int16 = 0

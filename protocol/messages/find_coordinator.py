@@ -1,4 +1,7 @@
-"""FindCoordinator (key 10): which broker coordinates a group. Version 4 asks for several at once (KIP-699)."""
+"""FindCoordinator (key 10): which broker coordinates a group.
+
+Version 4 asks for several at once (KIP-699).
+"""
 
 from protocol.message import message, since, struct, until
 from protocol.types import Array, Int8, Int16, Int32, NullableString, String

@@ -6,7 +6,7 @@ from protocol.types import Array, Boolean, Bytes, Int16, Int32, NullableString, 
 
 @struct
 class JoinGroupRequestProtocol:
-    """An assignment strategy the member can use, with its subscription as that strategy wants it."""
+    """An assignment strategy the member can use, and its subscription in that strategy's form."""
 
     name: String = ""
     metadata: Bytes = b""
@@ -37,7 +37,10 @@ class JoinGroupResponseMember:
 
 @message(key=11, versions=(0, 9), flexible=6)
 class JoinGroupResponse:
-    """The new generation. Version 7 tells the protocol type (KIP-559), 9 lets the leader keep the assignment (KIP-814)."""
+    """The new generation.
+
+    Version 7 tells the protocol type (KIP-559), 9 lets the leader keep the assignment (KIP-814).
+    """
 
     throttle_time_ms: Int32 = since(2)
     error_code: Int16 = 0

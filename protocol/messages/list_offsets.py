@@ -10,7 +10,9 @@ MAX_TIMESTAMP = -3
 
 @struct
 class ListOffsetsPartition:
-    """A partition and the time asked for (ms, or one of the constants above); version 4 fences by epoch (KIP-320)."""
+    """A partition and the time asked for (ms, or one of the constants above); version 4 fences by
+    epoch (KIP-320).
+    """
 
     partition_index: Int32 = 0
     current_leader_epoch: Int32 = since(4, default=-1)
@@ -28,7 +30,10 @@ class ListOffsetsTopic:
 
 @message(key=2, versions=(0, 7), flexible=6)
 class ListOffsetsRequest:
-    """Asks for offsets. Version 2 brings the isolation level (KIP-98), 7 the offset of the largest timestamp (KIP-734)."""
+    """Asks for offsets.
+
+    Version 2 brings the isolation level (KIP-98), 7 the offset of the largest timestamp (KIP-734).
+    """
 
     replica_id: Int32 = 0
     isolation_level: Int8 = since(2)

@@ -1,4 +1,6 @@
-"""Metadata (key 3): brokers, topics, partitions and their leaders; creates topics where that is allowed."""
+"""Metadata (key 3): brokers, topics, partitions and their leaders; creates topics where that is
+allowed.
+"""
 
 from protocol.message import empty, message, since, struct
 from protocol.types import Array, Boolean, Int16, Int32, NullableArray, NullableString, String, Uuid
@@ -16,7 +18,10 @@ class MetadataRequestTopic:
 
 @message(key=3, versions=(0, 12), flexible=9)
 class MetadataRequest:
-    """Asks for some topics; for all with null, in version 0 with an empty list. Version 4 can forbid creating (KIP-204)."""
+    """Asks for some topics; for all with null, in version 0 with an empty list.
+
+    Version 4 can forbid creating (KIP-204).
+    """
 
     topics: NullableArray[MetadataRequestTopic] = since(0, nullable_since=1)
     allow_auto_topic_creation: Boolean = since(4, default=True)
@@ -36,7 +41,9 @@ class MetadataResponseBroker:
 
 @struct
 class MetadataResponsePartition:
-    """A partition; version 5 tells replicas that are offline (KIP-112), 7 the leader epoch (KIP-320)."""
+    """A partition; version 5 tells replicas that are offline (KIP-112), 7 the leader epoch
+    (KIP-320).
+    """
 
     error_code: Int16 = 0
     partition_index: Int32 = 0

@@ -6,7 +6,10 @@ from protocol.types import Array, Int16, Int32, Int64, NullableString, String
 
 @struct
 class OffsetCommitRequestPartition:
-    """A position to remember. Only version 1 carries a timestamp; version 6 adds the leader epoch (KIP-320)."""
+    """A position to remember.
+
+    Only version 1 carries a timestamp; version 6 adds the leader epoch (KIP-320).
+    """
 
     partition_index: Int32 = 0
     committed_offset: Int64 = 0
@@ -25,7 +28,8 @@ class OffsetCommitRequestTopic:
 
 @message(key=8, versions=(0, 9), flexible=8)
 class OffsetCommitRequest:
-    """Commits offsets. Version 1 brings the member's fencing, 2 to 4 a retention, 7 static members (KIP-345).
+    """Commits offsets. Version 1 brings the member's fencing, 2 to 4 a retention, 7 static members
+    (KIP-345).
 
     Version 9 is version 8 with the member epoch of KIP-848 allowed in the place of the generation.
     """

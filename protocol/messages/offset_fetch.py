@@ -1,4 +1,7 @@
-"""OffsetFetch (key 9): how far a group has read. Version 8 asks for several groups at once (KIP-709)."""
+"""OffsetFetch (key 9): how far a group has read.
+
+Version 8 asks for several groups at once (KIP-709).
+"""
 
 from protocol.message import message, since, struct, until
 from protocol.types import (
@@ -31,7 +34,7 @@ class OffsetFetchRequestTopics:
 
 @struct
 class OffsetFetchRequestGroup:
-    """A group and what is asked of it, null for all it has; version 9 names the member (KIP-848)."""
+    """A group and what is asked of it, null for all; version 9 names the member (KIP-848)."""
 
     group_id: String = since(8)
     member_id: NullableString = since(9, default=None)

@@ -1,4 +1,7 @@
-"""Produce (key 0): append record batches. Versions 0 to 2, with message sets of old, are not spoken."""
+"""Produce (key 0): append record batches.
+
+Versions 0 to 2, with message sets of old, are not spoken.
+"""
 
 from protocol.message import empty, message, since, struct
 from protocol.types import Array, Int16, Int32, Int64, NullableString, Records, String
@@ -40,7 +43,9 @@ class BatchIndexAndErrorMessage:
 
 @struct
 class PartitionProduceResponse:
-    """Where the batches went; version 5 tells the start of the log (KIP-107), 8 which records were wrong (KIP-467)."""
+    """Where the batches went; version 5 tells the start of the log (KIP-107), 8 which records were
+    wrong (KIP-467).
+    """
 
     index: Int32 = 0
     error_code: Int16 = 0

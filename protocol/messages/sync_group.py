@@ -14,7 +14,10 @@ class SyncGroupRequestAssignment:
 
 @message(key=14, versions=(0, 5), flexible=4)
 class SyncGroupRequest:
-    """Asks for the assignment. Version 3 brings static members (KIP-345), 5 names the protocol to be checked (KIP-559)."""
+    """Asks for the assignment.
+
+    Version 3 brings static members (KIP-345), 5 names the protocol to be checked (KIP-559).
+    """
 
     group_id: String = ""
     generation_id: Int32 = 0
