@@ -1,0 +1,106 @@
+"""DescribeGroups, ListGroups and DeleteGroups: what operators ask.
+
+A group that does not exist is described as ``Dead`` without an error, as Kafka does up to v5.
+Who may see what was decided before.
+"""
+
+from coordinator.caller import Caller
+from coordinator.expiry import delete_group
+from coordinator.group import Group, GroupState, Member
+from coordinator.groups import Groups
+from coordinator.step import ReplyTo, Step
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+CLASSIC = "classic"
+
+GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
+"""READ, DELETE, DESCRIBE: all there is to do with a group while nobody is refused (KIP-430)."""
+
+
+def describe(
+    groups: Groups, request: DescribeGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """State, protocol and members of groups; protocol data only of a Stable one."""
+    described = [_describe(group_id, groups.get(group_id)) for group_id in request.groups]
+    if request.include_authorized_operations:
+        for each in described:
+            each.authorized_operations = GROUP_OPERATIONS
+    step.reply(reply_to, DescribeGroupsResponse(groups=described))
+
+
+def _describe(group_id: str, group: Group | None) -> DescribedGroup:
+    if group is None:
+        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+    stable = group.state is GroupState.STABLE
+    protocol = group.protocol_name if stable else None
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state,
+        protocol_type=group.protocol_type,
+        protocol_data=protocol or "",
+        members=[_describe_member(member, protocol) for member in group.members.values()],
+    )
+
+
+def _describe_member(member: Member, protocol: str | None) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata(protocol),
+        # Outside Stable these are the assignments before, as Kafka's newer coordinator shows.
+        member_assignment=member.assignment,
+    )
+
+
+def list_groups(
+    groups: Groups, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """The partition's groups. Filters ignore case; an unknown name matches nothing (KIP-518)."""
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    listed = [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type,
+            group_state=group.state,
+            group_type=CLASSIC,
+        )
+        for group in groups.values()
+        if (not states or group.state.lower() in states) and (not types or CLASSIC in types)
+    ]
+    step.reply(reply_to, ListGroupsResponse(groups=listed))
+
+
+def delete_groups(
+    groups: Groups, request: DeleteGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """Delete groups without members, with all their offsets. A repeated id is answered once."""
+    results = [
+        DeletableGroupResult(group_id=group_id, error_code=_delete(groups, group_id, step))
+        for group_id in dict.fromkeys(request.groups_names)
+    ]
+    step.reply(reply_to, DeleteGroupsResponse(results=results))
+
+
+def _delete(groups: Groups, group_id: str, step: Step) -> ErrorCode:
+    group = groups.get(group_id)
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not GroupState.EMPTY:
+        return ErrorCode.NON_EMPTY_GROUP
+    delete_group(groups, group, False, step)
+    return ErrorCode.NONE

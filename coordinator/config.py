@@ -1,0 +1,22 @@
+"""The settings that decisions depend on. Where they come from is not this package's business."""
+
+from dataclasses import dataclass
+from typing import Final
+
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
+"""How long a member may wait for its first join phase to end. Fixed in Kafka, too (KAFKA-7610)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """Group settings under Kafka's names, with Kafka's defaults. Times are milliseconds."""
+
+    initial_rebalance_delay_ms: int = 3_000
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    max_size: int = 2_147_483_647
+    offset_metadata_max_bytes: int = 4_096
+    """Compared with the length in UTF-16 units, as Kafka does, not with encoded bytes."""
+    offsets_retention_ms: int = 7 * 24 * 3_600_000
+    offsets_retention_check_interval_ms: int = 600_000
+    message_max_bytes: int = 1_048_588

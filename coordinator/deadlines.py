@@ -1,0 +1,80 @@
+"""Timers as data: a key and the time it is due. Not a clock, and no callbacks.
+
+The truth is a dictionary; a heap holds lower bounds. Moving a deadline into the future, which
+every heartbeat does, is one dictionary write: the heap keeps its old, earlier entry, and when
+that one comes up it is pushed again at the true time.
+"""
+
+import heapq
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class TimerKind(StrEnum):
+    """What a deadline is for."""
+
+    SESSION = "session"
+    NEW_MEMBER = "new_member"
+    PENDING_MEMBER = "pending_member"
+    INITIAL_DELAY = "initial_delay"
+    JOIN = "join"
+    SYNC = "sync"
+    OFFSET_EXPIRY = "offset_expiry"
+
+
+class Timer(NamedTuple):
+    """The name of a deadline. ``group_id`` and ``member_id`` are empty where they say nothing."""
+
+    kind: TimerKind
+    group_id: str = ""
+    member_id: str = ""
+
+
+class Deadlines:
+    """When each timer is due, in monotonic milliseconds."""
+
+    __slots__ = ("_bounds", "_heap", "due")
+
+    def __init__(self) -> None:
+        self.due: dict[Timer, int] = {}
+        """The truth. May be written directly to move an *existing* deadline to a later time."""
+        self._bounds: dict[Timer, int] = {}
+        self._heap: list[tuple[int, Timer]] = []
+
+    def set(self, timer: Timer, at_ms: int) -> None:
+        """Start a timer, or move it to another time."""
+        self.due[timer] = at_ms
+        bound = self._bounds.get(timer)
+        if bound is None or at_ms < bound:
+            self._bounds[timer] = at_ms
+            heapq.heappush(self._heap, (at_ms, timer))
+
+    def cancel(self, timer: Timer) -> None:
+        """Forget a timer; one that is not running is no error."""
+        self.due.pop(timer, None)
+
+    def next(self) -> int | None:
+        """The earliest due time, or None when no timer runs."""
+        heap = self._heap
+        while heap:
+            bound, timer = heap[0]
+            if self._bounds.get(timer) != bound:  # an older, higher bound of a moved timer
+                heapq.heappop(heap)
+                continue
+            true = self.due.get(timer)
+            if true == bound:
+                return bound
+            heapq.heappop(heap)
+            del self._bounds[timer]
+            if true is not None:
+                self.set(timer, true)
+        return None
+
+    def pop(self, now_ms: int) -> Timer | None:
+        """Take out the timer that is due first, or None when none is due yet."""
+        due = self.next()
+        if due is None or due > now_ms:
+            return None
+        _, timer = heapq.heappop(self._heap)
+        del self._bounds[timer], self.due[timer]
+        return timer

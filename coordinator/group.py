@@ -1,0 +1,295 @@
+"""A group and its members: the state machine of the classic protocol.
+
+Rules
+-----
+1. A group is in exactly one of five states. Only :meth:`Group.become` changes the state, and only
+   along ``TRANSITIONS``.
+2. A member is in ``members`` under the id it holds now. A static member is also in ``instances``,
+   under its instance id: the instance says *who* it is, the member id says which incarnation
+   speaks (KIP-345).
+3. A pending id was handed out with MEMBER_ID_REQUIRED (KIP-394) and has not come back. It is not
+   a member, is never shown, yet holds back the end of a join phase.
+4. A request that has to wait leaves its reply token in the member: ``awaiting_join`` while the
+   group is PreparingRebalance, ``awaiting_sync`` while it is CompletingRebalance. Nothing else
+   waits. Whoever overwrites a token answers the old one first.
+5. ``changes`` rises with everything that could alter the answer to a heartbeat.
+
+Theory of operation
+-------------------
+A group without members is Empty. The first member opens a *join phase* (PreparingRebalance): all
+members send JoinGroup, and their requests wait. When all have, or time is up, the generation
+rises, a protocol is elected, everybody is answered, and the *sync phase* (CompletingRebalance)
+begins: all members send SyncGroup, the leader's carries the plan, and when it is there the group
+is Stable. Every change of membership or metadata starts over, as ``coordinator.rebalance`` says.
+
+What is *hard* state, and in the log: generation, protocol, leader, members with their metadata
+and assignments, and offsets. Everything else here is *soft* and gone after a failover.
+
+Not here: requests, replies, time. This module holds the data and the arithmetic on it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from protocol.embedded import subscribed_topics
+from protocol.records.consumer_offsets import OffsetCommitValue
+
+from coordinator.causes import Cause, Who
+from coordinator.step import ReplyTo
+from protocol.messages.join_group import JoinGroupRequestProtocol
+
+CONSUMER = "consumer"
+"""The only protocol type whose metadata is read."""
+
+
+class GroupState(StrEnum):
+    """The five states; the values are what DescribeGroups answers."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+TRANSITIONS: dict[GroupState, tuple[GroupState, ...]] = {
+    GroupState.EMPTY: (GroupState.PREPARING_REBALANCE, GroupState.DEAD),
+    GroupState.PREPARING_REBALANCE: (
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.EMPTY,
+        GroupState.DEAD,
+    ),
+    GroupState.COMPLETING_REBALANCE: (
+        GroupState.STABLE,
+        GroupState.PREPARING_REBALANCE,
+        GroupState.DEAD,
+    ),
+    GroupState.STABLE: (GroupState.PREPARING_REBALANCE, GroupState.DEAD),
+    GroupState.DEAD: (),
+}
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One member, under the id it holds now."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    """As in the first JoinGroup; a static restart does not change it. So ``client_host``."""
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: list[JoinGroupRequestProtocol]
+    """In order of preference; no name twice."""
+    assignment: bytes = b""
+    is_new: bool = False
+    """Its first join phase has not ended yet."""
+    awaiting_join: ReplyTo = None
+    join_version: int = 0
+    """API version of the waiting JoinGroup: it decides how an error reply looks."""
+    awaiting_sync: ReplyTo = None
+
+    @property
+    def waits(self) -> bool:
+        """A request of this member is parked; its session does not run out meanwhile."""
+        return self.awaiting_join is not None or self.awaiting_sync is not None
+
+    @property
+    def who(self) -> Who:
+        return Who(self.member_id, self.instance_id, self.client_id, self.client_host)
+
+    def metadata(self, protocol_name: str | None) -> bytes:
+        """What the member said for a protocol; empty when it does not support it."""
+        for protocol in self.protocols:
+            if protocol.name == protocol_name:
+                return protocol.metadata
+        return b""
+
+    def vote(self, candidates: Sequence[str]) -> str:
+        """The member's first choice among protocols that everybody supports."""
+        return next(p.name for p in self.protocols if p.name in candidates)
+
+
+@dataclass(slots=True)
+class Rebalance:
+    """The round under way, or the last one."""
+
+    cause: Cause
+    started_ms: int
+    initial_delay: bool = False
+    """The group was Empty: newcomers are waited for (KIP-134)."""
+    delay_ms: int = 0
+    """Length of the current wait of the initial delay."""
+    delay_left_ms: int = 0
+    """How much more waiting the first member's rebalance timeout allows."""
+    newcomers: bool = False
+    """Somebody joined during the current wait."""
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """All that is known of one group."""
+
+    group_id: str
+    state_timestamp_ms: int
+    """Wall clock of the last transition; offset expiry counts from it."""
+    state: GroupState = GroupState.EMPTY
+    generation: int = 0
+    protocol_type: str = ""
+    """Empty when it never had members."""
+    protocol_name: str | None = None
+    leader_id: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, None] = field(default_factory=dict)
+    pending_sync: dict[str, None] = field(default_factory=dict)
+    """Members of this generation that have not sent SyncGroup yet (KAFKA-12890)."""
+    subscription: frozenset[str] | None = None
+    """Topics any member subscribes to; None when unknown, which counts as all topics."""
+    offsets: dict[str, dict[int, OffsetCommitValue]] = field(default_factory=dict)
+    rebalance: Rebalance | None = None
+    changes: int = 0
+    joined: int = 0
+    """How many members have a parked JoinGroup."""
+    support: dict[str, int] = field(default_factory=dict)
+    """How many members support a protocol."""
+
+    # -- state ---------------------------------------------------------------------------------
+
+    def become(self, state: GroupState, wall_ms: int) -> None:
+        """Move along ``TRANSITIONS``; anything else is a bug."""
+        assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
+        self.state = state
+        self.state_timestamp_ms = wall_ms
+        self.changes += 1
+
+    @property
+    def all_joined(self) -> bool:
+        """Nobody is left to wait for in the join phase."""
+        return self.joined == len(self.members) and not self.pending
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest that any member asks for, never negative."""
+        return max([0, *(m.rebalance_timeout_ms for m in self.members.values())])
+
+    # -- members -------------------------------------------------------------------------------
+
+    def add(self, member: Member) -> None:
+        """A new member. The first one of an empty group brings the protocol type and leads."""
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.member_id
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self._count(member.protocols, +1)
+        self.changes += 1
+
+    def remove(self, member: Member) -> None:
+        """Take a member out. Its parked requests must have been answered."""
+        assert not member.waits
+        del self.members[member.member_id]
+        if member.instance_id is not None:
+            del self.instances[member.instance_id]
+        self.pending_sync.pop(member.member_id, None)
+        if self.leader_id == member.member_id:
+            self.leader_id = next(iter(self.members), None)
+        self._count(member.protocols, -1)
+        self.changes += 1
+
+    def rename(self, member: Member, new_id: str) -> None:
+        """A static member came back: it keeps everything but its id (KIP-345)."""
+        assert member.instance_id is not None
+        old_id = member.member_id
+        del self.members[old_id]
+        member.member_id = new_id
+        self.members[new_id] = member
+        self.instances[member.instance_id] = new_id
+        if self.leader_id == old_id:
+            self.leader_id = new_id
+        # Kafka leaves the old id there and later removes a stranger; the entry has to follow.
+        if old_id in self.pending_sync:
+            del self.pending_sync[old_id]
+            self.pending_sync[new_id] = None
+        self.changes += 1
+
+    def update(
+        self, member: Member, protocols: list[JoinGroupRequestProtocol], timeouts: tuple[int, int]
+    ) -> None:
+        """What a (re)join says of the member. ``timeouts`` are session and rebalance, in ms."""
+        self._count(member.protocols, -1)
+        self._count(protocols, +1)
+        member.protocols = protocols
+        member.session_timeout_ms, member.rebalance_timeout_ms = timeouts
+        self.changes += 1
+
+    def park_join(self, member: Member, reply_to: ReplyTo, version: int) -> None:
+        """The member's JoinGroup waits for the end of the join phase."""
+        assert member.awaiting_join is None
+        member.awaiting_join = reply_to
+        member.join_version = version
+        self.joined += 1
+
+    def unpark_join(self, member: Member) -> ReplyTo:
+        """The token of the waiting JoinGroup, which is to be answered now."""
+        reply_to = member.awaiting_join
+        assert reply_to is not None
+        member.awaiting_join = None
+        self.joined -= 1
+        return reply_to
+
+    # -- protocols -----------------------------------------------------------------------------
+
+    def _count(self, protocols: list[JoinGroupRequestProtocol], by: int) -> None:
+        for protocol in protocols:
+            self.support[protocol.name] = count = self.support.get(protocol.name, 0) + by
+            if not count:
+                del self.support[protocol.name]
+
+    def accepts(self, protocol_type: str, protocols: list[JoinGroupRequestProtocol]) -> bool:
+        """May somebody with these protocols join? An asking member's own old list counts too."""
+        if not self.members:
+            return bool(protocol_type) and bool(protocols)
+        everybody = len(self.members)
+        return protocol_type == self.protocol_type and any(
+            self.support.get(p.name) == everybody for p in protocols
+        )
+
+    def elect(self) -> str:
+        """The protocol with most first choices among those that all members support.
+
+        Kafka leaves a tie to chance; here the first choice of the earliest member wins it.
+        """
+        everybody = len(self.members)
+        candidates = [name for name, count in self.support.items() if count == everybody]
+        if len(candidates) == 1:
+            return candidates[0]
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = member.vote(candidates)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=votes.__getitem__)
+
+    def resubscribe(self) -> None:
+        """Read the members' topics from their metadata; one unreadable makes all unknown."""
+        self.subscription = None
+        if self.protocol_type != CONSUMER:
+            return
+        if not self.members:
+            self.subscription = frozenset()
+            return
+        if self.protocol_name is None:
+            return
+        topics: dict[str, None] = {}
+        for member in self.members.values():
+            read = subscribed_topics(member.metadata(self.protocol_name))
+            if read is None:
+                return
+            topics.update(dict.fromkeys(read))
+        self.subscription = frozenset(topics)
+
+    def subscribes(self, topic: str) -> bool:
+        """Does any member want the topic? What cannot be told counts as yes."""
+        return self.subscription is None or topic in self.subscription

@@ -1,0 +1,65 @@
+"""Heartbeat: a member lives, and learns whether it has to join again.
+
+The steady case, the same heartbeat of a Stable group over and over, has a short cut:
+:class:`Beat` holds what a heartbeat resolved to, valid while the group does not change.
+"""
+
+from dataclasses import dataclass
+
+from coordinator.caller import Caller
+from coordinator.causes import Who
+from coordinator.deadlines import Timer, TimerKind
+from coordinator.group import Group, GroupState
+from coordinator.groups import Groups
+from coordinator.rebalance import rearm_session
+from coordinator.replies import check_member, note_fenced
+from coordinator.step import ReplyTo, Step
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+def heartbeat(
+    groups: Groups, request: HeartbeatRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """Re-arm the session; REBALANCE_IN_PROGRESS in the join phase, and only there."""
+    group = groups.get(request.group_id)
+    error = _check(group, request)
+    if group is not None and error:
+        who = Who.calling(caller, request.member_id, request.group_instance_id)
+        note_fenced(group, error, who, "Heartbeat", step)
+    elif group is not None:
+        rearm_session(group, group.members[request.member_id], step)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            error = ErrorCode.REBALANCE_IN_PROGRESS
+    step.reply(reply_to, HeartbeatResponse(error_code=error))
+
+
+def _check(group: Group | None, request: HeartbeatRequest) -> ErrorCode:
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if group is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = check_member(group, request.member_id, request.group_instance_id)
+    if not error and request.generation_id != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return error
+
+
+@dataclass(slots=True, eq=False)
+class Beat:
+    """What an accepted heartbeat resolved to. Good for as long as the group's counter stands."""
+
+    group: Group
+    changes: int
+    timer: Timer
+    session_timeout_ms: int
+
+
+def steady_beat(groups: Groups, request: HeartbeatRequest) -> Beat | None:
+    """The short cut for a request that was just answered NONE; None when it was not."""
+    group = groups.get(request.group_id)
+    if group is None or group.state is GroupState.PREPARING_REBALANCE or _check(group, request):
+        return None
+    member = group.members[request.member_id]
+    timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
+    return Beat(group, group.changes, timer, member.session_timeout_ms)

@@ -1,0 +1,160 @@
+"""JoinGroup: who may join, and what a join changes.
+
+The order of the checks is Kafka's (``GroupMetadataManager.classicGroupJoin``); the first that
+fails decides. Static members follow KIP-345 as Kafka implements it, the two-step join KIP-394,
+the size limit KIP-389, the quick answer to a returning leader KIP-814.
+"""
+
+from coordinator.caller import Caller
+from coordinator.causes import Cause, CauseCode
+from coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coordinator.deadlines import Timer, TimerKind
+from coordinator.facts import MemberJoined
+from coordinator.group import Group, GroupState, Member
+from coordinator.groups import Groups
+from coordinator.joining import Joining, park
+from coordinator.rebalance import complete_if_all_joined, prepare, remove
+from coordinator.replies import check_member, joined, note_fenced
+from coordinator.static_join import replace
+from coordinator.step import ReplyTo, Step
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupRequest
+
+
+def join(
+    groups: Groups, request: JoinGroupRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """Answer a JoinGroup, or let it wait for the end of the join phase."""
+    joining = Joining(request, caller, reply_to)
+    member_id, config = request.member_id, step.config
+    if not request.group_id:
+        joining.refuse(ErrorCode.INVALID_GROUP_ID, step, member_id)
+        return
+    session_ms = request.session_timeout_ms
+    if not config.min_session_timeout_ms <= session_ms <= config.max_session_timeout_ms:
+        joining.refuse(ErrorCode.INVALID_SESSION_TIMEOUT, step, member_id)
+        return
+    group = groups.get(request.group_id)
+    if group is None:
+        if member_id:  # a member id never creates a group
+            joining.refuse(ErrorCode.UNKNOWN_MEMBER_ID, step, member_id)
+            return
+        group = groups.create(request.group_id, step)
+    if not _has_room(group, member_id, config.max_size):
+        _turn_away(group, joining, step)
+        return
+    if not group.accepts(request.protocol_type, request.protocols):
+        joining.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
+        return
+    if member_id:
+        _join_with_id(group, joining, step)
+        return
+    _join_without_id(group, joining, step)
+
+
+def _has_room(group: Group, member_id: str, max_size: int) -> bool:
+    """KIP-389. In the join phase the first ``max_size`` to join stay, whoever they were."""
+    if group.state is GroupState.EMPTY:
+        return True
+    member = group.members.get(member_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        waiting = member is not None and member.awaiting_join is not None
+        return waiting or group.joined < max_size
+    return member is not None or len(group.members) < max_size
+
+
+def _turn_away(group: Group, joining: Joining, step: Step) -> None:
+    """The group is full. A member that came too late for its own place loses it."""
+    member = group.members.get(joining.request.member_id)
+    if member is not None:
+        cause = joining.cause(CauseCode.GROUP_SHRUNK, member.member_id)
+        remove(group, member, cause, step)
+    joining.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, step)
+    complete_if_all_joined(group, step)
+
+
+# -- without a member id: somebody new, or a static member that restarted ------------------------
+
+
+def _join_without_id(group: Group, joining: Joining, step: Step) -> None:
+    request, caller = joining.request, joining.caller
+    instance_id = request.group_instance_id
+    if instance_id is not None:
+        if instance_id in group.instances:
+            replace(group, joining, step)
+            return
+        new_id = step.new_member_id(instance_id)
+        cause = joining.cause(CauseCode.STATIC_MEMBER_JOINED, new_id)
+        _add(group, joining, new_id, cause, step)
+        return
+    new_id = step.new_member_id(caller.client_id)
+    if caller.api_version >= 4:  # KIP-394: take the id first, then come back with it
+        group.pending[new_id] = None
+        timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, new_id)
+        step.deadlines.set(timer, step.now + request.session_timeout_ms)
+        joining.refuse(ErrorCode.MEMBER_ID_REQUIRED, step, new_id)
+        return
+    _add(group, joining, new_id, joining.cause(CauseCode.MEMBER_JOINED, new_id), step)
+
+
+def _add(group: Group, joining: Joining, member_id: str, cause: Cause, step: Step) -> None:
+    request, caller = joining.request, joining.caller
+    if group.state is GroupState.EMPTY:
+        group.protocol_type = request.protocol_type
+    elif group.rebalance is not None and group.rebalance.initial_delay:
+        group.rebalance.newcomers = True
+    member = Member(
+        member_id,
+        request.group_instance_id,
+        caller.client_id,
+        caller.client_host,
+        *joining.timeouts,
+        joining.protocols,
+        is_new=True,
+    )
+    group.add(member)
+    group.park_join(member, joining.reply_to, caller.api_version)
+    # A session would run out while the first join phase lasts; ghosts go after five minutes.
+    timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
+    step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
+    step.note(MemberJoined(group.group_id, group.generation, group.state, member.who, cause))
+    prepare(group, cause, step)
+
+
+# -- with a member id ----------------------------------------------------------------------------
+
+
+def _join_with_id(group: Group, joining: Joining, step: Step) -> None:
+    request = joining.request
+    member_id, instance_id = request.member_id, request.group_instance_id
+    if member_id in group.pending:
+        if instance_id is not None:  # static members never get a pending id: a foreign client
+            joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step)
+            return
+        del group.pending[member_id]
+        step.deadlines.cancel(Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id))
+        cause = joining.cause(CauseCode.MEMBER_JOINED, member_id)
+        _add(group, joining, member_id, cause, step)
+        return
+    error = check_member(group, member_id, instance_id)
+    if error:
+        note_fenced(group, error, joining.who(member_id), "JoinGroup", step)
+        joining.refuse(error, step, member_id)
+        return
+    _rejoin(group, group.members[member_id], joining, step)
+
+
+def _rejoin(group: Group, member: Member, joining: Joining, step: Step) -> None:
+    changed = member.protocols != joining.protocols
+    leads = member.member_id == group.leader_id
+    if group.state is GroupState.PREPARING_REBALANCE:
+        park(group, member, joining, step)
+        complete_if_all_joined(group, step)
+        return
+    if not changed and (group.state is GroupState.COMPLETING_REBALANCE or not leads):
+        # A lost answer is given again. In Stable only the leader's wish starts a new round.
+        step.reply(joining.reply_to, joined(group, member))
+        return
+    code = CauseCode.SUBSCRIPTION_CHANGED if changed else CauseCode.LEADER_REJOINED
+    park(group, member, joining, step)
+    prepare(group, joining.cause(code, member.member_id), step)

@@ -1,0 +1,54 @@
+"""A JoinGroup on its way through the checks, and the parking of one that has to wait.
+
+Not the checks themselves: those are in ``coordinator.join`` and ``coordinator.static_join``.
+"""
+
+from dataclasses import dataclass
+
+from coordinator.caller import Caller
+from coordinator.causes import Cause, CauseCode, Who
+from coordinator.group import Group, Member
+from coordinator.replies import answer_join, join_refused
+from coordinator.step import ReplyTo, Step
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+
+
+@dataclass(slots=True)
+class Joining:
+    """The request, who sent it, and where its answer goes."""
+
+    request: JoinGroupRequest
+    caller: Caller
+    reply_to: ReplyTo
+
+    @property
+    def protocols(self) -> list[JoinGroupRequestProtocol]:
+        """As offered, a name that comes twice only once: Kafka's count of supporters breaks."""
+        first = {p.name: p for p in reversed(self.request.protocols)}
+        if len(first) == len(self.request.protocols):
+            return self.request.protocols
+        return [p for p in self.request.protocols if first[p.name] is p]
+
+    @property
+    def timeouts(self) -> tuple[int, int]:
+        """Session and rebalance timeout; v0 has only the first, which then serves for both."""
+        session = self.request.session_timeout_ms
+        first_version = self.caller.api_version == 0
+        return session, session if first_version else self.request.rebalance_timeout_ms
+
+    def who(self, member_id: str) -> Who:
+        return Who.calling(self.caller, member_id, self.request.group_instance_id)
+
+    def cause(self, code: CauseCode, member_id: str) -> Cause:
+        return Cause(code, self.who(member_id), self.request.reason)
+
+    def refuse(self, error: ErrorCode, step: Step, member_id: str = "") -> None:
+        step.reply(self.reply_to, join_refused(error, self.caller.api_version, member_id))
+
+
+def park(group: Group, member: Member, joining: Joining, step: Step) -> None:
+    """The member takes over what the request says, and its request waits for the others."""
+    answer_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, step, member.member_id)
+    group.update(member, joining.protocols, joining.timeouts)
+    group.park_join(member, joining.reply_to, joining.caller.api_version)

@@ -1,0 +1,105 @@
+"""LeaveGroup: members go, one or many, by their own wish or an operator's.
+
+Entries are handled in order against the group as the earlier ones left it; one rebalance follows
+for all of them (KIP-345). The result repeats the ids as they were sent.
+"""
+
+from dataclasses import dataclass
+
+from coordinator.caller import Caller
+from coordinator.causes import Cause, CauseCode, Who
+from coordinator.deadlines import Timer, TimerKind
+from coordinator.group import Group, GroupState, Member
+from coordinator.groups import Groups
+from coordinator.rebalance import complete_if_all_joined, prepare, remove
+from coordinator.replies import check_member, note_fenced
+from coordinator.step import ReplyTo, Step
+from protocol.errors import ErrorCode
+from protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+
+
+@dataclass(slots=True)
+class Leaving:
+    """A LeaveGroup while its entries are handled."""
+
+    caller: Caller
+    several: bool
+    cause: Cause | None = None
+    """Of the first one that really left: it is the cause of the rebalance."""
+
+    def cause_for(self, member: Member, entry: MemberIdentity) -> Cause:
+        """Did the member leave, or was it removed? Only the sender's client id can tell."""
+        itself = entry.member_id == member.member_id and not self.several
+        same = itself and self.caller.client_id == member.client_id
+        code = CauseCode.MEMBER_LEFT if same else CauseCode.MEMBER_REMOVED_BY_ADMIN
+        who = member.who if same else Who.calling(self.caller, entry.member_id, member.instance_id)
+        return Cause(code, who, entry.reason)
+
+
+def leave(
+    groups: Groups, request: LeaveGroupRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """Remove every entry that may be removed, then rebalance once."""
+    if not request.group_id:
+        refused = LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        step.reply(reply_to, refused)
+        return
+    entries = request.members
+    if caller.api_version < 3:
+        entries = [MemberIdentity(member_id=request.member_id)]
+    leaving = Leaving(caller, len(entries) > 1)
+    group = groups.get(request.group_id)
+    results = [_remove_entry(group, entry, leaving, step) for entry in entries]
+    if group is not None and leaving.cause is not None:
+        _after(group, leaving.cause, step)
+    if caller.api_version < 3:
+        response = LeaveGroupResponse(error_code=results[0].error_code)
+    else:
+        response = LeaveGroupResponse(members=results)
+    step.reply(reply_to, response)
+
+
+def _remove_entry(
+    group: Group | None, entry: MemberIdentity, leaving: Leaving, step: Step
+) -> MemberResponse:
+    error = ErrorCode.UNKNOWN_MEMBER_ID
+    if group is not None:
+        error = _remove(group, entry, leaving, step)
+    return MemberResponse(
+        member_id=entry.member_id, group_instance_id=entry.group_instance_id, error_code=error
+    )
+
+
+def _remove(group: Group, entry: MemberIdentity, leaving: Leaving, step: Step) -> ErrorCode:
+    member_id, instance_id = entry.member_id, entry.group_instance_id
+    if instance_id is None and member_id in group.pending:
+        del group.pending[member_id]
+        step.deadlines.cancel(Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id))
+        if leaving.cause is None:
+            who = Who.calling(leaving.caller, member_id)
+            leaving.cause = Cause(CauseCode.MEMBER_LEFT, who, entry.reason)
+        return ErrorCode.NONE
+    if instance_id in group.instances and not member_id:  # an operator names the instance only
+        member_id = group.instances[instance_id]
+    error = check_member(group, member_id, instance_id)
+    if error:
+        who = Who.calling(leaving.caller, member_id, instance_id)
+        note_fenced(group, error, who, "LeaveGroup", step)
+        return error
+    member = group.members[member_id]
+    cause = leaving.cause_for(member, entry)
+    remove(group, member, cause, step)
+    leaving.cause = leaving.cause or cause
+    return ErrorCode.NONE
+
+
+def _after(group: Group, cause: Cause, step: Step) -> None:
+    if group.state is GroupState.PREPARING_REBALANCE:
+        complete_if_all_joined(group, step)
+    elif group.state is not GroupState.EMPTY:
+        prepare(group, cause, step)

@@ -1,0 +1,265 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete, and the removal of a deleted topic's offsets.
+
+Whether a topic exists, and whether the sender may see it, was decided before: what arrives here
+holds only what may be touched. Transactional commits are not here.
+"""
+
+from protocol.records.consumer_offsets import OffsetCommitValue
+
+from coordinator.caller import Caller
+from coordinator.causes import Who
+from coordinator.facts import OffsetsCommitted, OffsetsRemoved
+from coordinator.group import CONSUMER, Group, GroupState
+from coordinator.groups import Groups
+from coordinator.rebalance import rearm_session
+from coordinator.records import offset_key, offset_value
+from coordinator.replies import check_member, note_fenced
+from coordinator.step import Record, ReplyTo, Step
+from protocol.errors import ErrorCode
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+RECORD_OVERHEAD = 20
+"""Upper bound of what a record batch adds to the key and value of one small record, in bytes."""
+
+
+# -- OffsetCommit --------------------------------------------------------------------------------
+
+
+def commit(
+    groups: Groups, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """Store the offsets, if the sender may speak for the group now."""
+    group = groups.get(request.group_id)
+    error = _may_commit(group, request, caller.api_version)
+    if error:
+        if group is not None:
+            who = Who.calling(caller, request.member_id, request.group_instance_id)
+            note_fenced(group, error, who, "OffsetCommit", step)
+        step.reply(reply_to, commit_refused(request, error))
+        return
+    if group is None:
+        group = groups.create(request.group_id, step)
+    response, values = _weigh(request, step)
+    records = _records(group, values)
+    if sum(len(k) + len(v or b"") + RECORD_OVERHEAD for k, v in records) > (
+        step.config.message_max_bytes
+    ):
+        step.reply(reply_to, commit_refused(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        return
+    for topic, partition, value in values:
+        group.offsets.setdefault(topic, {})[partition] = value
+    step.records += records
+    if group.members:
+        rearm_session(group, group.members[request.member_id], step)
+    step.note(OffsetsCommitted(group.group_id, group.generation, group.state, len(records)))
+    step.reply(reply_to, response)
+
+
+def _may_commit(group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        if generation < 0:
+            return ErrorCode.NONE
+        return ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE  # an administrator, or a consumer that assigns by hand
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = check_member(group, request.member_id, request.group_instance_id)
+    if error:
+        return error
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _weigh(
+    request: OffsetCommitRequest, step: Step
+) -> tuple[OffsetCommitResponse, list[tuple[str, int, OffsetCommitValue]]]:
+    """The reply, and the values of those partitions whose metadata is not too long."""
+    limit, now = step.config.offset_metadata_max_bytes, step.wall
+    # v2 to v4 may carry a retention of their own, which then replaces the group's.
+    retention = request.retention_time_ms
+    expires = -1 if retention == -1 else now + retention
+    values: list[tuple[str, int, OffsetCommitValue]] = []
+    response = OffsetCommitResponse()
+    for topic in request.topics:
+        results = []
+        for each in topic.partitions:
+            metadata = each.committed_metadata or ""
+            error = ErrorCode.NONE
+            if len(metadata) * 2 > limit and _utf16_units(metadata) > limit:
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                value = OffsetCommitValue(
+                    offset=each.committed_offset,
+                    leader_epoch=each.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp=now if each.commit_timestamp == -1 else each.commit_timestamp,
+                    expire_timestamp=expires,
+                )
+                values.append((topic.name, each.partition_index, value))
+            results.append(
+                OffsetCommitResponsePartition(
+                    partition_index=each.partition_index, error_code=error
+                )
+            )
+        response.topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=results))
+    return response, values
+
+
+def _utf16_units(text: str) -> int:
+    """Length as Java counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _records(group: Group, values: list[tuple[str, int, OffsetCommitValue]]) -> list[Record]:
+    group_id = group.group_id
+    return [
+        (offset_key(group_id, topic, partition), offset_value(value))
+        for topic, partition, value in values
+    ]
+
+
+def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """An error of the whole group, which the protocol shows on every partition."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=p.partition_index, error_code=error
+                    )
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+# -- OffsetFetch ---------------------------------------------------------------------------------
+
+
+def fetch(
+    groups: Groups, request: OffsetFetchRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """The stored offsets of one or more groups, in the form of v8; nobody is fenced by it."""
+    answered = [_fetch_group(groups.get(each.group_id), each) for each in request.groups]
+    step.reply(reply_to, OffsetFetchResponse(groups=answered))
+
+
+def _fetch_group(group: Group | None, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    stored = group.offsets if group is not None else {}
+    if asked.topics is None:
+        wanted = {topic: list(partitions) for topic, partitions in stored.items()}
+    else:
+        wanted = {topic.name: topic.partition_indexes for topic in asked.topics}
+    topics = []
+    for topic, partitions in wanted.items():
+        have = stored.get(topic, {})
+        rows = [_fetched(partition, have.get(partition)) for partition in partitions]
+        topics.append(OffsetFetchResponseTopics(name=topic, partitions=rows))
+    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+
+
+def _fetched(partition: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartitions:
+    if value is None:  # nothing stored is no error, whether or not the topic exists
+        return OffsetFetchResponsePartitions(
+            partition_index=partition, committed_offset=-1, committed_leader_epoch=-1
+        )
+    return OffsetFetchResponsePartitions(
+        partition_index=partition,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+    )
+
+
+# -- OffsetDelete --------------------------------------------------------------------------------
+
+
+def delete(
+    groups: Groups, request: OffsetDeleteRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """Delete offsets (KIP-496), but not those of topics that members are subscribed to."""
+    group = groups.get(request.group_id)
+    error = _may_delete(group, request.group_id)
+    if error or group is None:
+        step.reply(reply_to, OffsetDeleteResponse(error_code=error))
+        return
+    response, deleted = OffsetDeleteResponse(), 0
+    for topic in request.topics:
+        subscribed = group.state is not GroupState.EMPTY and group.subscribes(topic.name)
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        results = []
+        for each in topic.partitions:
+            if not subscribed:
+                deleted += forget(group, topic.name, each.partition_index, step)
+            results.append(
+                OffsetDeleteResponsePartition(
+                    partition_index=each.partition_index, error_code=error
+                )
+            )
+        response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
+    note_removed(group, deleted, False, step)
+    step.reply(reply_to, response)
+
+
+def _may_delete(group: Group | None, group_id: str) -> ErrorCode:
+    if not group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
+        return ErrorCode.NON_EMPTY_GROUP
+    return ErrorCode.NONE
+
+
+def forget(group: Group, topic: str, partition: int, step: Step) -> bool:
+    """Write a tombstone for one offset; False when there was none."""
+    stored = group.offsets.get(topic)
+    if stored is None or stored.pop(partition, None) is None:
+        return False
+    if not stored:
+        del group.offsets[topic]
+    step.append(offset_key(group.group_id, topic, partition), None)
+    return True
+
+
+def forget_topics(groups: Groups, topics: list[str], step: Step) -> None:
+    """Topics were deleted: every group loses their offsets."""
+    for group in groups.values():
+        deleted = 0
+        for topic in topics:
+            for partition in list(group.offsets.get(topic, ())):
+                deleted += forget(group, topic, partition, step)
+        note_removed(group, deleted, False, step)
+
+
+def note_removed(group: Group, offsets: int, expired: bool, step: Step) -> None:
+    """Note that offsets are gone, if any are."""
+    if offsets:
+        step.note(OffsetsRemoved(group.group_id, group.generation, group.state, offsets, expired))

@@ -1,0 +1,173 @@
+"""One partition of ``__consumer_offsets``: groups, gate and deadlines, driven from outside.
+
+    LOADING ── activate ──► ACTIVE ── close ──► CLOSED
+
+The driver reads the clock and passes it in, sends the replies of the returned step, writes what
+:meth:`Partition.take` hands out, and calls :meth:`Partition.written` when it is durable. After a
+failure of any kind the partition is closed and a new one is loaded from the log: there is no undo.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+from coordinator.caller import Caller
+from coordinator.causes import Cause, CauseCode
+from coordinator.config import GroupConfig
+from coordinator.deadlines import Deadlines, Timer, TimerKind
+from coordinator.facts import GroupsLoaded
+from coordinator.gate import Replies, ReplyGate, Unwritten
+from coordinator.group import Group
+from coordinator.groups import Groups
+from coordinator.heartbeat import Beat, steady_beat
+from coordinator.offsets import forget_topics
+from coordinator.rebalance import prepare, rearm_session
+from coordinator.refusals import refuse, spoil
+from coordinator.replay import Replay
+from coordinator.replies import answer_join, answer_sync
+from coordinator.shard import HANDLERS, expire
+from coordinator.step import ReplyTo, Step
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HeartbeatRequest
+
+TIMERS_PER_TURN = 256
+"""How many timers one turn handles at most, so that a mass expiry does not stall the rest."""
+
+
+class PartitionState(StrEnum):
+    """Where a partition is in its life."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    CLOSED = "closed"
+
+
+class Partition:
+    """The groups that hash to one partition, from replay to close."""
+
+    def __init__(self, config: GroupConfig, new_member_id: Callable[[str], str]) -> None:
+        self.state = PartitionState.LOADING
+        self.groups = Groups()
+        self.deadlines = Deadlines()
+        self.gate = ReplyGate()
+        self._config = config
+        self._new_member_id = new_member_id
+        self._replay: Replay | None = Replay()
+
+    def _step(self, now: int, wall: int) -> Step:
+        return Step(now, wall, self._config, self.deadlines, self._new_member_id)
+
+    # -- loading -------------------------------------------------------------------------------
+
+    def replay(self, batches: bytes) -> None:
+        """Take in a run of whole record batches, in log order. Raises CorruptBatch."""
+        assert self._replay is not None
+        self._replay.take(batches)
+
+    def activate(self, now: int, wall: int) -> Step:
+        """The log is read to its end: build the groups and start every session in full."""
+        assert self._replay is not None and self.state is PartitionState.LOADING
+        self._replay.restore(self.groups)
+        step = self._step(now, wall)
+        for group in list(self.groups.values()):
+            for member in group.members.values():
+                rearm_session(group, member, step)
+            if len(group.members) > self._config.max_size:
+                prepare(group, Cause(CauseCode.GROUP_SHRUNK), step)
+        check = now + self._config.offsets_retention_check_interval_ms
+        self.deadlines.set(Timer(TimerKind.OFFSET_EXPIRY), check)
+        step.note(self._loaded(self._replay.records))
+        self._replay = None
+        self.state = PartitionState.ACTIVE
+        self.gate.admit(step)
+        return step
+
+    def _loaded(self, records: int) -> GroupsLoaded:
+        groups = self.groups.values()
+        members = sum(len(group.members) for group in groups)
+        offsets = sum(len(p) for group in groups for p in group.offsets.values())
+        return GroupsLoaded("", 0, "", records, len(self.groups), members, offsets)
+
+    # -- serving -------------------------------------------------------------------------------
+
+    def handle(self, request: Any, caller: Caller, reply_to: ReplyTo, at: tuple[int, int]) -> Step:
+        """One request. ``at`` is monotonic and wall time, in ms. The step has what may leave."""
+        step = self._step(*at)
+        if self.state is PartitionState.ACTIVE:
+            HANDLERS[type(request)](self.groups, request, caller, reply_to, step)
+            self.gate.admit(step)
+        else:
+            loading = self.state is PartitionState.LOADING
+            error = ErrorCode.NOT_COORDINATOR
+            if loading:
+                error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            step.reply(reply_to, refuse(request, caller, error))
+        return step
+
+    def advance(self, now: int, wall: int) -> Step:
+        """Handle the timers that have come due."""
+        step = self._step(now, wall)
+        for _ in range(TIMERS_PER_TURN):
+            timer = self.deadlines.pop(now)
+            if timer is None:
+                break
+            expire(self.groups, timer, step)
+        self.gate.admit(step)
+        return step
+
+    def next_deadline(self) -> int | None:
+        """When :meth:`advance` has something to do, in monotonic ms."""
+        return self.deadlines.next()
+
+    def forget_topics(self, topics: list[str], now: int, wall: int) -> Step:
+        """Topics were deleted, and with them goes what was committed for them."""
+        step = self._step(now, wall)
+        if self.state is PartitionState.ACTIVE:
+            forget_topics(self.groups, topics, step)
+            self.gate.admit(step)
+        return step
+
+    # -- the short cut for steady heartbeats -----------------------------------------------------
+
+    def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
+        """What a heartbeat that was just answered NONE resolves to, for :meth:`beat`."""
+        active = self.state is PartitionState.ACTIVE
+        return steady_beat(self.groups, request) if active else None
+
+    def beat(self, beat: Beat, now: int) -> bool:
+        """The same heartbeat again. False: take the long way, something has changed."""
+        gate = self.gate
+        if beat.group.changes != beat.changes or gate.appended != gate.durable:
+            return False
+        self.deadlines.due[beat.timer] = now + beat.session_timeout_ms
+        return True
+
+    # -- durability ----------------------------------------------------------------------------
+
+    def take(self) -> Unwritten | None:
+        """Records to write next."""
+        return self.gate.take()
+
+    def written(self, mark: int) -> Replies:
+        """Records up to the mark are durable: the replies that may leave now."""
+        return self.gate.written(mark)
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def close(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> Replies:
+        """Forget everything. All that waited, in members or in the gate, is refused."""
+        self.state = PartitionState.CLOSED
+        replies = [(to, spoil(reply, error)) for to, reply in self.gate.abandon()]
+        step = self._step(0, 0)
+        for group in self.groups.values():
+            _dismiss(group, error, step)
+        self.groups.clear()
+        self.deadlines = Deadlines()
+        return replies + step.replies
+
+
+def _dismiss(group: Group, error: ErrorCode, step: Step) -> None:
+    group.changes += 1
+    for member in group.members.values():
+        answer_join(group, member, error, step, member.member_id)
+        answer_sync(member, error, step)

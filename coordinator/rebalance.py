@@ -1,0 +1,197 @@
+"""A rebalance from its cause to the new generation: the join phase.
+
+``prepare`` starts a join phase, or adds a cause to the one under way; ``complete`` ends it. The
+sync phase that follows belongs to ``coordinator.sync``. There is no way to start a rebalance, or
+to remove a member, without a :class:`~coordinator.causes.Cause`.
+"""
+
+from coordinator.causes import Cause, CauseCode
+from coordinator.deadlines import Timer, TimerKind
+from coordinator.facts import (
+    GroupEmptied,
+    MemberRemoved,
+    RebalanceCauseAdded,
+    RebalanceJoined,
+    RebalanceStarted,
+)
+from coordinator.group import Group, GroupState, Member, Rebalance
+from coordinator.records import group_key, group_value
+from coordinator.replies import answer_join, answer_sync, joined
+from coordinator.step import Step
+from protocol.errors import ErrorCode
+
+
+def prepare(group: Group, cause: Cause, step: Step) -> None:
+    """Everybody has to join again. Under way already: the cause is added, and it may be over."""
+    if group.state is GroupState.PREPARING_REBALANCE:
+        step.note(RebalanceCauseAdded(group.group_id, group.generation, group.state, cause))
+        complete_if_all_joined(group, step)
+        return
+    was = group.state
+    if was is GroupState.COMPLETING_REBALANCE:
+        withdraw_plan(group, ErrorCode.REBALANCE_IN_PROGRESS, step)
+    step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
+    group.pending_sync.clear()
+    group.rebalance = Rebalance(cause, step.now)
+    group.become(GroupState.PREPARING_REBALANCE, step.wall)
+    wait = _start_delay(group, step) if was is GroupState.EMPTY else _start_join_timer(group, step)
+    step.note(
+        RebalanceStarted(
+            group.group_id, group.generation, group.state, cause, was, len(group.members), wait
+        )
+    )
+    complete_if_all_joined(group, step)
+
+
+def complete_if_all_joined(group: Group, step: Step) -> None:
+    """End the join phase when nobody is left to wait for; an initial delay is waited out."""
+    if group.rebalance is not None and not group.rebalance.initial_delay:
+        complete_early(group, step)
+
+
+def complete_early(group: Group, step: Step) -> None:
+    """Somebody who was waited for is gone. Kafka 4 then does not wait out the delay either."""
+    if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
+        complete(group, step)
+
+
+def _start_join_timer(group: Group, step: Step) -> int:
+    wait = group.rebalance_timeout_ms
+    step.deadlines.set(Timer(TimerKind.JOIN, group.group_id), step.now + wait)
+    return wait
+
+
+# -- the initial delay (KIP-134) -----------------------------------------------------------------
+
+
+def _start_delay(group: Group, step: Step) -> int:
+    """Leaving Empty: wait for newcomers, so that a starting fleet costs one rebalance, not N."""
+    delay = step.config.initial_rebalance_delay_ms
+    rebalance = group.rebalance
+    assert rebalance is not None
+    if delay <= 0:
+        return _start_join_timer(group, step)
+    rebalance.initial_delay = True
+    rebalance.delay_ms = delay
+    rebalance.delay_left_ms = max(group.rebalance_timeout_ms - delay, 0)
+    step.deadlines.set(Timer(TimerKind.INITIAL_DELAY, group.group_id), step.now + delay)
+    return max(delay, group.rebalance_timeout_ms)
+
+
+def delay_over(group: Group, step: Step) -> None:
+    """Wait again while newcomers keep coming and the first member's patience lasts."""
+    rebalance = group.rebalance
+    assert rebalance is not None
+    if not rebalance.newcomers or rebalance.delay_left_ms <= 0:
+        complete(group, step)
+        return
+    rebalance.newcomers = False
+    elapsed = rebalance.delay_ms
+    rebalance.delay_ms = min(step.config.initial_rebalance_delay_ms, rebalance.delay_left_ms)
+    rebalance.delay_left_ms = max(rebalance.delay_left_ms - elapsed, 0)
+    timer = Timer(TimerKind.INITIAL_DELAY, group.group_id)
+    step.deadlines.set(timer, step.now + rebalance.delay_ms)
+
+
+# -- the end of the join phase -------------------------------------------------------------------
+
+
+def complete(group: Group, step: Step) -> None:
+    """The join phase is over: all joined, or time is up."""
+    for kind in (TimerKind.JOIN, TimerKind.INITIAL_DELAY):
+        step.deadlines.cancel(Timer(kind, group.group_id))
+    if group.rebalance is not None:
+        group.rebalance.initial_delay = False
+    _drop_late_members(group, step)
+    if not group.members:
+        empty(group, step)
+    elif not group.joined:
+        # Only offline static members are left. Their sessions decide, not the rebalance timeout.
+        _start_join_timer(group, step)
+    else:
+        _next_generation(group, step)
+
+
+def _drop_late_members(group: Group, step: Step) -> None:
+    """Dynamic members that did not rejoin go; static ones stay (KIP-345)."""
+    if group.joined == len(group.members):
+        return
+    for member in list(group.members.values()):
+        if member.awaiting_join is None and member.instance_id is None:
+            remove(group, member, Cause(CauseCode.JOIN_TIMEOUT, member.who), step)
+
+
+def empty(group: Group, step: Step) -> None:
+    """The last member is gone. The generation rises and the protocol type stays."""
+    assert group.rebalance is not None
+    group.generation += 1
+    group.protocol_name = None
+    group.leader_id = None
+    group.resubscribe()
+    group.become(GroupState.EMPTY, step.wall)
+    step.append(group_key(group.group_id), group_value(group, ()))
+    cause = group.rebalance.cause
+    step.note(GroupEmptied(group.group_id, group.generation, group.state, cause))
+
+
+def _next_generation(group: Group, step: Step) -> None:
+    leader = group.members.get(group.leader_id or "")
+    if leader is None or leader.awaiting_join is None:
+        ready = (m.member_id for m in group.members.values() if m.awaiting_join is not None)
+        group.leader_id = next(ready)
+    missing = len(group.members) - group.joined
+    group.generation += 1
+    group.protocol_name = group.elect()
+    group.resubscribe()
+    group.become(GroupState.COMPLETING_REBALANCE, step.wall)
+    group.pending_sync = dict.fromkeys(group.members)
+    sync_by = step.now + group.rebalance_timeout_ms
+    step.deadlines.set(Timer(TimerKind.SYNC, group.group_id), sync_by)
+    for member in group.members.values():
+        if member.awaiting_join is not None:
+            step.reply(group.unpark_join(member), joined(group, member))
+        if member.is_new:
+            member.is_new = False
+            step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
+        rearm_session(group, member, step)
+    assert group.rebalance is not None
+    step.note(
+        RebalanceJoined(
+            group.group_id,
+            group.generation,
+            group.state,
+            group.leader_id or "",
+            group.protocol_name,
+            len(group.members),
+            missing,
+            step.now - group.rebalance.started_ms,
+        )
+    )
+
+
+# -- members -------------------------------------------------------------------------------------
+
+
+def rearm_session(group: Group, member: Member, step: Step) -> None:
+    """The member was heard of, or is owed a fresh start: its session runs in full again."""
+    timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
+    step.deadlines.set(timer, step.now + member.session_timeout_ms)
+
+
+def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
+    """Take a member out and answer what it had waiting. The rebalance is the caller's business."""
+    answer_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, step)
+    answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID, step)
+    for kind in (TimerKind.SESSION, TimerKind.NEW_MEMBER):
+        step.deadlines.cancel(Timer(kind, group.group_id, member.member_id))
+    group.remove(member)
+    step.note(MemberRemoved(group.group_id, group.generation, group.state, member.who, cause))
+
+
+def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:
+    """The sync phase is broken off: no assignments, and everybody who waits for one is told."""
+    for member in group.members.values():
+        member.assignment = b""
+        if member.awaiting_sync is not None:
+            answer_sync(member, error, step)
+            rearm_session(group, member, step)

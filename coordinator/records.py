@@ -1,0 +1,98 @@
+"""Group and offsets to log records, and back.
+
+Written are the oldest versions that hold what is needed (OffsetCommitValue v3, or v1 for an
+explicit expiry; GroupMetadataValue v3), which every tool in the field reads. Read are v0 to v4.
+Not here: when a record is written. That is the handlers' decision.
+"""
+
+from collections.abc import Iterable
+
+from protocol.records.consumer_offsets import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    encode_key,
+    encode_value,
+)
+
+from coordinator.group import Group, GroupState, Member
+from protocol.messages.join_group import JoinGroupRequestProtocol
+
+
+def group_key(group_id: str) -> bytes:
+    """GroupMetadataKey, type 2."""
+    return encode_key(GroupMetadataKey(group=group_id))
+
+
+def offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    """OffsetCommitKey, type 1."""
+    return encode_key(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+
+
+def offset_value(value: OffsetCommitValue) -> bytes:
+    """OffsetCommitValue v3; v1 only when the commit carried a retention of its own."""
+    return encode_value(value, 3 if value.expire_timestamp == -1 else 1)
+
+
+def group_value(group: Group, members: Iterable[MemberMetadata]) -> bytes:
+    """GroupMetadataValue v3 of the group as it is, with these members."""
+    return encode_value(
+        GroupMetadataValue(
+            protocol_type=group.protocol_type,
+            generation=group.generation,
+            protocol=group.protocol_name,
+            leader=group.leader_id,
+            current_state_timestamp=group.state_timestamp_ms,
+            members=list(members),
+        ),
+        3,
+    )
+
+
+def member_metadata(
+    member: Member, protocol_name: str | None, assignment: bytes | None = None
+) -> MemberMetadata:
+    """One member as the record holds it: only the elected protocol's metadata is kept."""
+    return MemberMetadata(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout=member.rebalance_timeout_ms,
+        session_timeout=member.session_timeout_ms,
+        subscription=member.metadata(protocol_name),
+        assignment=member.assignment if assignment is None else assignment,
+    )
+
+
+def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
+    """A group as its last record has it: Stable with members, Empty without."""
+    group = Group(
+        group_id,
+        value.current_state_timestamp,
+        generation=value.generation,
+        protocol_type=value.protocol_type,
+        protocol_name=value.protocol,
+    )
+    for each in value.members:
+        protocol = JoinGroupRequestProtocol(name=value.protocol or "", metadata=each.subscription)
+        unknown = each.rebalance_timeout == -1  # records of version 0 have none
+        group.add(
+            Member(
+                each.member_id,
+                each.group_instance_id,
+                each.client_id,
+                each.client_host,
+                each.session_timeout,
+                each.session_timeout if unknown else each.rebalance_timeout,
+                [protocol],
+                each.assignment,
+            )
+        )
+    group.leader_id = value.leader if value.leader in group.members else group.leader_id
+    if group.members:
+        group.state = GroupState.STABLE
+    group.resubscribe()
+    return group

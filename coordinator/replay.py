@@ -1,0 +1,74 @@
+"""From a log to groups: the newest value of every key, then the groups those make.
+
+Keys are compared as raw bytes and values are decoded only when the end of the log is known: most
+records of an offsets log are overwritten by later ones. Transactional commits, which a log of
+Apache Kafka may hold, count from their commit marker on, unless a later plain commit exists.
+"""
+
+from protocol.records.consumer_offsets import (
+    GroupMetadataKey,
+    OffsetCommitKey,
+    decode_group_value,
+    decode_key,
+    decode_offset_value,
+)
+
+from coordinator.group import Group
+from coordinator.groups import Groups
+from coordinator.records import restore_group
+from protocol.record_batch import BatchHeader, Record, decode_records, iter_batches
+
+COMMIT_MARKER = b"\x00\x00\x00\x01"
+"""Key of an end-transaction marker: version 0, type 1 (type 0 aborts)."""
+
+Newest = dict[bytes, tuple[int, bytes | None]]
+"""Key to log offset and value; None is a tombstone."""
+
+
+class Replay:
+    """Reads a partition's batches in log order."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._newest: Newest = {}
+        self._open: dict[int, Newest] = {}
+
+    def take(self, batches: bytes) -> None:
+        """A run of whole batches. Raises CorruptBatch."""
+        for header in iter_batches(batches):
+            records = decode_records(batches, header)
+            if header.is_control:
+                self._end_transaction(header, list(records))
+                continue
+            target = self._newest
+            if header.is_transactional:
+                target = self._open.setdefault(header.producer_id, {})
+            for record in records:
+                self.records += 1
+                if record.key is not None:
+                    target[record.key] = (record.offset, record.value)
+
+    def _end_transaction(self, header: BatchHeader, marker: list[Record]) -> None:
+        pending = self._open.pop(header.producer_id, {})
+        if not marker or marker[0].key != COMMIT_MARKER:
+            return
+        for key, (offset, value) in pending.items():
+            if offset > self._newest.get(key, (-1, None))[0]:
+                self._newest[key] = (offset, value)
+
+    def restore(self, groups: Groups) -> None:
+        """Build the groups. Records of kinds that are not ours are passed over."""
+        offsets: list[tuple[OffsetCommitKey, bytes]] = []
+        for raw, (_, value) in self._newest.items():
+            if value is None:
+                continue
+            key = decode_key(raw)
+            if isinstance(key, GroupMetadataKey):
+                groups[key.group] = restore_group(key.group, decode_group_value(value))
+            elif isinstance(key, OffsetCommitKey):
+                offsets.append((key, value))
+        for key, value in offsets:
+            group = groups.get(key.group)
+            if group is None:  # a simple group: offsets, and no members ever
+                group = groups[key.group] = Group(key.group, state_timestamp_ms=-1)
+            group.offsets.setdefault(key.topic, {})[key.partition] = decode_offset_value(value)

@@ -1,0 +1,93 @@
+"""All groups of one partition: a request finds its handler, a timer its group.
+
+Not here: durability and life cycle, which are ``coordinator.partition``'s.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator.admin import delete_groups, describe, list_groups
+from coordinator.caller import Caller
+from coordinator.causes import Cause, CauseCode, Who
+from coordinator.deadlines import Timer, TimerKind
+from coordinator.expiry import expire_offsets
+from coordinator.facts import MemberRemoved
+from coordinator.group import Group, GroupState, Member
+from coordinator.groups import Groups
+from coordinator.heartbeat import heartbeat
+from coordinator.join import join
+from coordinator.leave import leave
+from coordinator.offsets import commit, delete, fetch
+from coordinator.rebalance import complete, complete_early, delay_over, prepare, remove
+from coordinator.step import ReplyTo, Step
+from coordinator.sync import sync, sync_over
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.leave_group import LeaveGroupRequest
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_delete import OffsetDeleteRequest
+from protocol.messages.offset_fetch import OffsetFetchRequest
+from protocol.messages.sync_group import SyncGroupRequest
+
+HANDLERS: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
+    JoinGroupRequest: join,
+    SyncGroupRequest: sync,
+    HeartbeatRequest: heartbeat,
+    LeaveGroupRequest: leave,
+    OffsetCommitRequest: commit,
+    OffsetFetchRequest: fetch,
+    OffsetDeleteRequest: delete,
+    DescribeGroupsRequest: describe,
+    ListGroupsRequest: list_groups,
+    DeleteGroupsRequest: delete_groups,
+}
+
+
+def expire(groups: Groups, timer: Timer, step: Step) -> None:
+    """A timer has come due."""
+    if timer.kind is TimerKind.OFFSET_EXPIRY:
+        expire_offsets(groups, step)
+        again = step.now + step.config.offsets_retention_check_interval_ms
+        step.deadlines.set(timer, again)
+        return
+    group = groups[timer.group_id]
+    match timer.kind:
+        case TimerKind.SESSION:
+            _session_over(group, group.members[timer.member_id], step)
+        case TimerKind.NEW_MEMBER:
+            member = group.members[timer.member_id]
+            _remove(group, member, Cause(CauseCode.JOIN_TIMEOUT, member.who), step)
+        case TimerKind.PENDING_MEMBER:
+            _pending_over(group, timer.member_id, step)
+        case TimerKind.INITIAL_DELAY:
+            delay_over(group, step)
+        case TimerKind.JOIN:
+            complete(group, step)
+        case TimerKind.SYNC:
+            sync_over(group, step)
+
+
+def _session_over(group: Group, member: Member, step: Step) -> None:
+    """Not while a request of the member waits: the session runs anew when that is answered."""
+    if not member.waits:
+        _remove(group, member, Cause(CauseCode.SESSION_EXPIRED, member.who), step)
+
+
+def _remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
+    remove(group, member, cause, step)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        complete_early(group, step)
+    else:
+        prepare(group, cause, step)
+
+
+def _pending_over(group: Group, member_id: str, step: Step) -> None:
+    """The id was never used (KIP-394); nobody waits for it any longer."""
+    del group.pending[member_id]
+    cause = Cause(CauseCode.PENDING_MEMBER_EXPIRED, Who(member_id))
+    who = Who(member_id)
+    step.note(MemberRemoved(group.group_id, group.generation, group.state, who, cause))
+    complete_early(group, step)

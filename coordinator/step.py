@@ -1,0 +1,51 @@
+"""One turn of the state machine: what goes in besides the request, and everything that comes out.
+
+Handlers receive a step as an out-parameter, so that they compose by being called. A step performs
+nothing: replies are sent, records are written and facts are read by whoever drives the partition.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from coordinator.config import GroupConfig
+from coordinator.deadlines import Deadlines
+from coordinator.facts import Fact
+
+ReplyTo = Any
+"""An opaque token, given with a request and handed back once, with its answer."""
+
+Response = Any
+"""A response message of ``protocol.messages``."""
+
+Record = tuple[bytes, bytes | None]
+"""Key and value of a log record; None as value is a tombstone."""
+
+
+@dataclass(slots=True)
+class Step:
+    """The time it is, what may be consulted, and what came of it."""
+
+    now: int
+    """Monotonic milliseconds: for deadlines."""
+    wall: int
+    """Unix milliseconds: for what is written."""
+    config: GroupConfig
+    deadlines: Deadlines
+    new_member_id: Callable[[str], str]
+    """Makes ``<prefix>-<uuid>``."""
+    replies: list[tuple[ReplyTo, Response]] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+
+    def reply(self, reply_to: ReplyTo, response: Response) -> None:
+        """Answer a request. It leaves when the records written before it are durable."""
+        self.replies.append((reply_to, response))
+
+    def append(self, key: bytes, value: bytes | None) -> None:
+        """Write a record."""
+        self.records.append((key, value))
+
+    def note(self, fact: Fact) -> None:
+        """Note what happened."""
+        self.facts.append(fact)

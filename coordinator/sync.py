@@ -1,0 +1,112 @@
+"""SyncGroup: the leader hands in the plan, everybody gets a share.
+
+Followers wait for the leader without a timer of their own. The record with the assignments is
+written here, and no assignment leaves before it is durable.
+"""
+
+from coordinator.caller import Caller
+from coordinator.causes import Cause, CauseCode, Who
+from coordinator.deadlines import Timer, TimerKind
+from coordinator.facts import RebalanceCompleted
+from coordinator.group import Group, GroupState, Member
+from coordinator.groups import Groups
+from coordinator.rebalance import prepare, rearm_session, remove, withdraw_plan
+from coordinator.records import group_key, group_value, member_metadata
+from coordinator.replies import answer_sync, check_member, note_fenced, sync_refused, synced
+from coordinator.step import ReplyTo, Step
+from protocol.errors import ErrorCode
+from protocol.messages.sync_group import SyncGroupRequest
+
+
+def sync(
+    groups: Groups, request: SyncGroupRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """Answer a SyncGroup, or let it wait for the leader's."""
+    group = groups.get(request.group_id)
+    error = _check(group, request, caller.api_version)
+    if error or group is None:
+        if group is not None:
+            who = Who.calling(caller, request.member_id, request.group_instance_id)
+            note_fenced(group, error, who, "SyncGroup", step)
+        step.reply(reply_to, sync_refused(error))
+        return
+    member = group.members[request.member_id]
+    _arrived(group, member, step)
+    if group.state is GroupState.STABLE:
+        step.reply(reply_to, synced(group, member))
+        return
+    answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS, step)  # an earlier one of its own
+    member.awaiting_sync = reply_to
+    if member.member_id == group.leader_id:
+        _assign(group, request, step)
+
+
+def _check(group: Group | None, request: SyncGroupRequest, version: int) -> ErrorCode:
+    if version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # KIP-559: mandatory from v5
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if group is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = check_member(group, request.member_id, request.group_instance_id)
+    if error:
+        return error
+    if request.generation_id != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if request.protocol_type not in (None, group.protocol_type):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if request.protocol_name not in (None, group.protocol_name):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _arrived(group: Group, member: Member, step: Step) -> None:
+    """The sync timer runs until every member has synced, also after the leader's plan."""
+    if group.pending_sync.pop(member.member_id, True) is None and not group.pending_sync:
+        step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
+
+
+def _assign(group: Group, request: SyncGroupRequest, step: Step) -> None:
+    """The plan is here. Members it forgets get nothing; strangers in it are ignored."""
+    plan = {each.member_id: each.assignment for each in request.assignments}
+    shares = [
+        member_metadata(m, group.protocol_name, plan.get(m.member_id, b""))
+        for m in group.members.values()
+    ]
+    value = group_value(group, shares)  # with the time of the join completion, as Kafka's
+    if len(value) > step.config.message_max_bytes:
+        _refuse_plan(group, step)
+        return
+    for member in group.members.values():
+        member.assignment = plan.get(member.member_id, b"")
+    group.become(GroupState.STABLE, step.wall)
+    step.append(group_key(group.group_id), value)
+    for member in group.members.values():
+        if member.awaiting_sync is not None:
+            step.reply(member.awaiting_sync, synced(group, member))
+            member.awaiting_sync = None
+            rearm_session(group, member, step)
+    assert group.rebalance is not None
+    took = step.now - group.rebalance.started_ms
+    members = len(group.members)
+    step.note(RebalanceCompleted(group.group_id, group.generation, group.state, members, took))
+
+
+def _refuse_plan(group: Group, step: Step) -> None:
+    """The record would exceed the largest message: everybody hears -1 and starts again."""
+    withdraw_plan(group, ErrorCode.UNKNOWN_SERVER_ERROR, step)
+    leader = group.members[group.leader_id or ""]
+    prepare(group, Cause(CauseCode.ASSIGNMENT_LOST, leader.who), step)
+
+
+def sync_over(group: Group, step: Step) -> None:
+    """Time is up for those who joined and never synced, static members too (KAFKA-12890)."""
+    late = [group.members[member_id] for member_id in group.pending_sync]
+    if not late:
+        return
+    cause = Cause(CauseCode.SYNC_TIMEOUT, late[0].who)
+    for member in late:
+        remove(group, member, Cause(CauseCode.SYNC_TIMEOUT, member.who), step)
+    prepare(group, cause, step)
