@@ -1,0 +1,196 @@
+"""The server's numbers in Prometheus' text format: names, help, labels.
+
+Read at scrape time from :class:`~groupkeeper.server.metrics.Metrics`; nothing is kept here. Names
+follow Prometheus' conventions: prefix ``groupkeeper_``, seconds and bytes, ``_total`` for what only
+grows. Imported with the first scrape, because prometheus-client is not cheap to import.
+"""
+
+import platform
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from groupkeeper import __version__
+from groupkeeper.server.metrics import (
+    SECONDS,
+    AppendStats,
+    ConnectionStats,
+    Histogram,
+    Metrics,
+    PartitionSnapshot,
+)
+from protocol.registry import APIS
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
+PARTITION_STATES = ("absent", "loading", "active", "closed")
+
+COUNTERS = {
+    "rebalances": ("cause", "Rebalances started, by what triggered them."),
+    "rebalance_causes_added": ("cause", "Further triggers while a join phase was under way."),
+    "rebalances_completed": ("", "Rebalances whose assignment was accepted."),
+    "groups_created": ("", "Groups seen for the first time."),
+    "groups_deleted": ("reason", "Groups deleted, on request or because all had expired."),
+    "members_joined": ("cause", "Members added to a group."),
+    "members_replaced": (
+        "rebalance",
+        "Static members that came back, with or without a rebalance.",
+    ),
+    "members_fenced": ("api", "Requests under an instance id that somebody else holds."),
+    "members_removed": ("cause", "Members that are no longer part of their group."),
+    "offsets_committed": ("", "Offsets accepted, one per partition of a commit."),
+    "offsets_removed": ("reason", "Offsets deleted, on request or because they had expired."),
+    "replayed_records": ("", "Records read back from the log when partitions were loaded."),
+}
+"""Counters of facts: name without prefix and suffix -> its label, if any, and its help."""
+
+
+Samples = Mapping[tuple[str, ...], float]
+"""Label values -> value; one empty tuple where there are no labels."""
+
+
+class Exposition:
+    """A registry of its own for one server, and its pages."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
+        self._registry.register(_ServerCollector(metrics))
+
+    def page(self) -> bytes:
+        """Everything, in the text format 0.0.4."""
+        return generate_latest(self._registry)
+
+
+class _ServerCollector(Collector):
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing in advance: registering must not take a snapshot."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        metrics = self._metrics
+        yield _gauge(
+            "build_info",
+            "Constant 1; what runs is in the labels.",
+            {(__version__, platform.python_version()): 1},
+            ("version", "python"),
+        )
+        yield from _partitions(metrics.snapshots())
+        yield from _facts(metrics)
+        yield from _requests(metrics.requests.by_api)
+        yield from _appends(metrics.appends)
+        yield from _connections(metrics.connections)
+
+
+def _partitions(snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
+    states = Counter(dict.fromkeys(PARTITION_STATES, 0))
+    groups = Counter(dict.fromkeys(GROUP_STATES, 0))
+    members = offsets = 0
+    for snapshot in snapshots:
+        states[snapshot.state] += 1
+        groups.update(snapshot.groups)
+        members += snapshot.members
+        offsets += snapshot.offsets
+    yield _gauge(
+        "partitions", "Partitions of the offsets log, by state.", _labelled(states), ("state",)
+    )
+    yield _gauge("groups", "Groups, by state.", _labelled(groups), ("state",))
+    yield _gauge("members", "Members of all groups.", {(): members})
+    yield _gauge("offsets", "Committed offsets kept.", {(): offsets})
+
+
+def _facts(metrics: Metrics) -> Iterator[Metric]:
+    for name, (label, text) in COUNTERS.items():
+        counts = {value: n for (what, value), n in metrics.counts.items() if what == name}
+        if label:
+            yield _counter(name, text, _labelled(counts), (label,))
+        else:
+            yield _counter(name, text, {(): counts.get("", 0)})
+    times = (
+        ("rebalance_seconds", "From the first trigger to the accepted assignment."),
+        ("join_seconds", "From the first trigger to the end of the join phase."),
+        ("replay_seconds", "Time to load one partition from its log."),
+    )
+    for name, text in times:
+        yield _histogram(name, text, {(): getattr(metrics, name)})
+
+
+def _requests(by_api: Mapping[int, Histogram]) -> Iterator[Metric]:
+    named: dict[tuple[str, ...], Histogram] = {
+        (APIS[key].name if key in APIS else str(key),): times for key, times in by_api.items()
+    }
+    counts = {labels: times.count() for labels, times in named.items()}
+    yield _counter("requests", "Requests answered, by API.", counts, ("api",))
+    yield _histogram(
+        "request_latency_seconds",
+        "From a request's last byte to its answer; waiting for a group is part of it.",
+        named,
+        ("api",),
+    )
+
+
+def _appends(appends: AppendStats) -> Iterator[Metric]:
+    yield _histogram(
+        "append_latency_seconds",
+        "One round of the journal: write and sync for all partitions that have something.",
+        {(): appends.seconds},
+    )
+    yield _counter("append_records", "Records made durable.", {(): appends.records})
+    yield _counter("append_bytes", "Bytes of record batches made durable.", {(): appends.bytes})
+    yield _counter("append_failures", "Rounds that failed.", {(): appends.failures})
+
+
+def _connections(connections: ConnectionStats) -> Iterator[Metric]:
+    yield _gauge("connections", "Client connections now open.", {(): connections.open})
+    for name, text in (
+        ("accepted", "Client connections accepted."),
+        ("refused", "Connections closed at once because max.connections were open."),
+        ("broken", "Connections closed because what came was not Kafka's protocol."),
+    ):
+        yield _counter(f"connections_{name}", text, {(): getattr(connections, name)})
+
+
+def _labelled(counts: Mapping[str, float]) -> Samples:
+    return {(value,): number for value, number in counts.items()}
+
+
+def _gauge(name: str, text: str, samples: Samples, labels: Sequence[str] = ()) -> Metric:
+    family = GaugeMetricFamily(f"groupkeeper_{name}", text, labels=labels)
+    for values, number in samples.items():
+        family.add_metric(values, number)
+    return family
+
+
+def _counter(name: str, text: str, samples: Samples, labels: Sequence[str] = ()) -> Metric:
+    family = CounterMetricFamily(f"groupkeeper_{name}", text, labels=labels)
+    for values, number in samples.items():
+        family.add_metric(values, number)
+    return family
+
+
+def _histogram(
+    name: str, text: str, samples: Mapping[tuple[str, ...], Histogram], labels: Sequence[str] = ()
+) -> Metric:
+    family = HistogramMetricFamily(f"groupkeeper_{name}", text, labels=labels)
+    for values, times in samples.items():
+        running, buckets = 0, []
+        for bound, count in zip([*map(str, SECONDS), "+Inf"], times.counts, strict=True):
+            running += count
+            buckets.append((bound, running))
+        family.add_metric(values, buckets, times.total)
+    return family
