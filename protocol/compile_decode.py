@@ -62,7 +62,8 @@ class _DecoderWriter:
             with source.block("try:"):
                 self.struct(cls, "message")
                 self.flush()
-                with source.block("if pos != end:"):
+                wrong = ">" if layout_of(cls).open_ended else "!="
+                with source.block(f"if pos {wrong} end:"):
                     source.line('raise DecodeError(f"{end - pos} bytes left over")')
                 source.line("return message")
             with source.block("except malformed as error:"):

@@ -28,7 +28,8 @@ class Framing(Enum):
         ", correlation_id"  # int32 size, int32 correlation id, a tag buffer in flexible versions
     )
     REQUEST = ", header"  # int32 size, the request header as finished bytes
-    VERSIONED = ""  # int16 version: the form of log records and of the consumer protocol
+    VERSIONED = ""  # int16 version: the form of keys and values in logs
+    BARE = " "  # nothing
 
 
 def write_encoder(source: Source, cls: type, version: int, framing: Framing) -> str:
@@ -84,7 +85,7 @@ class _EncoderWriter:
         self.lead(cls, framing)
         self.struct(cls, "message")
         self.flush()
-        if framing is Framing.VERSIONED:
+        if framing in (Framing.VERSIONED, Framing.BARE):
             source.line("return join(out)")
         elif _holds_records(cls, self.version):  # too long to be copied twice
             source.line(f"out.insert(0, {source.packed('pack', 'i')}(sum(map(len, out))))")

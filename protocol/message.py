@@ -76,6 +76,7 @@ class Layout(NamedTuple):
     key: int | None
     versions: tuple[int, int]
     flexible: int | None
+    open_ended: bool  # bytes behind the last field belong to a newer version and are passed over
     fields: tuple[Field, ...]
 
     def is_flexible(self, version: int) -> bool:
@@ -118,14 +119,20 @@ def empty() -> Any:
 
 @dataclass_transform(kw_only_default=True)
 def message(
-    *, key: int | None = None, versions: tuple[int, int] = (0, 0), flexible: int | None = None
+    *,
+    versions: tuple[int, int],
+    key: int | None = None,
+    flexible: int | None = None,
+    open_ended: bool = False,
 ) -> Callable[[type[T]], type[T]]:
-    """Make a top-level message: API `key`, the `versions` that can be compiled, the first
-    `flexible` one.
+    """Make a top-level message: the `versions` that can be compiled, its API `key` if it has one,
+    the first `flexible` version, and whether more bytes may follow (`Layout.open_ended`).
     """
 
     def decorate(cls: type[T]) -> type[T]:
-        return _message_class(cls, key, versions, flexible)
+        return _with_layout(
+            cls, Layout(cls.__name__, key, versions, flexible, open_ended, _fields(cls))
+        )
 
     return decorate
 
@@ -133,7 +140,7 @@ def message(
 @dataclass_transform(kw_only_default=True)
 def struct(cls: type[T]) -> type[T]:
     """Make a part of other messages; its versions are those of the message around it."""
-    return _message_class(cls, None, (0, FOREVER), None)
+    return _with_layout(cls, Layout(cls.__name__, None, (0, FOREVER), None, False, _fields(cls)))
 
 
 def layout_of(cls: type) -> Layout:
@@ -164,18 +171,15 @@ def default_code(field: Field) -> str:
     return repr(field.default)
 
 
-def _message_class(
-    cls: type[T], key: int | None, versions: tuple[int, int], flexible: int | None
-) -> type[T]:
-    fields = tuple(_field(cls, name, hint) for name, hint in cls.__annotations__.items())
+def _with_layout(cls: type[T], layout: Layout) -> type[T]:
     namespace = {
         name: value for name, value in cls.__dict__.items() if name not in cls.__annotations__
     }
     namespace.pop("__dict__", None)
     namespace.pop("__weakref__", None)
     namespace |= {
-        "__slots__": tuple(field.name for field in fields),
-        "__layout__": Layout(cls.__name__, key, versions, flexible, fields),
+        "__slots__": tuple(field.name for field in layout.fields),
+        "__layout__": layout,
         "__init__": _first_init,
         "__eq__": _equal,
         "__repr__": _represent,
@@ -183,6 +187,10 @@ def _message_class(
     }
     # Slots cannot be added to an existing class, so a new one takes its place.
     return cast(type[T], type(cls.__name__, cls.__bases__, namespace))
+
+
+def _fields(cls: type) -> tuple[Field, ...]:
+    return tuple(_field(cls, name, hint) for name, hint in cls.__annotations__.items())
 
 
 def _field(cls: type, name: str, hint: object) -> Field:

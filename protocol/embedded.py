@@ -1,0 +1,104 @@
+"""The consumer protocol: what consumers put into the opaque bytes of JoinGroup and SyncGroup.
+
+A coordinator never needs it to coordinate; it looks inside to know which topics a group reads
+(deletion of offsets) and to show people something readable. Like Kafka's own readers it takes a
+newer version as the newest it knows and passes over what follows.
+"""
+
+from struct import Struct
+from struct import error as struct_error
+
+from protocol.compile_encode import Framing
+from protocol.compiler import decoder, encoder
+from protocol.errors import DecodeError
+from protocol.message import empty, message, since, struct
+from protocol.types import Array, Int16, Int32, NullableBytes, NullableString, String
+
+NEWEST_VERSION = 3
+
+_read_version = Struct(">h").unpack_from
+_read_version_and_count = Struct(">hi").unpack_from
+_read_length = Struct(">h").unpack_from
+
+
+@struct
+class TopicPartition:
+    """Partitions of one topic."""
+
+    topic: String = ""
+    partitions: Array[Int32] = empty()
+
+
+@message(versions=(0, NEWEST_VERSION), open_ended=True)
+class Subscription:
+    """What a consumer wants. Version 1 tells what it owns (KIP-429), 2 of which generation
+    (KIP-792), 3 its rack (KIP-881).
+    """
+
+    version: Int16 = 0
+    topics: Array[String] = empty()
+    user_data: NullableBytes = None
+    owned_partitions: Array[TopicPartition] = since(1)
+    generation_id: Int32 = since(2, default=-1)
+    rack_id: NullableString = since(3, default=None)
+
+
+@message(versions=(0, NEWEST_VERSION), open_ended=True)
+class Assignment:
+    """What a consumer gets; the same in every version."""
+
+    version: Int16 = 0
+    assigned_partitions: Array[TopicPartition] = empty()
+    user_data: NullableBytes = None
+
+
+def decode_subscription(data: bytes) -> Subscription:
+    """The subscription in a member's metadata; DecodeError if it is none."""
+    value: Subscription = decoder(Subscription, _layout_version(data))(data, 0, len(data))
+    return value
+
+
+def decode_assignment(data: bytes) -> Assignment:
+    """The assignment of a member; DecodeError if it is none."""
+    value: Assignment = decoder(Assignment, _layout_version(data))(data, 0, len(data))
+    return value
+
+
+def encode_subscription(subscription: Subscription) -> bytes:
+    """The bytes in the subscription's own version, 0 to 3."""
+    return encoder(Subscription, subscription.version, Framing.BARE)(subscription)
+
+
+def encode_assignment(assignment: Assignment) -> bytes:
+    """The bytes in the assignment's own version, 0 to 3."""
+    return encoder(Assignment, assignment.version, Framing.BARE)(assignment)
+
+
+def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
+    """The topics of a subscription, or None where the bytes are no subscription. Never raises."""
+    topics = []
+    try:
+        version, count = _read_version_and_count(data)
+        pos = 6
+        if version < 0 or count < 0:
+            return None
+        for _ in range(count):
+            (length,) = _read_length(data, pos)
+            pos += 2
+            stop = pos + length
+            if not pos <= stop <= len(data):
+                return None
+            topics.append(data[pos:stop].decode())
+            pos = stop
+    except (struct_error, UnicodeDecodeError):
+        return None
+    return tuple(topics)
+
+
+def _layout_version(data: bytes) -> int:
+    if len(data) < 2:
+        raise DecodeError("no version")
+    version: int = _read_version(data)[0]
+    if version < 0:
+        raise DecodeError(f"version {version}")
+    return min(version, NEWEST_VERSION)

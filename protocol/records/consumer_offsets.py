@@ -1,0 +1,149 @@
+"""Keys and values of the `__consumer_offsets` log, every version of the classic group records.
+
+A key starts with its type, a value with its version, both int16 and followed by the fields; a null
+value is a tombstone. Offset values end at version 3 and group values at version 3 for all writers
+up to Kafka 4.0; 4.1 writes offset values in version 4. Newer versions than 4 are read as 4, as
+Kafka's own reader does (KIP-915). Record types of other group protocols are recognised, not read.
+"""
+
+from struct import Struct
+from typing import NamedTuple, TypeAlias
+
+from protocol.compile_encode import Framing
+from protocol.compiler import decoder, encoder
+from protocol.errors import DecodeError
+from protocol.message import empty, message, since, struct, tagged
+from protocol.types import Array, Bytes, Int32, Int64, NullableString, String, Uuid
+
+NEWEST_VALUE_VERSION = 4
+
+_INT16_BYTES = 2
+_read_int16 = Struct(">h").unpack_from
+
+
+@message(versions=(0, 1))
+class OffsetCommitKey:
+    """Key types 0 (before Kafka 0.9) and 1: what a committed offset belongs to."""
+
+    group: String = ""
+    topic: String = ""
+    partition: Int32 = 0
+
+
+@message(versions=(2, 2))
+class GroupMetadataKey:
+    """Key type 2: a group."""
+
+    group: String = ""
+
+
+class UnknownKey(NamedTuple):
+    """A key of another type: of consumer, share or streams groups, or of the future."""
+
+    key_type: int
+
+
+Key: TypeAlias = OffsetCommitKey | GroupMetadataKey
+
+
+@message(versions=(0, 4), flexible=4)
+class OffsetCommitValue:
+    """A committed offset; times are epoch milliseconds.
+
+    Version 1 carries an explicit expiry, version 3 the leader epoch (KIP-320), version 4 the topic
+    id as a tag (KIP-848).
+    """
+
+    offset: Int64 = 0
+    leader_epoch: Int32 = since(3, default=-1)
+    metadata: String = ""
+    commit_timestamp: Int64 = 0
+    expire_timestamp: Int64 = since(1, until=1, default=-1)
+    topic_id: Uuid = tagged(0, since=4)
+
+
+@struct
+class MemberMetadata:
+    """A member of a stored group; timeouts in ms, `subscription` is that of the chosen protocol.
+
+    Version 1 brings the rebalance timeout (KIP-62), version 3 static members (KIP-345).
+    """
+
+    member_id: String = ""
+    group_instance_id: NullableString = since(3, default=None)
+    client_id: String = ""
+    client_host: String = ""
+    rebalance_timeout: Int32 = since(1)
+    session_timeout: Int32 = 0
+    subscription: Bytes = b""
+    assignment: Bytes = b""
+
+
+@message(versions=(0, 4), flexible=4)
+class GroupMetadataValue:
+    """A group as of its last stable generation; version 2 tells since when it is in its state."""
+
+    protocol_type: String = ""
+    generation: Int32 = 0
+    protocol: NullableString = ""
+    leader: NullableString = ""
+    current_state_timestamp: Int64 = since(2, default=-1)
+    members: Array[MemberMetadata] = empty()
+
+
+def encode_key(key: Key) -> bytes:
+    """The key as it stands in the log: type 1 or 2."""
+    key_type = 1 if isinstance(key, OffsetCommitKey) else 2
+    return encoder(type(key), key_type, Framing.VERSIONED)(key)
+
+
+def encode_value(value: OffsetCommitValue | GroupMetadataValue, version: int) -> bytes:
+    """The value as it stands in the log, in a version from 0 to 4."""
+    return encoder(type(value), version, Framing.VERSIONED)(value)
+
+
+def decode_key(data: bytes) -> Key | UnknownKey:
+    """The key of a record; DecodeError if it is of a known type and broken, or has no type."""
+    key_type = _leading_int16(data)
+    match key_type:
+        case 0 | 1:
+            key: Key = decoder(OffsetCommitKey, key_type)(data, _INT16_BYTES, len(data))
+        case 2:
+            key = decoder(GroupMetadataKey, key_type)(data, _INT16_BYTES, len(data))
+        case _:
+            return UnknownKey(key_type)
+    return key
+
+
+def decode_offset_value(data: bytes) -> OffsetCommitValue:
+    """The value behind an OffsetCommitKey, of any version; DecodeError if it is broken."""
+    decode = decoder(OffsetCommitValue, _layout_version(_leading_int16(data)))
+    value: OffsetCommitValue = decode(data, _INT16_BYTES, len(data))
+    return value
+
+
+def decode_group_value(data: bytes) -> GroupMetadataValue:
+    """The value behind a GroupMetadataKey, of any version; DecodeError if it is broken.
+
+    Where version 0 has no rebalance timeout, the session timeout stands for it, as in Kafka.
+    """
+    version = _leading_int16(data)
+    decode = decoder(GroupMetadataValue, _layout_version(version))
+    value: GroupMetadataValue = decode(data, _INT16_BYTES, len(data))
+    if version == 0:
+        for member in value.members:
+            member.rebalance_timeout = member.session_timeout
+    return value
+
+
+def _layout_version(version: int) -> int:
+    if version < 0:
+        raise DecodeError(f"a value of version {version}")
+    return min(version, NEWEST_VALUE_VERSION)
+
+
+def _leading_int16(data: bytes) -> int:
+    if len(data) < _INT16_BYTES:
+        raise DecodeError(f"{len(data)} bytes are too few for a type or version")
+    number: int = _read_int16(data)[0]
+    return number

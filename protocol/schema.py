@@ -1,0 +1,98 @@
+"""Messages as aiokafka Schemas: the same layout in the schema language of aiokafka.
+
+The compiler works from the layout itself, because importing aiokafka costs more than the whole
+start-up may take; the Schema is for those who know aiokafka's types, and its interpreter is a second
+opinion in tests. What aiokafka lacks or has wrong (uuid, uint16, the size in front of a tagged
+field) is supplied here with the same interface. Its types know no difference between nullable and
+not nullable.
+"""
+
+from io import BytesIO
+from struct import Struct
+from typing import Any
+
+from aiokafka.protocol import types as aiokafka_types
+
+from protocol.message import fields_in, layout_of
+from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from protocol.wire import write_tags
+
+# Any: aiokafka is not typed for us, and a Schema's values are whatever its fields hold.
+_FIXED: dict[str, Any] = {
+    "bool": aiokafka_types.Boolean,
+    "int8": aiokafka_types.Int8,
+    "int16": aiokafka_types.Int16,
+    "int32": aiokafka_types.Int32,
+    "int64": aiokafka_types.Int64,
+}
+
+
+class PackedType:
+    """A value of fixed width that aiokafka has no type for."""
+
+    def __init__(self, code: str) -> None:
+        self._struct = Struct(">" + code)
+
+    def encode(self, value: object) -> bytes:
+        return self._struct.pack(value)
+
+    def decode(self, data: BytesIO) -> object:
+        return self._struct.unpack(data.read(self._struct.size))[0]
+
+
+class SizedTags:
+    """A tag buffer with the size before each value, which aiokafka's own forgets to write."""
+
+    def encode(self, value: dict[int, bytes]) -> bytes:
+        return write_tags(sorted(value.items()))
+
+    def decode(self, data: BytesIO) -> dict[int, bytes]:
+        tags: dict[int, bytes] = aiokafka_types.TaggedFields.decode(data)
+        return tags
+
+
+def schema_of(cls: type, version: int) -> aiokafka_types.Schema:
+    """The aiokafka Schema of a message class in a version; tagged fields as one field `tags`."""
+    return _schema(cls, version, layout_of(cls).is_flexible(version))
+
+
+def _schema(cls: type, version: int, flexible: bool) -> aiokafka_types.Schema:
+    plain, _ = fields_in(cls, version)
+    fields = [(field.name, _type(field.type, version, flexible)) for field in plain]
+    if flexible:
+        fields.append(("tags", SizedTags()))
+    return aiokafka_types.Schema(*fields)
+
+
+def _type(kind: WireType, version: int, flexible: bool) -> Any:  # Any: one of aiokafka's types
+    match kind:
+        case Fixed():
+            return _FIXED.get(kind.name) or PackedType(kind.code)
+        case Sized(is_text=True):
+            return aiokafka_types.CompactString() if flexible else aiokafka_types.String()
+        case Sized():
+            return aiokafka_types.CompactBytes if flexible else aiokafka_types.Bytes
+        case ArrayOf():
+            array = aiokafka_types.CompactArray if flexible else aiokafka_types.Array
+            return array(_type(kind.item, version, flexible))
+        case StructOf():
+            return _schema(kind.cls, version, flexible)
+
+
+def values_of(message: object, version: int, flexible: bool) -> tuple[object, ...]:
+    """The message as the nested tuples that its Schema encodes and decodes; no tagged fields set."""
+    plain, _ = fields_in(type(message), version)
+    values = [
+        _plain_value(field.type, getattr(message, field.name), version, flexible) for field in plain
+    ]
+    if flexible:
+        values.append({})
+    return tuple(values)
+
+
+def _plain_value(kind: WireType, value: object, version: int, flexible: bool) -> object:
+    if isinstance(kind, StructOf):
+        return values_of(value, version, flexible)
+    if isinstance(kind, ArrayOf) and isinstance(value, list):
+        return [_plain_value(kind.item, item, version, flexible) for item in value]
+    return value
