@@ -1,0 +1,94 @@
+"""
+The four codecs a record batch may be compressed with, decoding only.
+
+Not a general compression module: batches pass through the server as they came, so nothing here compresses. Output is
+bounded: a batch that would unfold beyond the limit is refused, so a small message cannot fill the memory.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import cramjam
+
+GZIP: Final = 1
+SNAPPY: Final = 2
+LZ4: Final = 3
+ZSTD: Final = 4
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = 16
+_FIRST_GUESS: Final = 64 * 1024
+_GROWTH: Final = 8
+
+_Decoder = Callable[[bytes, bytearray], int]
+
+
+class DecompressionError(Exception):
+    """The bytes are not what the codec makes, or unfold to more than the limit."""
+
+
+def decompress(codec: int, data: bytes, limit: int) -> bytes:
+    """
+    Unfold `data`, at most `limit` bytes of output. Raises DecompressionError.
+
+    zstd frames of Kafka's producers carry no content size, so the output size is found by trying.
+    """
+    if codec == SNAPPY:
+        return _snappy(data, limit)
+    decoder = _decoder(codec)
+    size = min(limit, max(_FIRST_GUESS, len(data) * 4))
+    while True:
+        try:
+            return _into(decoder, data, size)
+        except DecompressionError:
+            if size >= limit:
+                raise
+        size = min(limit, size * _GROWTH)
+
+
+def _decoder(codec: int) -> _Decoder:
+    match codec:
+        case 1:
+            decoder: _Decoder = cramjam.gzip.decompress_into
+        case 3:
+            decoder = cramjam.lz4.decompress_into
+        case 4:
+            decoder = cramjam.zstd.decompress_into
+        case _:
+            raise DecompressionError(f"unknown compression codec {codec}")
+    return decoder
+
+
+def _into(decoder: _Decoder, data: bytes, size: int) -> bytes:
+    output = bytearray(size)
+    try:
+        written = decoder(data, output)
+    except (cramjam.DecompressionError, OSError, ValueError) as error:
+        raise DecompressionError(str(error)) from error
+    return bytes(memoryview(output)[:written])
+
+
+def _snappy(data: bytes, limit: int) -> bytes:
+    """snappy-java's stream: a header, then blocks of int32 length and raw snappy. Without the header: one raw block."""
+    if not data.startswith(_XERIAL_MAGIC):
+        return _snappy_block(data, limit)
+    parts = []
+    pos = _XERIAL_HEADER
+    while pos < len(data):
+        start = pos + 4
+        pos = start + int.from_bytes(data[pos:start], "big")
+        if pos > len(data):
+            raise DecompressionError("a snappy block is cut off")
+        parts.append(_snappy_block(data[start:pos], limit))
+        limit -= len(parts[-1])
+    return b"".join(parts)
+
+
+def _snappy_block(block: bytes, limit: int) -> bytes:
+    try:
+        size: int = cramjam.snappy.decompress_raw_len(block)
+    except cramjam.DecompressionError as error:
+        raise DecompressionError(str(error)) from error
+    if size > limit:
+        raise DecompressionError("a snappy block is larger than allowed")
+    return _into(cramjam.snappy.decompress_raw_into, block, size)

@@ -1,0 +1,316 @@
+"""
+Record batch v2 (magic 2), the unit of Kafka's log and of Produce and Fetch: bytes <-> records.
+
+Writes plain batches, byte for byte as Kafka's MemoryRecordsBuilder does for records without headers, producer id or
+compression. Reads everything brokers keep: compressed, transactional and control batches, batches with a delete horizon,
+empty batches. Does not read magic 0 and 1, and does not know what keys and values mean.
+
+Layout (KIP-98, Kafka's DefaultRecordBatch): base offset int64, length int32 of what follows, leader epoch int32, magic int8,
+CRC-32C uint32 of all that follows it, attributes int16, last offset delta int32, base timestamp int64, max timestamp
+int64, producer id int64, producer epoch int16, base sequence int32, record count int32, records. Base offset and leader
+epoch lie before the CRC, so a broker may set them in a finished batch.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from protocol.compression import DecompressionError, decompress
+
+HEADER_SIZE: Final = 61
+LENGTH_OVERHEAD: Final = 12
+CRC_START: Final = 21
+MAGIC: Final = 2
+NO_PRODUCER: Final = -1
+DECOMPRESSED_LIMIT: Final = 64 * 1024 * 1024
+
+_HEADER: Final = Struct(">qiibIhiqqqhii")
+_CHECKED: Final = Struct(">hiqqqhii")
+_UNCHECKED: Final = Struct(">qiibI")
+_SMALLEST_RECORD: Final = 7
+
+KeyValue = tuple[bytes | None, bytes | None]
+
+
+class CorruptBatch(Exception):
+    """The bytes are not a whole, well-formed record batch."""
+
+
+@dataclass(slots=True)
+class BatchHeader:
+    """The 61 bytes in front of the records. `position` is where the batch starts in its buffer, `size` its whole length."""
+
+    position: int
+    base_offset: int
+    size: int
+    leader_epoch: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def end(self) -> int:
+        return self.position + self.size
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & 0x07
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & 0x08)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & 0x10)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & 0x20)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        return bool(self.attributes & 0x40)
+
+
+class Record(NamedTuple):
+    """One record: offset in the log, epoch milliseconds, and bytes. A null value is a tombstone."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def _unsigned_varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+# Lengths and deltas below 1024 are looked up: they are nearly all there are, and a call costs more than the rest.
+_TABLE_SIZE: Final = 1024
+_VARINTS: Final = [_unsigned_varint(number << 1) for number in range(_TABLE_SIZE)]
+_NULL: Final = b"\x01"
+
+
+def _varint(number: int) -> bytes:
+    return _VARINTS[number] if number < _TABLE_SIZE else _unsigned_varint(number << 1)
+
+
+def encode_batch(
+    base_offset: int, leader_epoch: int, timestamp_ms: int, records: Sequence[KeyValue]
+) -> bytes:
+    """One plain batch; every record carries the one timestamp (epoch milliseconds). At least one record."""
+    if not records:
+        raise ValueError("a batch needs a record")
+    out = bytearray(HEADER_SIZE)
+    delta = 0
+    for key, value in records:
+        if key is not None and value is not None:
+            key_size = len(key)
+            value_size = len(value)
+            if delta + key_size + value_size < _TABLE_SIZE - 16:
+                deltas = _VARINTS[delta]
+                key_length = _VARINTS[key_size]
+                value_length = _VARINTS[value_size]
+                varints = len(deltas) + len(key_length) + len(value_length)
+                out += _VARINTS[3 + varints + key_size + value_size]
+                out += b"\x00\x00"
+                out += deltas
+                out += key_length
+                out += key
+                out += value_length
+                out += value
+                out.append(0)
+                delta += 1
+                continue
+        out += _encode_record(delta, key, value)
+        delta += 1
+    _fill_header(out, base_offset, leader_epoch, timestamp_ms, delta)
+    return bytes(out)
+
+
+def _encode_record(delta: int, key: bytes | None, value: bytes | None) -> bytes:
+    """Any record: attributes 0, timestamp delta 0, no headers."""
+    key_part = _NULL if key is None else _varint(len(key)) + key
+    value_part = _NULL if value is None else _varint(len(value)) + value
+    body = b"\x00\x00" + _varint(delta) + key_part + value_part + b"\x00"
+    return _varint(len(body)) + body
+
+
+def _fill_header(
+    out: bytearray, base_offset: int, leader_epoch: int, timestamp_ms: int, count: int
+) -> None:
+    _CHECKED.pack_into(
+        out, CRC_START, 0, count - 1, timestamp_ms, timestamp_ms, NO_PRODUCER, -1, -1, count
+    )
+    with memoryview(out) as view:
+        crc = crc32c(view[CRC_START:])
+    size = len(out) - LENGTH_OVERHEAD
+    _UNCHECKED.pack_into(out, 0, base_offset, size, leader_epoch, MAGIC, crc)
+
+
+def patch(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """The same batch at another place in the log; both fields lie outside the checksum."""
+    return b"".join(
+        (base_offset.to_bytes(8, "big"), batch[8:12], leader_epoch.to_bytes(4, "big", signed=True), batch[16:])
+    )
+
+
+def read_header(buffer: bytes, pos: int = 0) -> BatchHeader:
+    """The header at `pos`. Raises CorruptBatch if it is not magic 2, implausible, or cut off. Checks no checksum."""
+    if pos < 0 or pos + HEADER_SIZE > len(buffer):
+        raise CorruptBatch(f"a batch header at {pos} is cut off")
+    base, length, epoch, magic, crc, attributes, delta, *rest = _HEADER.unpack_from(buffer, pos)
+    size = length + LENGTH_OVERHEAD
+    if magic != MAGIC:
+        raise CorruptBatch(f"the batch at {pos} has magic {magic}, only 2 is read")
+    if size < HEADER_SIZE or delta < 0 or base < 0 or rest[-1] < 0:
+        raise CorruptBatch(f"the batch header at {pos} is implausible")
+    return BatchHeader(pos, base, size, epoch, crc, attributes, delta, *rest)
+
+
+def iter_batches(buffer: bytes) -> Iterator[BatchHeader]:
+    """The header of every batch of a buffer of whole batches. Raises CorruptBatch at the first that is not whole."""
+    pos = 0
+    while pos < len(buffer):
+        header = read_header(buffer, pos)
+        if header.end > len(buffer):
+            raise CorruptBatch(f"the batch at {pos} is cut off")
+        yield header
+        pos = header.end
+
+
+def check_crc(buffer: bytes, header: BatchHeader) -> bool:
+    """Whether the batch is whole and its checksum holds."""
+    if header.end > len(buffer):
+        return False
+    with memoryview(buffer) as view:
+        return crc32c(view[header.position + CRC_START : header.end]) == header.crc
+
+
+def decode_records(
+    buffer: bytes, header: BatchHeader, limit: int = DECOMPRESSED_LIMIT
+) -> Iterator[Record]:
+    """
+    The records of one batch, decompressed if need be to at most `limit` bytes.
+
+    Raises CorruptBatch, also in the middle, and nothing else: each record must end exactly at its length and the batch exactly
+    after its record count. The checksum is not looked at: see check_crc.
+    """
+    if header.end > len(buffer):
+        raise CorruptBatch(f"the batch at {header.position} is cut off")
+    data = bytes(buffer[header.position + HEADER_SIZE : header.end])
+    if header.codec:
+        try:
+            data = decompress(header.codec, data, limit)
+        except DecompressionError as error:
+            raise CorruptBatch(f"the batch at {header.position}: {error}") from error
+    if header.record_count * _SMALLEST_RECORD > len(data):
+        raise CorruptBatch(f"the batch at {header.position} is too short for its record count")
+    try:
+        yield from _records(data, header)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise CorruptBatch(f"a record of the batch at {header.position} is cut off") from error
+
+
+def _records(data: bytes, header: BatchHeader) -> Iterator[Record]:
+    base, highest = header.base_offset, header.last_offset_delta
+    base_timestamp = header.base_timestamp
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    pos = 0
+    for _ in range(header.record_count):
+        raw = data[pos]
+        pos += 1
+        if raw > 0x7F:
+            raw, pos = _longer(data, pos, raw)
+        end = pos + (raw >> 1)
+        delta, pos = _read(data, pos + 1)
+        raw = data[pos]
+        pos += 1
+        if raw > 0x7F:
+            raw, pos = _longer(data, pos, raw)
+        if raw & 1 or raw >> 1 > highest:
+            raise CorruptBatch("a record's offset lies outside its batch")
+        key, pos = _read_bytes(data, pos)
+        value, pos = _read_bytes(data, pos)
+        headers: tuple[tuple[str, bytes | None], ...] = ()
+        if data[pos]:
+            headers, pos = _read_headers(data, pos)
+        else:
+            pos += 1
+        if pos != end:
+            raise CorruptBatch("a record does not end at its length")
+        timestamp = base_timestamp + delta if append_time is None else append_time
+        yield Record(base + (raw >> 1), timestamp, key, value, headers)
+    if pos != len(data):
+        raise CorruptBatch("bytes follow the last record")
+
+
+def _longer(data: bytes, pos: int, number: int) -> tuple[int, int]:
+    """The rest of an unsigned varint whose first byte is `number`; at most ten bytes in all."""
+    number &= 0x7F
+    for shift in range(7, 70, 7):
+        byte = data[pos]
+        pos += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, pos
+    raise CorruptBatch("a varint is longer than ten bytes")
+
+
+def _read(data: bytes, pos: int) -> tuple[int, int]:
+    raw = data[pos]
+    pos += 1
+    if raw > 0x7F:
+        raw, pos = _longer(data, pos, raw)
+    return (raw >> 1) ^ -(raw & 1), pos
+
+
+def _read_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
+    raw = data[pos]
+    pos += 1
+    if raw > 0x7F:
+        raw, pos = _longer(data, pos, raw)
+    if raw & 1:
+        if raw != 1:
+            raise CorruptBatch("a length is negative")
+        return None, pos
+    end = pos + (raw >> 1)
+    return data[pos:end], end
+
+
+def _read_headers(data: bytes, pos: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    count, pos = _read(data, pos)
+    if count < 0 or count * 2 > len(data) - pos:
+        raise CorruptBatch("a header count is implausible")
+    headers = []
+    for _ in range(count):
+        key, pos = _read_bytes(data, pos)
+        value, pos = _read_bytes(data, pos)
+        if key is None:
+            raise CorruptBatch("a header key is null")
+        headers.append((key.decode(), value))
+    return tuple(headers), pos

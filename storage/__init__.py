@@ -1,0 +1,1 @@
+"""The log on disk: bytes in, bytes out. Knows no groups."""

@@ -1,0 +1,58 @@
+"""
+Kafka's `leader-epoch-checkpoint` of a partition folder: which epoch began at which offset.
+
+A convenience for Kafka's tools and for people: the truth is in the batches, so it is neither synced nor trusted.
+"""
+
+from typing import Final
+
+from storage.files import Files
+
+FILE_NAME: Final = "leader-epoch-checkpoint"
+
+
+class EpochFile:
+    """Text: a version line `0`, the number of entries, then `epoch startOffset` per line."""
+
+    def __init__(self, files: Files, folder: str) -> None:
+        self._files = files
+        self._path = f"{folder}/{FILE_NAME}"
+        self._entries: list[tuple[int, int]] = []
+
+    @property
+    def last_epoch(self) -> int:
+        return self._entries[-1][0] if self._entries else -1
+
+    def load(self, before: int) -> None:
+        """Read the entries that begin below an offset; nothing if the file is missing or odd."""
+        try:
+            handle = self._files.open(self._path)
+        except FileNotFoundError:
+            return
+        try:
+            text = self._files.read(handle, self._files.size(handle), 0)
+        finally:
+            self._files.close(handle)
+        try:
+            lines = [line.split() for line in text.decode("ascii").splitlines()[2:]]
+            entries = [(int(epoch), int(start)) for epoch, start in lines]
+        except ValueError:
+            return
+        self._entries = [entry for entry in entries if entry[1] < before]
+
+    def note(self, epoch: int, start: int) -> bool:
+        """A batch of an epoch begins at an offset. True if the epoch is new, and `write` is due."""
+        if epoch <= self.last_epoch:
+            return False
+        self._entries.append((epoch, start))
+        return True
+
+    def write(self) -> None:
+        lines = ["0", str(len(self._entries)), *(f"{epoch} {start}" for epoch, start in self._entries)]
+        data = ("\n".join(lines) + "\n").encode("ascii")
+        handle = self._files.open(self._path, create=True)
+        try:
+            self._files.write(handle, data, 0)
+            self._files.truncate(handle, len(data))
+        finally:
+            self._files.close(handle)

@@ -1,0 +1,42 @@
+"""
+What can go wrong with the disk, as exceptions whose message is one clear line for a person.
+
+Not here: mistakes of clients. An error of the storage closes the partition that met it; which error it is says whether
+opening it again may help.
+"""
+
+
+class StorageError(Exception):
+    """Any failure of the storage. The message is one line and names the file."""
+
+
+class AppendFailed(StorageError):
+    """
+    Nothing of this append may be acknowledged. Close the log, open it again and see what it holds.
+
+    No space left (ENOSPC, EDQUOT) looks like this: opening again may fail the same way until there is space.
+    """
+
+
+class SyncFailed(AppendFailed):
+    """
+    The kernel could not write back what it had accepted (EIO on fsync).
+
+    The page cache cannot be trusted any more, so the store refuses all further work: let go of the leases and exit.
+    """
+
+
+class Corrupt(StorageError):
+    """Bytes on the disk are damaged where nothing explains it. Needs a person; opening again does not help."""
+
+
+class OffsetOutOfRange(StorageError):
+    """A read below the first or beyond the next offset of a log."""
+
+
+class Fenced(StorageError):
+    """A newer owner has taken the shard: nothing was written and nothing will be."""
+
+
+class Locked(StorageError):
+    """Another living process holds the node id or the shard."""

@@ -1,0 +1,95 @@
+"""
+The few file-system calls in use, as methods of one class, so that tests can tear, lose and refuse them.
+
+Not a convenience layer: no paths are joined and no bytes are interpreted here. Every method raises OSError as the system does.
+Files are named by paths, open files by small integers. This is the only module of the storage that calls the system.
+"""
+
+import errno
+import fcntl
+import os
+from contextlib import suppress
+
+
+class Files:
+    """The real file system."""
+
+    def process_id(self) -> int:
+        return os.getpid()
+
+    def make_folder(self, path: str) -> None:
+        """The folder and its parents; no error if it is there."""
+        os.makedirs(path, exist_ok=True)
+
+    def list_folder(self, path: str) -> list[str]:
+        """Names in a folder, sorted; none if there is no such folder."""
+        try:
+            return sorted(os.listdir(path))
+        except FileNotFoundError:
+            return []
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        """Open for reading and writing; the handle is not inherited by child processes."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return os.open(path, flags, 0o644)
+
+    def close(self, handle: int) -> None:
+        os.close(handle)
+
+    def size(self, handle: int) -> int:
+        return os.fstat(handle).st_size
+
+    def read(self, handle: int, size: int, position: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file."""
+        data = os.pread(handle, size, position)
+        while data and len(data) < size:
+            more = os.pread(handle, size - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def write(self, handle: int, data: bytes, position: int) -> None:
+        """All of `data`, or an OSError after any part of it."""
+        written = os.pwrite(handle, data, position)
+        while written < len(data):
+            more = os.pwrite(handle, memoryview(data)[written:], position + written)
+            if not more:
+                raise OSError(errno.EIO, "the write made no progress")
+            written += more
+
+    def truncate(self, handle: int, size: int) -> None:
+        os.ftruncate(handle, size)
+
+    def sync(self, handle: int) -> None:
+        """Wait until the file's bytes and size are on the disk. Says nothing about its name: see sync_folder."""
+        os.fdatasync(handle)
+
+    def sync_folder(self, path: str) -> None:
+        """Wait until names made, renamed and removed in the folder are on the disk."""
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def rename(self, path: str, to: str) -> None:
+        os.replace(path, to)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; no error if there is none."""
+        with suppress(FileNotFoundError):
+            os.remove(path)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove an empty folder; no error if there is none."""
+        with suppress(FileNotFoundError):
+            os.rmdir(path)
+
+    def lock(self, handle: int) -> bool:
+        """Take the exclusive lock of an open file, held until it is closed or the process dies. False: another has it."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

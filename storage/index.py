@@ -1,0 +1,106 @@
+"""
+The two indexes of a segment: offset to position, and timestamp to offset, as Kafka keeps them.
+
+Kept in memory while the segment is in use; the files are written whole when the segment is synced, rolled or closed, and are
+never trusted blindly: they can be rebuilt from the batches. Rule (Kafka's LogSegment.append and recover): before a batch is
+added, if more than index.interval.bytes came since the last entry, the offset index gets (last offset of the batch, its position)
+and the time index gets (largest timestamp so far, last offset of its batch) if that timestamp is larger than its last one.
+A closed segment has one more time entry under the same condition.
+"""
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import chain, pairwise
+from struct import Struct
+from typing import Final
+
+OFFSET_ENTRY: Final = 8
+TIME_ENTRY: Final = 12
+_TIME: Final = Struct(">qi")
+_NO_TIMESTAMP: Final = -1
+
+
+class Index:
+    """Offsets are relative to the segment's base. Appended to by one thread, may be read by another."""
+
+    __slots__ = ("_interval", "_offsets", "_positions", "_since", "_times", "max_offset", "max_timestamp")
+
+    def __init__(self, interval_bytes: int) -> None:
+        self._interval = interval_bytes
+        self._since = 0
+        self._offsets = array("I")
+        self._positions = array("I")
+        self._times: list[tuple[int, int]] = []
+        self.max_timestamp = _NO_TIMESTAMP
+        self.max_offset = 0
+
+    def add(self, last: int, position: int, size: int, timestamp: int) -> None:
+        """A batch is appended: relative last offset, where it starts, its size, its largest timestamp."""
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+            self.max_offset = last
+        if self._since > self._interval:
+            self._positions.append(position)
+            self._offsets.append(last)
+            if self._lags():
+                self._times.append((self.max_timestamp, self.max_offset))
+            self._since = 0
+        self._since += size
+
+    def _lags(self) -> bool:
+        last = self._times[-1][0] if self._times else _NO_TIMESTAMP
+        return self.max_timestamp > last
+
+    def is_full(self, index_bytes: int) -> bool:
+        offsets_full = len(self._offsets) >= index_bytes // OFFSET_ENTRY
+        return offsets_full or len(self._times) >= index_bytes // TIME_ENTRY - 1
+
+    def floor(self, relative_offset: int) -> int:
+        """A position at or before the batch that contains the offset."""
+        entry = bisect_right(self._offsets, relative_offset)
+        # An entry names the last offset of its batch, so an exact hit may be that batch itself.
+        return self._positions[entry - 1] if entry else 0
+
+    def floor_by_time(self, timestamp: int) -> int:
+        """A position at or before the first batch that has a timestamp >= the one given."""
+        entry = bisect_left(self._times, timestamp, key=lambda time: time[0])
+        return self.floor(self._times[entry - 1][1]) if entry else 0
+
+    def offset_file(self) -> bytes:
+        entries = array("I", bytes(len(self._offsets) * OFFSET_ENTRY))
+        entries[0::2] = self._offsets
+        entries[1::2] = self._positions
+        return _big_endian(entries).tobytes()
+
+    def time_file(self) -> bytes:
+        """The file of a closed segment."""
+        closing = [(self.max_timestamp, self.max_offset)] if self._lags() else []
+        return b"".join(_TIME.pack(*entry) for entry in chain(self._times, closing))
+
+    def load(self, offsets: bytes, times: bytes, segment_size: int) -> bool:
+        """Take over the files of a closed segment. False, and nothing taken, if they cannot be right."""
+        if len(offsets) % OFFSET_ENTRY or len(times) % TIME_ENTRY:
+            return False
+        entries = _big_endian(array("I", offsets))
+        relative, positions = entries[0::2], entries[1::2]
+        time_entries = list(_TIME.iter_unpack(times))
+        if not (_rises(relative) and _rises(positions) and _rises([time for time, _ in time_entries])):
+            return False
+        if positions and positions[-1] >= segment_size:
+            return False
+        if not time_entries:
+            return False
+        self._offsets, self._positions, self._times = relative, positions, time_entries
+        self.max_timestamp, self.max_offset = time_entries[-1]
+        return True
+
+
+def _rises(numbers: "array[int] | list[int]") -> bool:
+    return all(one < other for one, other in pairwise(numbers))
+
+
+def _big_endian(numbers: "array[int]") -> "array[int]":
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers

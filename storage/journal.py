@@ -1,0 +1,218 @@
+"""
+The journal: one append-only file per process, in which all partitions' batches of a round lie before they are acknowledged.
+
+Not a log: nobody reads it but recovery, and it is dropped as soon as the segments are on the disk. A file is a row of rounds: magic,
+number int64, payload length int32, CRC-32C of number, length and payload. Numbers rise by one, so a round that was never
+finished cannot be taken for one that was. A payload is a row of entries: kind int8, name length int16, data length int32, name,
+data. Kind 0 is a batch of the log `name`; kind 1 is the claim of the shard `name` in the epoch `data`.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from storage.errors import AppendFailed, Corrupt, SyncFailed
+from storage.files import Files
+from storage.scan import FIELDS
+from storage.window import Window
+
+FOLDER: Final = "journals"
+_MAGIC: Final = b"GKJ1"
+_ROUND: Final = Struct(">4sQII")
+_COUNTED: Final = Struct(">QI")
+_ENTRY: Final = Struct(">BHI")
+_BATCH: Final = 0
+_CLAIM: Final = 1
+_FIELDS_PER_ENTRY: Final = 4
+
+
+def batch_entry(name: bytes, batch: bytes) -> tuple[bytes, bytes, bytes]:
+    """A finished batch of a log, in pieces to be joined."""
+    return _ENTRY.pack(_BATCH, len(name), len(batch)), name, batch
+
+
+def claim_entry(shard: int, epoch: int) -> tuple[bytes, bytes, bytes]:
+    """The fact that a shard was claimed in an epoch, in pieces to be joined."""
+    name, data = str(shard).encode(), epoch.to_bytes(4, "big")
+    return _ENTRY.pack(_CLAIM, len(name), len(data)), name, data
+
+
+class JournalWriter:
+    """The file that rounds are appended to. `touched` names the logs that depend on it."""
+
+    def __init__(self, files: Files, folder: str, node_id: int, first_round: int) -> None:
+        self._files = files
+        self._number = first_round
+        self.path = f"{folder}/{node_id}-{first_round:020d}"
+        self._handle = files.open(self.path, create=True)
+        files.sync_folder(folder)
+        self.size = 0
+        self.touched: set[str] = set()
+
+    @property
+    def next_round(self) -> int:
+        return self._number
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        """
+        Make a round durable: one write, one sync.
+
+        Raises AppendFailed if it could not be written, and the file is as before; SyncFailed if the disk failed in a way after
+        which nothing more can be promised.
+        """
+        payload = b"".join(pieces)
+        counted = _COUNTED.pack(self._number, len(payload))
+        crc = crc32c(payload, crc32c(counted))
+        data = b"".join((_MAGIC, counted, crc.to_bytes(4, "big"), payload))
+        try:
+            self._files.write(self._handle, data, self.size)
+        except OSError as error:
+            self._take_back(error)
+            raise AppendFailed(f"cannot write to {self.path}: {error}") from error
+        try:
+            self._files.sync(self._handle)
+        except OSError as error:
+            raise SyncFailed(f"cannot sync {self.path}: {error}") from error
+        self.size += len(data)
+        self._number += 1
+
+    def _take_back(self, cause: OSError) -> None:
+        try:
+            self._files.truncate(self._handle, self.size)
+        except OSError as error:
+            raise SyncFailed(f"cannot take back a failed write to {self.path}: {error}") from cause
+
+    def close(self) -> None:
+        self._files.close(self._handle)
+
+    def drop(self) -> None:
+        """Close and remove the file: every log it was written for has its bytes on the disk."""
+        self.close()
+        self._files.remove(self.path)
+
+
+class JournalReader:
+    """What a journal file of an earlier run, or of this one up to now, holds. Raises Corrupt."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self.path = path
+        self._handle = files.open(path)
+        self.epochs: dict[int, int] = {}
+        self._places: dict[bytes, array[int]] = {}
+        self.next_round = first_round_of(path)
+        try:
+            self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def names(self) -> set[str]:
+        """The logs it holds batches of."""
+        return {name.decode() for name in self._places}
+
+    @property
+    def is_empty(self) -> bool:
+        """No round in it was ever finished."""
+        return self.next_round == first_round_of(self.path)
+
+    def entries(self, name: str) -> Iterator[tuple[int, int, int, int]]:
+        """Of one log: base offset, last offset, position and size of every batch, in the order written."""
+        places = self._places.get(name.encode(), array("q"))
+        for at in range(0, len(places), _FIELDS_PER_ENTRY):
+            base, last, position, size = places[at : at + _FIELDS_PER_ENTRY]
+            yield base, last, position, size
+
+    def batch(self, position: int, size: int) -> bytes:
+        return self._files.read(self._handle, size, position)
+
+    def close(self) -> None:
+        self._files.close(self._handle)
+
+    def drop(self) -> None:
+        """Close and remove the file."""
+        self.close()
+        self._files.remove(self.path)
+
+    def _read(self) -> None:
+        window = Window(self._files, self._handle, self._files.size(self._handle))
+        position = 0
+        while (size := _round_at(window, position, self.next_round)) >= 0:
+            self._read_round(window, position + _ROUND.size, size)
+            position += _ROUND.size + size
+            self.next_round += 1
+        later = _round_after(window, position, self.next_round)
+        if later >= 0:
+            raise Corrupt(
+                f"{self.path}: the round at byte {position} is damaged and a sound one follows at {later}; "
+                "acknowledged records may be lost: restore the file or remove it"
+            )
+
+    def _read_round(self, window: Window, position: int, size: int) -> None:
+        end = position + size
+        while position < end:
+            at = window.find(position, _ENTRY.size)
+            kind, name_size, data_size = _ENTRY.unpack_from(window.buffer, at)
+            position += _ENTRY.size
+            at = window.find(position, name_size + data_size)
+            name = window.buffer[at : at + name_size]
+            data = at + name_size
+            if kind == _CLAIM:
+                shard = int(name)
+                epoch = int.from_bytes(window.buffer[data : data + data_size], "big")
+                self.epochs[shard] = max(epoch, self.epochs.get(shard, 0))
+            else:
+                base, _, _, _, _, delta, _ = FIELDS.unpack_from(window.buffer, data)
+                places = self._places.setdefault(name, array("q"))
+                places.extend((base, base + delta, position + name_size, data_size))
+            position += name_size + data_size
+
+
+def first_round_of(path: str) -> int:
+    return int(path.rpartition("-")[2])
+
+
+def node_of(name: str) -> int | None:
+    """The node id in a journal's file name; None if it is not one."""
+    node, dash, first = name.partition("-")
+    return int(node) if dash and node.isdigit() and first.isdigit() else None
+
+
+def _round_at(window: Window, position: int, number: int) -> int:
+    """Payload size of the round at a position, -1 if it is not sound or not the one awaited."""
+    at = window.find(position, _ROUND.size)
+    if at < 0:
+        return -1
+    magic, found, size, crc = _ROUND.unpack_from(window.buffer, at)
+    if magic != _MAGIC or found != number:
+        return -1
+    at = window.find(position, _ROUND.size + size)
+    if at < 0:
+        return -1
+    with memoryview(window.buffer) as view:
+        counted = view[at + 4 : at + 4 + _COUNTED.size]
+        payload = view[at + _ROUND.size : at + _ROUND.size + size]
+        return size if crc32c(payload, crc32c(counted)) == crc else -1
+
+
+def _round_after(window: Window, position: int, number: int) -> int:
+    """Where a sound round with a higher number begins behind a bad one, -1 if nowhere."""
+    position += 1
+    while position < window.size:
+        at = window.find(position, min(_ROUND.size, window.size - position))
+        found = window.buffer.find(_MAGIC, at)
+        if found < 0:
+            position += max(1, len(window.buffer) - at - len(_MAGIC) + 1)
+            continue
+        position += found - at
+        at = window.find(position, _ROUND.size)
+        if at >= 0:
+            later = _ROUND.unpack_from(window.buffer, at)[1]
+            if later > number and _round_at(window.again(), position, later) >= 0:
+                return position
+        position += 1
+    return -1

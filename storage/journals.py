@@ -1,0 +1,193 @@
+"""
+All journals of a data directory as one process sees them: the one it writes, those it waits to
+drop, those of its earlier runs and those of other nodes.
+
+Knows names of logs and epochs of shards, and which journal may go when. The bytes of one file are
+journal.py's, the logs are store.py's.
+
+Every journal begins with the newest epoch of every shard its node ever claimed. So an older file
+can go without a look at the lease files, which therefore need no sync.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from storage.errors import AppendFailed
+from storage.files import Files
+from storage.journal import FOLDER, JournalReader, JournalWriter, claim_entry, node_of
+
+
+class Held:
+    """What the journals hold for one log, oldest first: the `Cover` that `Log.open` asks for."""
+
+    def __init__(
+        self, readers: Sequence[JournalReader], closing: Sequence[JournalReader], name: str
+    ) -> None:
+        self._closing = closing
+        readers = [*readers, *closing]
+        self._entries = [(*entry, reader) for reader in readers for entry in reader.entries(name)]
+        self._entries.sort(key=lambda entry: entry[0])
+
+    def __enter__(self) -> "Held":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for reader in self._closing:
+            reader.close()
+
+    def reaches(self, first: int, end: int) -> bool:
+        """Whether every batch from offset `first` up to `end` is held."""
+        for base, last, *_ in self._entries:
+            if base <= first <= last:
+                first = last + 1
+        return first >= end
+
+    def batches_from(self, offset: int) -> Iterator[bytes]:
+        """The batches that end at `offset` or later. One held twice comes once."""
+        for _, last, position, size, reader in self._entries:
+            if last >= offset:
+                offset = last + 1
+                yield reader.batch(position, size)
+
+
+class Journals:
+    """The `journals` folder. Rounds are written through it, and logs recovered from it."""
+
+    def __init__(self, files: Files, data_dir: str, node_id: int, roll_bytes: int) -> None:
+        self._files = files
+        self._folder = f"{data_dir}/{FOLDER}"
+        self._node_id = node_id
+        self._roll_bytes = roll_bytes
+        self._writer: JournalWriter | None = None
+        self._retiring: list[JournalWriter] = []
+        self._next_round = 1
+        self._epochs: dict[int, int] = {}
+        self._unsettled: set[int] = set()
+        self._earlier: dict[JournalReader, set[str]] = {}
+        self._foreign: list[JournalReader] = []
+        for reader in self._read(own=True):
+            self._take_earlier(reader)
+
+    def _take_earlier(self, reader: JournalReader) -> None:
+        self._next_round = max(self._next_round, reader.next_round)
+        for shard, epoch in reader.epochs.items():
+            self._epochs[shard] = max(epoch, self._epochs.get(shard, 0))
+        if reader.is_empty:
+            # Nothing in it was ever acknowledged, and its name will be needed again.
+            reader.drop()
+        else:
+            self._earlier[reader] = reader.names
+
+    def _read(self, *, own: bool) -> Iterator[JournalReader]:
+        for name in self._files.list_folder(self._folder):
+            node = node_of(name)
+            if node is not None and (node == self._node_id) is own:
+                try:
+                    yield JournalReader(self._files, f"{self._folder}/{name}")
+                except FileNotFoundError:
+                    continue  # its owner has just dropped it, so all it held is in the logs
+
+    def known_epoch(self, shard: int) -> int:
+        """
+        The newest epoch of a shard in any journal. Looks at other nodes' files anew: call it when
+        the shard's lock is held, so that its last owner writes no more.
+        """
+        self._close_foreign()
+        self._foreign = list(self._read(own=False))
+        epochs = [reader.epochs.get(shard, 0) for reader in self._foreign]
+        return max([self._epochs.get(shard, 0), *epochs])
+
+    def claimed(self, shard: int, epoch: int) -> None:
+        """A claim that the next round makes durable."""
+        self._epochs[shard] = epoch
+        self._unsettled.add(shard)
+
+    def settle(self) -> None:
+        """Make the claims durable, all with one sync, if there are any that are not."""
+        if self._unsettled:
+            self.write((), ())
+
+    def write(self, pieces: Sequence[bytes], names: Collection[str]) -> None:
+        """Make a round durable. Raises AppendFailed or SyncFailed, see JournalWriter.write."""
+        writer = self._writer
+        if writer is None or writer.size >= self._roll_bytes:
+            writer = self._roll()
+        claims = self._unsettled if writer.size else self._epochs
+        round_pieces = [
+            piece for shard in sorted(claims) for piece in claim_entry(shard, self._epochs[shard])
+        ]
+        round_pieces += pieces
+        writer.touched.update(names)
+        writer.write(round_pieces)
+        self._next_round = writer.next_round
+        self._unsettled.clear()
+
+    def _roll(self) -> JournalWriter:
+        try:
+            writer = JournalWriter(self._files, self._folder, self._node_id, self._next_round)
+        except OSError as error:
+            raise AppendFailed(f"cannot begin a journal in {self._folder}: {error}") from error
+        if self._writer is not None:
+            self._retiring.append(self._writer)
+        self._writer = writer
+        return writer
+
+    def held(self, name: str) -> Held:
+        """What is held for a log by any journal, this run's included."""
+        own = [
+            JournalReader(self._files, writer.path)
+            for writer in self._writers()
+            if name in writer.touched
+        ]
+        return Held([*self._earlier, *self._foreign], own, name)
+
+    def recovered(self, name: str) -> None:
+        """A log has been opened, and all that was held for it is on the disk in its folder."""
+        for writer in self._writers():
+            writer.touched.discard(name)
+        for names in self._earlier.values():
+            names.discard(name)
+        self._drop_done()
+
+    def waiting_for(self) -> str | None:
+        """A log that must be synced before the oldest retiring journal can go."""
+        return next(iter(self._retiring[0].touched), None) if self._retiring else None
+
+    def synced(self, name: str) -> None:
+        """All of a log is on the disk: no retiring journal is needed for it."""
+        for writer in self._retiring:
+            writer.touched.discard(name)
+        self._drop_done()
+
+    def _drop_done(self) -> None:
+        while self._retiring and not self._retiring[0].touched:
+            self._retiring.pop(0).drop()
+        if self._writer is None or not self._writer.size:
+            return  # the epochs are in the earlier files only
+        for reader in [reader for reader, names in self._earlier.items() if not names]:
+            del self._earlier[reader]
+            reader.drop()
+
+    def close(self, *, clean: bool) -> None:
+        """
+        Let go of the files. `clean`: all logs of this run are synced, so one journal with nothing
+        but the epochs takes the place of those that are not needed for a log of an earlier run.
+        """
+        if clean and self._epochs:
+            self._roll().touched.clear()
+            self.write((), ())
+            for writer in self._retiring:
+                writer.touched.clear()
+            self._drop_done()
+        self._close_foreign()
+        for reader in self._earlier:
+            reader.close()
+        for writer in self._writers():
+            writer.close()
+
+    def _writers(self) -> list[JournalWriter]:
+        return [*self._retiring, *([self._writer] if self._writer else [])]
+
+    def _close_foreign(self) -> None:
+        for reader in self._foreign:
+            reader.close()
+        self._foreign = []

@@ -1,0 +1,17 @@
+"""Sizes at which files roll. Defaults are those of Kafka's offsets topic."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, frozen=True)
+class Limits:
+    """
+    All in bytes. `segment_bytes` must stay below 2 GiB: index entries hold positions as int32.
+
+    `index_bytes` bounds each of the two index files of a segment; a segment rolls when one is full.
+    """
+
+    segment_bytes: int = 100 * 1024 * 1024
+    index_interval_bytes: int = 4096
+    index_bytes: int = 10 * 1024 * 1024
+    journal_bytes: int = 64 * 1024 * 1024

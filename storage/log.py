@@ -1,0 +1,269 @@
+"""
+One partition: a folder of segments in Kafka's format, opened and recovered, appended to, read and rolled.
+
+Knows batches, not what is in them, and no journal: who writes ahead, and what a crash may cost, is decided in store.py. One
+thread appends; others may read meanwhile, and see a batch only when all its bytes are in the file.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD
+from storage.epochs import EpochFile
+from storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
+from storage.files import Files
+from storage.limits import Limits
+from storage.reading import check_epoch, checked_chunks, find_timestamp, read_batches
+from storage.scan import FIELDS, Batch, batches_after, valid_batches
+from storage.segment import DIGITS, LOG_SUFFIX, Segment
+
+
+class Cover(Protocol):
+    """What a journal holds for a log: finished batches in offset order, in case its file lost them."""
+
+    def reaches(self, first: int, end: int) -> bool:
+        """Whether every batch from offset `first` up to `end` is held."""
+        ...
+
+    def batches_from(self, offset: int) -> Iterator[bytes]:
+        """The batches whose last offset is `offset` or later."""
+        ...
+
+
+class Log:
+    """
+    One partition folder. Made by `Log.open`; the folder is created by the first append.
+
+    After an append has failed the log is `broken`: it refuses all further appends, and must be closed and opened again, which cuts
+    off what was written in part.
+    """
+
+    def __init__(self, files: Files, folder: str, limits: Limits) -> None:
+        self._files = files
+        self._folder = folder
+        self._limits = limits
+        self._segments: tuple[Segment, ...] = ()
+        self._epochs = EpochFile(files, folder)
+        self._next_offset = 0
+        self._unsynced = False
+        self._unsynced_names = False
+        self.broken = False
+        self.closed = False
+        self.name = folder.rpartition("/")[2]
+        self.name_bytes = self.name.encode()
+
+    @classmethod
+    def open(cls, files: Files, folder: str, limits: Limits, cover: Cover | None = None) -> "Log":
+        """
+        Open a folder, which may be missing, and repair what an unclean stop left.
+
+        A torn end of the last segment is cut off. Batches that `cover` holds and the file lacks are added and synced. Raises
+        Corrupt if sound batches follow a bad one and `cover` does not hold what lies between.
+        """
+        log = cls(files, folder, limits)
+        try:
+            log._load(cover)
+        except BaseException:
+            log._release()
+            raise
+        return log
+
+    @property
+    def start_offset(self) -> int:
+        """Offset of the first batch kept."""
+        return self._segments[0].base_offset if self._segments else 0
+
+    @property
+    def next_offset(self) -> int:
+        """Offset that the next append must start at."""
+        return self._next_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """Largest leader epoch in the log, -1 if there is none."""
+        return self._epochs.last_epoch
+
+    @property
+    def size(self) -> int:
+        """Bytes of batches."""
+        return sum(segment.size for segment in self._segments)
+
+    def append(self, batches: bytes) -> None:
+        """
+        Write finished batches, the first of which starts at next_offset. They are not synced.
+
+        Raises ValueError, before anything is written, if they do not fit there, and AppendFailed if they could not be written; the
+        log is broken then.
+        """
+        if self.broken or self.closed:
+            raise AppendFailed(f"{self._folder} must be opened again before it takes an append")
+        placed = self._place(batches)
+        last = placed[-1]
+        try:
+            segment = self._segment_for(len(batches), last.last_offset)
+            shift = segment.size
+            if shift:
+                placed = [batch._replace(position=batch.position + shift) for batch in placed]
+            segment.append(batches, placed)
+            self._note_epochs(placed)
+        except OSError as error:
+            self.broken = True
+            raise AppendFailed(f"cannot append to {self._folder}: {error}") from error
+        self._unsynced = True
+        self._next_offset = last.last_offset + 1
+
+    def _place(self, batches: bytes) -> list[Batch]:
+        placed = []
+        position = 0
+        expected = self._next_offset
+        while position < len(batches):
+            if position + HEADER_SIZE > len(batches):
+                raise ValueError("a batch is cut off")
+            base, length, epoch, _, _, delta, timestamp = FIELDS.unpack_from(batches, position)
+            size = length + LENGTH_OVERHEAD
+            if base != expected or size < HEADER_SIZE or position + size > len(batches):
+                raise ValueError(f"a batch of offset {base} does not continue {self.name} at {expected}")
+            placed.append(Batch(position, size, base, base + delta, epoch, timestamp))
+            expected = base + delta + 1
+            position += size
+        if not placed:
+            raise ValueError("nothing to append")
+        return placed
+
+    def _segment_for(self, size: int, last_offset: int) -> Segment:
+        """The segment to write to: the last one, or a new one. A finished segment is synced before the next begins."""
+        if self._segments:
+            active = self._segments[-1]
+            if active.has_room(size, last_offset):
+                return active
+            active.sync()
+        else:
+            self._files.make_folder(self._folder)
+        segment = Segment(self._files, self._folder, self._next_offset, self._limits)
+        self._unsynced_names = True
+        self._segments = (*self._segments, segment)
+        return segment
+
+    def _note_epochs(self, placed: list[Batch]) -> None:
+        if placed[-1].epoch == self._epochs.last_epoch:
+            return
+        news = [self._epochs.note(batch.epoch, batch.base_offset) for batch in placed]
+        if any(news):
+            self._epochs.write()
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """
+        Whole batches from the one that holds `offset`, up to `max_bytes` but at least one; b"" at
+        the end. Raises OffsetOutOfRange below start_offset and beyond next_offset.
+        """
+        end = self._next_offset
+        if offset == end:
+            return b""
+        if not self.start_offset <= offset < end:
+            raise OffsetOutOfRange(f"{self.name} holds {self.start_offset} to {end}, not {offset}")
+        return read_batches(self._segments, offset, max_bytes)
+
+    def batches(self, from_offset: int = 0) -> Iterator[bytes]:
+        """
+        Everything from the batch that holds an offset on, for replay: chunks of whole batches of
+        about a mebibyte. Raises Corrupt at a bad checksum and where an epoch goes backwards.
+        """
+        return checked_chunks(self._segments, from_offset)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """The first record of that time or later, as (offset, timestamp); None if there is none."""
+        return find_timestamp(self._segments, timestamp_ms)
+
+    def sync(self) -> None:
+        """Wait until everything appended, and the names of its files, are on the disk. Raises SyncFailed."""
+        if self.broken:
+            raise AppendFailed(f"{self._folder} must be opened again before it can be synced")
+        try:
+            if self._unsynced:
+                self._unsynced = False
+                self._segments[-1].sync()
+            if self._unsynced_names:
+                self._unsynced_names = False
+                self._files.sync_folder(self._folder)
+                self._files.sync_folder(self._folder.rpartition("/")[0])
+        except OSError as error:
+            self.broken = True
+            raise SyncFailed(f"cannot sync {self._folder}: {error}") from error
+
+    def close(self) -> None:
+        """Sync, unless the log is broken, and let go of the files. Reading is over, too."""
+        if self.closed:
+            return
+        try:
+            if not self.broken:
+                self.sync()
+        finally:
+            self._release()
+
+    def delete(self) -> None:
+        """Remove the folder and all in it. Only for logs that were never committed to through a journal."""
+        self._release()
+        for name in self._files.list_folder(self._folder):
+            self._files.remove(f"{self._folder}/{name}")
+        self._files.remove_folder(self._folder)
+
+    def _release(self) -> None:
+        self.closed = True
+        segments, self._segments = self._segments, ()
+        for segment in segments:
+            segment.close()
+
+    def _load(self, cover: Cover | None) -> None:
+        names = self._files.list_folder(self._folder)
+        bases = sorted(int(name[:DIGITS]) for name in names if _is_segment(name))
+        for base in bases:
+            segment = Segment(self._files, self._folder, base, self._limits)
+            self._segments = (*self._segments, segment)
+            self._next_offset = base
+        if bases:
+            for segment in self._segments[:-1]:
+                segment.load_index()
+            self._epochs.load(bases[-1])
+            self._recover(self._segments[-1], cover)
+        if cover is not None:
+            self._add(cover)
+
+    def _add(self, cover: Cover) -> None:
+        """Append what the journal holds beyond the end, and make all of it durable here."""
+        for data in cover.batches_from(self._next_offset):
+            base, _, epoch, *_ = FIELDS.unpack_from(data)
+            if base != self._next_offset or epoch < self.last_epoch:
+                raise Corrupt(
+                    f"{self._folder} ends at offset {self._next_offset} in epoch {self.last_epoch}, "
+                    f"but its journal goes on at {base} in epoch {epoch}"
+                )
+            self.append(data)
+        # What the file holds may be in the page cache only, and the journal may be dropped soon.
+        self._unsynced = self._unsynced_names = bool(self._segments)
+        self.sync()
+
+    def _recover(self, active: Segment, cover: Cover | None) -> None:
+        """Find the valid end of the last segment and cut off the rest, if nothing is lost by it."""
+        valid, epoch = 0, -1
+        for batch in valid_batches(active.window(), 0, active.base_offset):
+            check_epoch(active.path, batch, epoch)
+            epoch = batch.epoch
+            active.note(batch)
+            self._epochs.note(epoch, batch.base_offset)
+            valid = batch.position + batch.size
+            self._next_offset = batch.last_offset + 1
+        if valid == active.size:
+            return
+        count, end = batches_after(active.window(), valid, self._next_offset)
+        if count and not (cover is not None and cover.reaches(self._next_offset, end)):
+            raise Corrupt(
+                f"{active.path}: the batch at byte {valid} is damaged and {count} sound batches follow; "
+                f"restore the file, or lose them with: truncate -s {valid} {active.path}"
+            )
+        active.truncate(valid)
+        self._unsynced = True
+
+
+def _is_segment(name: str) -> bool:
+    stem, suffix = name[:DIGITS], name[DIGITS:]
+    return suffix == LOG_SUFFIX and len(stem) == DIGITS and stem.isdigit()

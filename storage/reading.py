@@ -1,0 +1,98 @@
+"""
+Reading the segments of a log: by offset for Fetch, in checked chunks for replay, by timestamp.
+
+Functions of segments only; they hold no state, and are safe beside a thread that appends.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from protocol.record_batch import LENGTH_OVERHEAD, decode_records, read_header
+from storage.errors import Corrupt
+from storage.scan import FIELDS, Batch, valid_batches
+from storage.segment import Segment
+
+CHUNK: Final = 1024 * 1024
+_WALK: Final = 16 * 1024
+
+
+def read_batches(segments: Sequence[Segment], offset: int, max_bytes: int) -> bytes:
+    """Whole batches of one segment from the one that holds an offset (or the next one kept)."""
+    for segment in _from(segments, offset):
+        position = segment.index.floor(max(0, offset - segment.base_offset))
+        size = 0
+        # Walk on from where the index points, a few kilobytes at most, to the wanted batch.
+        while position < segment.size:
+            head = segment.read(position, FIELDS.size)
+            base, length, _, _, _, delta, _ = FIELDS.unpack(head)
+            size = length + LENGTH_OVERHEAD
+            if base + delta >= offset:
+                break
+            position += size
+        if position < segment.size:
+            return _cut(segment.read(position, max(max_bytes, size)))
+    return b""
+
+
+def _cut(data: bytes) -> bytes:
+    """As many whole batches as there are; the first is whole."""
+    end = 0
+    room = len(data) - FIELDS.size
+    while end <= room:
+        following = end + LENGTH_OVERHEAD + int.from_bytes(data[end + 8 : end + 12], "big")
+        if following > len(data):
+            break
+        end = following
+    return data[:end]
+
+
+def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[bytes]:
+    """Chunks of whole batches from the one that holds an offset on, checksums and epochs checked."""
+    epoch = -1
+    for segment in _from(segments, from_offset):
+        position = start = segment.index.floor(max(0, from_offset - segment.base_offset))
+        for batch in valid_batches(segment.window(), position, segment.base_offset):
+            check_epoch(segment.path, batch, epoch)
+            epoch = batch.epoch
+            position = batch.position + batch.size
+            if batch.last_offset < from_offset:
+                start = position
+            elif position - start >= CHUNK:
+                yield segment.read(start, position - start)
+                start = position
+        if position > start:
+            yield segment.read(start, position - start)
+        if position < segment.size:
+            raise Corrupt(f"{segment.path}: the batch at byte {position} is damaged")
+
+
+def find_timestamp(segments: Sequence[Segment], timestamp_ms: int) -> tuple[int, int] | None:
+    """Offset and timestamp of the first record that is not older, None if all are."""
+    for segment in segments:
+        if segment.index.max_timestamp < timestamp_ms:
+            continue
+        position = segment.index.floor_by_time(timestamp_ms)
+        for batch in valid_batches(segment.window(), position, segment.base_offset):
+            if batch.max_timestamp < timestamp_ms:
+                continue
+            data = segment.read(batch.position, batch.size)
+            for record in decode_records(data, read_header(data)):
+                if record.timestamp_ms >= timestamp_ms:
+                    return record.offset, record.timestamp_ms
+    return None
+
+
+def check_epoch(path: str, batch: Batch, epoch: int) -> None:
+    """Raise Corrupt if the batch's leader epoch is older than the one before it."""
+    if batch.epoch < epoch:
+        raise Corrupt(
+            f"{path}: offset {batch.base_offset} was written in epoch {batch.epoch}, after epoch {epoch}"
+        )
+
+
+def _from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
+    """The segment that holds an offset, and those after it."""
+    number = len(segments) - 1
+    while number > 0 and segments[number].base_offset > offset:
+        number -= 1
+    return segments[max(number, 0) :]

@@ -1,0 +1,109 @@
+"""
+One file of a log: batches back to back, named by the offset of the first, with its two index files.
+
+Appends, reads and looks up. What to do about damage, when to roll and when to sync is decided in log.py.
+"""
+
+from typing import Final
+
+from storage.files import Files
+from storage.index import Index
+from storage.limits import Limits
+from storage.scan import Batch, valid_batches
+from storage.window import Window
+
+LOG_SUFFIX: Final = ".log"
+DIGITS: Final = 20
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+
+
+class Segment:
+    """One segment. `size` is raised only when the bytes are in the file: other threads may read up to it."""
+
+    __slots__ = ("_files", "_handle", "_limits", "_stem", "base_offset", "index", "size")
+
+    def __init__(self, files: Files, folder: str, base_offset: int, limits: Limits) -> None:
+        self._files = files
+        self._limits = limits
+        self._stem = f"{folder}/{base_offset:0{DIGITS}d}"
+        self._handle = files.open(self.path, create=True)
+        self.base_offset = base_offset
+        self.index = Index(limits.index_interval_bytes)
+        self.size = files.size(self._handle)
+
+    @property
+    def path(self) -> str:
+        return self._stem + LOG_SUFFIX
+
+    def has_room(self, size: int, last_offset: int) -> bool:
+        """Whether a batch set of `size` bytes up to `last_offset` fits. The first one always does."""
+        if not self.size:
+            return True
+        if self.size + size > self._limits.segment_bytes:
+            return False
+        if self.index.is_full(self._limits.index_bytes):
+            return False
+        return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def append(self, data: bytes, batches: list[Batch]) -> None:
+        """Write whole batches at the end. An OSError leaves the file torn behind `size`."""
+        self._files.write(self._handle, data, self.size)
+        for batch in batches:
+            self.note(batch)
+        self.size += len(data)
+
+    def note(self, batch: Batch) -> None:
+        """Take a batch that is in the file into the indexes."""
+        relative = batch.last_offset - self.base_offset
+        self.index.add(relative, batch.position, batch.size, batch.max_timestamp)
+
+    def read(self, position: int, size: int) -> bytes:
+        return self._files.read(self._handle, min(size, self.size - position), position)
+
+    def window(self) -> Window:
+        return Window(self._files, self._handle, self.size)
+
+    def sync(self) -> None:
+        self.write_index()
+        self._files.sync(self._handle)
+
+    def truncate(self, size: int) -> None:
+        self._files.truncate(self._handle, size)
+        self.size = size
+
+    def close(self) -> None:
+        self._files.close(self._handle)
+
+    def load_index(self) -> None:
+        """Of a finished segment: take the index files if they look right, else build them again."""
+        offsets, times = self._contents(".index"), self._contents(".timeindex")
+        if offsets is not None and times is not None and self.index.load(offsets, times, self.size):
+            return
+        for batch in valid_batches(self.window(), 0, self.base_offset):
+            self.note(batch)
+        self.write_index()
+
+    def write_index(self) -> None:
+        """Both index files, whole. They are not synced: what is lost is built again."""
+        self._replace(".index", self.index.offset_file())
+        self._replace(".timeindex", self.index.time_file())
+
+    def _replace(self, suffix: str, data: bytes) -> None:
+        if self._contents(suffix) == data:
+            return
+        handle = self._files.open(self._stem + suffix, create=True)
+        try:
+            self._files.write(handle, data, 0)
+            self._files.truncate(handle, len(data))
+        finally:
+            self._files.close(handle)
+
+    def _contents(self, suffix: str) -> bytes | None:
+        try:
+            handle = self._files.open(self._stem + suffix)
+        except FileNotFoundError:
+            return None
+        try:
+            return self._files.read(handle, self._files.size(handle), 0)
+        finally:
+            self._files.close(handle)

@@ -1,0 +1,198 @@
+"""
+The data directory of one process: its locks, its logs, and the round that makes them durable
+together.
+
+Theory of operation. A round is one write and one sync of the journal for the batches of all logs;
+then they may be acknowledged. The segments get the same bytes without a sync. So a log on the disk
+is always "a sound beginning, and the journal has the rest". When the journal is full a new one
+begins; every commit then syncs one of the logs the old one stands in for, and when all are synced
+the old one is removed. Opening a log puts the two together again.
+
+Not thread-safe: `claim`, `open_log`, `commit` and `close` are for one thread at a time. Logs may be
+read by others meanwhile. A log either goes through `commit`, or is appended to directly and synced
+when its owner likes, never both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from protocol.record_batch import KeyValue, encode_batch
+from storage.errors import AppendFailed, Fenced, SyncFailed
+from storage.files import Files
+from storage.journal import FOLDER, batch_entry
+from storage.journals import Journals
+from storage.lease import Lease, lock_node
+from storage.limits import Limits
+from storage.log import Log
+
+
+@dataclass(slots=True)
+class Append:
+    """A batch to be: records of one log under an epoch, all with one time (epoch milliseconds)."""
+
+    log: Log
+    epoch: int
+    timestamp_ms: int
+    records: Sequence[KeyValue]
+
+
+class Store:
+    """Made by `Store.open`, which takes the node's lock; `close` gives it back."""
+
+    def __init__(self, files: Files, data_dir: str, node_id: int, limits: Limits) -> None:
+        self._files = files
+        self._limits = limits
+        self._leases: dict[int, Lease] = {}
+        self._logs: dict[str, Log] = {}
+        self._failed: SyncFailed | None = None
+        self.data_dir = data_dir
+        self.node_id = node_id
+        for folder in (FOLDER, "leases", "nodes"):
+            files.make_folder(f"{data_dir}/{folder}")
+        self._lock = lock_node(files, data_dir, node_id)
+        try:
+            self._journals = Journals(files, data_dir, node_id, limits.journal_bytes)
+        except BaseException:
+            files.close(self._lock)
+            raise
+
+    @classmethod
+    def open(
+        cls, files: Files, data_dir: str, node_id: int, limits: Limits | None = None
+    ) -> "Store":
+        """
+        Take the node's lock on a data directory, made if need be, and read its journals.
+
+        Raises Locked if a living process has the node id, Corrupt if a journal is damaged.
+        """
+        return cls(files, data_dir, node_id, limits or Limits())
+
+    def claim(self, shard: int) -> int:
+        """
+        Take the lock of a shard and return its epoch, higher than any before. Raises Locked.
+
+        Nothing is synced yet: the claims made so far become durable together, before the first log
+        is opened or the first round written.
+        """
+        lease = self._leases.get(shard) or Lease(self._files, self.data_dir, shard, self.node_id)
+        self._leases[shard] = lease
+        epoch = lease.raise_epoch(self._journals.known_epoch(shard))
+        self._journals.claimed(shard, epoch)
+        return epoch
+
+    def release(self, shard: int) -> None:
+        """Give a shard's lock back. Close its logs first."""
+        lease = self._leases.pop(shard, None)
+        if lease is not None:
+            lease.close()
+
+    def log_names(self) -> list[str]:
+        """The partition folders there are: `<topic>-<partition>`."""
+        return [name for name in self._files.list_folder(self.data_dir) if _is_partition(name)]
+
+    def open_log(self, name: str) -> Log:
+        """
+        The log of a partition folder, repaired from the journals. One that is open is returned as it
+        is, unless it is broken: then it is closed and opened again.
+
+        Raises Corrupt, and AppendFailed if what the journals hold for it could not be written.
+        """
+        self._check()
+        if not _is_partition(name) or "/" in name:
+            raise ValueError(f"{name!r} is not <topic>-<partition>")
+        log = self._logs.get(name)
+        if log is not None and not log.closed:
+            if not log.broken:
+                return log
+            log.close()
+        try:
+            self._journals.settle()
+            with self._journals.held(name) as held:
+                log = Log.open(self._files, f"{self.data_dir}/{name}", self._limits, held)
+        except SyncFailed as error:
+            self._failed = error
+            raise
+        self._logs[name] = log
+        self._journals.recovered(name)
+        return log
+
+    def commit(self, appends: Sequence[Append]) -> list[int]:
+        """
+        Write one batch per append and make them durable together; returns their base offsets.
+
+        All or nothing may be acknowledged. Raises Fenced or ValueError before anything is written;
+        AppendFailed after which every log of the round is to be closed and opened again; SyncFailed
+        after which the store takes no more work.
+        """
+        self._check()
+        offsets: dict[str, int] = {}
+        bases: list[int] = []
+        batches: list[bytes] = []
+        pieces: list[bytes] = []
+        for append in appends:
+            log = append.log
+            _admit(append)
+            base = offsets.get(log.name, log.next_offset)
+            data = encode_batch(base, append.epoch, append.timestamp_ms, append.records)
+            offsets[log.name] = base + len(append.records)
+            bases.append(base)
+            batches.append(data)
+            pieces += batch_entry(log.name_bytes, data)
+        try:
+            self._journals.write(pieces, offsets)
+            self._write_segments(appends, batches)
+            self._sync_one()
+        except SyncFailed as error:
+            self._failed = error
+            raise
+        return bases
+
+    def _write_segments(self, appends: Sequence[Append], batches: list[bytes]) -> None:
+        """Every log that can take its batches does, so that only those that cannot are broken."""
+        failure: AppendFailed | None = None
+        for append, data in zip(appends, batches, strict=True):
+            try:
+                append.log.append(data)
+            except AppendFailed as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def _sync_one(self) -> None:
+        """One piece of the work of dropping an old journal: at most one more sync in a round."""
+        name = self._journals.waiting_for()
+        if name is None:
+            return
+        log = self._logs[name]
+        if not log.broken:
+            log.sync()
+            self._journals.synced(name)
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise SyncFailed(f"{self.data_dir} failed before: {self._failed}")
+
+    def close(self) -> None:
+        """Sync and close the logs, leave short journals behind, give back all locks."""
+        try:
+            for log in self._logs.values():
+                log.close()
+            clean = self._failed is None and not any(log.broken for log in self._logs.values())
+            self._journals.close(clean=clean)
+        finally:
+            for shard in list(self._leases):
+                self.release(shard)
+            self._files.close(self._lock)
+
+
+def _admit(append: Append) -> None:
+    log = append.log
+    if log.broken or log.closed:
+        raise AppendFailed(f"{log.name} must be opened again before it takes a round")
+    if append.epoch < log.last_epoch:
+        raise Fenced(f"{log.name} is in epoch {log.last_epoch}, not {append.epoch}")
+
+
+def _is_partition(name: str) -> bool:
+    topic, dash, partition = name.rpartition("-")
+    return bool(topic and dash) and partition.isdigit()

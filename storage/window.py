@@ -1,0 +1,40 @@
+"""
+A file read forward in large pieces, for scans that look at every batch or round.
+
+Not a cache: it holds one piece, and going back reads again.
+"""
+
+from typing import Final
+
+from storage.files import Files
+
+PIECE: Final = 1024 * 1024
+
+
+class Window:
+    """The bytes of an open file up to `size`, seen through `buffer`."""
+
+    __slots__ = ("_start", "buffer", "files", "handle", "size")
+
+    def __init__(self, files: Files, handle: int, size: int) -> None:
+        self.files = files
+        self.handle = handle
+        self.size = size
+        self.buffer = b""
+        self._start = 0
+
+    def find(self, position: int, length: int) -> int:
+        """Where in `buffer` the bytes at `position` are, loading as needed; -1 if the file ends first."""
+        if position + length > self.size:
+            return -1
+        at = position - self._start
+        if at < 0 or at + length > len(self.buffer):
+            wanted = min(max(PIECE, length), self.size - position)
+            self.buffer = self.files.read(self.handle, wanted, position)
+            self._start = position
+            at = 0
+        return at if at + length <= len(self.buffer) else -1
+
+    def again(self) -> "Window":
+        """A second view of the same file, so that the first keeps its place."""
+        return Window(self.files, self.handle, self.size)
