@@ -1,7 +1,7 @@
 """Messages as aiokafka Schemas: the same layout in the schema language of aiokafka.
 
-The compiler works from the layout itself, because importing aiokafka costs more than the whole
-start-up may take; the Schema is for those who know aiokafka's types, and its interpreter is a second
+The compiler works from the layout itself, because importing aiokafka would take a large part of the
+start-up; the Schema is for those who know aiokafka's types, and its interpreter is a second
 opinion in tests. What aiokafka lacks or has wrong (uuid, uint16, the size in front of a tagged
 field) is supplied here with the same interface. Its types know no difference between nullable and
 not nullable.
@@ -80,7 +80,7 @@ def _type(kind: WireType, version: int, flexible: bool) -> Any:  # Any: one of a
 
 
 def values_of(message: object, version: int, flexible: bool) -> tuple[object, ...]:
-    """The message as the nested tuples that its Schema encodes and decodes; no tagged fields set."""
+    """The message as the nested tuples of its Schema; no tagged fields set."""
     plain, _ = fields_in(type(message), version)
     values = [
         _plain_value(field.type, getattr(message, field.name), version, flexible) for field in plain

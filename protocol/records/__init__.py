@@ -1,1 +1,1 @@
-"""What the records of Kafka's internal logs hold. The batches around them are `protocol/record_batch.py`."""
+"""What the records of Kafka's internal logs hold. Batches are in `protocol/record_batch.py`."""

@@ -93,13 +93,15 @@ class GroupMetadataValue:
 
 def encode_key(key: Key) -> bytes:
     """The key as it stands in the log: type 1 or 2."""
-    key_type = 1 if isinstance(key, OffsetCommitKey) else 2
-    return encoder(type(key), key_type, Framing.VERSIONED)(key)
+    cls: type[object] = type(key)
+    key_type = 1 if cls is OffsetCommitKey else 2
+    return encoder(cls, key_type, Framing.VERSIONED)(key)
 
 
 def encode_value(value: OffsetCommitValue | GroupMetadataValue, version: int) -> bytes:
     """The value as it stands in the log, in a version from 0 to 4."""
-    return encoder(type(value), version, Framing.VERSIONED)(value)
+    cls: type[object] = type(value)
+    return encoder(cls, version, Framing.VERSIONED)(value)
 
 
 def decode_key(data: bytes) -> Key | UnknownKey:
