@@ -93,14 +93,14 @@ class GroupMetadataValue:
 
 def encode_key(key: Key) -> bytes:
     """The key as it stands in the log: type 1 or 2."""
-    cls: type[object] = type(key)
+    cls: type = type(key)
     key_type = 1 if cls is OffsetCommitKey else 2
     return encoder(cls, key_type, Framing.VERSIONED)(key)
 
 
 def encode_value(value: OffsetCommitValue | GroupMetadataValue, version: int) -> bytes:
     """The value as it stands in the log, in a version from 0 to 4."""
-    cls: type[object] = type(value)
+    cls: type = type(value)
     return encoder(cls, version, Framing.VERSIONED)(value)
 
 
