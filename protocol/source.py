@@ -53,7 +53,7 @@ class Source:
 
     def packed(self, method: str, codes: str) -> str:
         """The name of a method (`pack` or `unpack_from`) of a big-endian struct, precompiled."""
-        name = f"{method}_{codes}"
+        name = f"{method}_{codes.replace('?', 'bool')}"
         if name not in self._scope:
             self._scope[name] = getattr(Struct(">" + codes), method)
         return name
