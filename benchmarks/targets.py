@@ -1,0 +1,180 @@
+"""The servers under test: how each is started, found ready and stopped.
+
+A target has its own folder and port; it runs on the server's core where there are two. What is put
+on it is in cases.py.
+"""
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks import kafka, wire
+from benchmarks.crowd import Link
+from benchmarks.members import Group
+from benchmarks.processes import CAN_PIN, SERVER_CORE, on_core
+
+ROOT = Path(__file__).parent.parent
+_READY_S = 90.0
+_STOP_S = 20.0
+_POLL_S = 0.002
+_ports = iter(range(24100, 32000, 10))  # above 32768 a client's connection may sit on one
+
+
+class UnavailableError(Exception):
+    """A target that cannot be had here; the text says why."""
+
+
+def _floor(port: int, _folder: Path) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.floor", str(port)]
+
+
+def _groupkeeper(port: int, folder: Path) -> list[str]:
+    where = [
+        "--listen",
+        f"127.0.0.1:{port}",
+        "--http",
+        "127.0.0.1:0",
+        "--data-dir",
+        str(folder / "data"),
+    ]
+    setting = ["--set", "group.initial.rebalance.delay.ms=0"]
+    return [sys.executable, "-m", "groupkeeper", "serve", *where, *setting]
+
+
+COMMANDS: dict[str, Callable[[int, Path], list[str]]] = {
+    "groupkeeper": _groupkeeper,
+    "floor": _floor,
+    "kafka": kafka.command,
+}
+
+
+def available(name: str) -> None:
+    """Raises UnavailableError with the reason when a target cannot run here."""
+    if name == "kafka":
+        try:
+            kafka.class_path()
+        except kafka.NoKafkaError as error:
+            raise UnavailableError(str(error)) from error
+
+
+class Server:
+    """One run of a target. `ready_ms`: from just before exec to the first JoinGroup answered."""
+
+    def __init__(self, name: str, base: Path, after: "Server | None" = None) -> None:
+        """`after`: go on with that run's port and data."""
+        self.name = name
+        self.port: int = after.port if after else _free_port()
+        self.folder = base / name
+        if after is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir(parents=True)
+            if name == "kafka":
+                kafka.format_storage(self.port, self.folder)
+        command = COMMANDS[name](self.port, self.folder)
+        core = on_core(SERVER_CORE) if CAN_PIN else contextlib.nullcontext()
+        self._output = self.folder / "output.txt"
+        with self._output.open("ab") as output, core:
+            self.started = time.monotonic()
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+        self.pid = self._process.pid
+
+    def wait(self, attempt: Callable[["Server"], None]) -> float:
+        """Tries until it succeeds; milliseconds since the process was started."""
+        while True:
+            try:
+                attempt(self)
+                return (time.monotonic() - self.started) * 1000
+            except (OSError, wire.WrongAnswerError) as error:
+                if self._process.poll() is not None or time.monotonic() > self.started + _READY_S:
+                    last = self._output.read_text(errors="replace")[-800:]
+                    self.stop()
+                    raise UnavailableError(
+                        f"{self.name} did not get ready ({error}): {last}"
+                    ) from error
+                time.sleep(_POLL_S)
+
+    def stop(self, kill: bool = False) -> None:
+        if kill:
+            self._process.kill()
+        else:
+            self._process.terminate()
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(_STOP_S)
+
+
+def first_join(server: Server) -> None:
+    """One static member finds its coordinator, joins and leaves.
+
+    Raises OSError or WrongAnswerError until that works.
+    """
+    with contextlib.closing(Link(server.port)) as link:
+        wire.offered(link.call(wire.api_versions()))
+        group = Group.of([link], static=True)
+        while wire.found(link.call(wire.find_coordinator(group.name))) in wire.NOT_YET:
+            time.sleep(_POLL_S)
+        member = group.members[0]
+        answer = wire.joined(link.call(wire.join_group(group.name, b"", member.instance)))
+        if answer.error:
+            raise wire.WrongAnswerError(f"JoinGroup: error {answer.error}")
+        member.id = answer.member
+        group.leave(link)
+
+
+def create_topic(server: Server) -> None:
+    """The topic that commits are about, where the target has topics."""
+    with contextlib.closing(Link(server.port)) as link:
+        if wire.CREATE_TOPICS not in wire.offered(link.call(wire.api_versions())):
+            return
+        request = wire.create_topic(wire.TOPIC, wire.TOPIC_PARTITIONS)
+        error = wire.created(link.call(request))
+        if error not in {0, wire.TOPIC_ALREADY_EXISTS}:
+            raise wire.WrongAnswerError(f"CreateTopics: error {error}")
+    time.sleep(1.0)  # a broker learns of a new topic a little later
+
+
+@contextlib.contextmanager
+def running(name: str, base: Path) -> Iterator[Server]:
+    """A fresh server, ready for a first member."""
+    server = Server(name, base)
+    try:
+        server.wait(first_join)
+        yield server
+    finally:
+        server.stop()
+
+
+def _free_port() -> int:
+    """A port below the range that the kernel hands out, free together with its neighbour (Kafka's
+    controller).
+    """
+    for port in _ports:
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            for candidate in (port, port + 1):
+                probe = stack.enter_context(contextlib.closing(socket.socket()))
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", candidate))
+            return port
+    raise UnavailableError("no free port between 24100 and 32000")
+
+
+def file_system(folder: Path) -> str:
+    """The type of the file system that a folder is on, as /proc/mounts names it."""
+    best, kind = "", "unknown"
+    real = os.path.realpath(folder)
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _device, mount, type_, *_ = line.split()
+        inside = real == mount or real.startswith(mount.rstrip("/") + "/")
+        if inside and len(mount) >= len(best):
+            best, kind = mount, type_
+    return kind
