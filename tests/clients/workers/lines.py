@@ -1,0 +1,100 @@
+"""The worker's side of the line protocol: one JSON object per line in, one per line out.
+
+A worker is a process that holds one client library and does what its user would: a command names a
+method of the worker (`do_<name>`), the rest of the object are its arguments. What happens without
+being asked for, records and assignments, is told as events. Between commands the consumer, once
+there is one, is polled without a pause, as the manual of every client asks for.
+
+Knows no Kafka and no client library; it runs with nothing on the path but one client.
+"""
+
+import json
+import logging
+import os
+import queue
+import sys
+import threading
+import time
+
+POLL_MS = 100
+log = logging.getLogger("worker")
+
+
+def tell(**event):
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+class Worker:
+    """What all workers share: the loop, and telling records, assignments and failures."""
+
+    polls = False
+
+    def serve(self):
+        commands = queue.Queue()
+        threading.Thread(target=_read, args=(commands,), daemon=True).start()
+        logging.basicConfig(
+            level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+        )
+        while True:
+            try:
+                command = commands.get(block=not self.polls)
+            except queue.Empty:
+                self._poll()
+            else:
+                self._answer(command)
+
+    def _answer(self, command):
+        number = command.pop("id")
+        try:
+            result = getattr(self, "do_" + command.pop("do"))(**command)
+        except Exception as error:
+            log.exception("the command failed: the test judges it")
+            tell(answer=number, error=self.name_of(error), text=str(error))
+        else:
+            tell(answer=number, result=result)
+
+    def _poll(self):
+        try:
+            records = self.poll()
+        except Exception as error:
+            log.exception("the poll failed: the test judges it")
+            tell(event="failed", error=self.name_of(error), text=str(error))
+            self.polls = False
+        else:
+            if records:
+                tell(event="records", records=records)
+
+    def poll(self):
+        """Poll the consumer once; the records as [topic, partition, offset, value]."""
+        raise NotImplementedError
+
+    def name_of(self, error):
+        """Kafka's name of the error in one spelling for all clients: FencedInstanceId."""
+        return type(error).__name__.removesuffix("Error")
+
+    def assigned(self, partitions):
+        tell(event="assigned", partitions=pairs(partitions))
+
+    def revoked(self, partitions):
+        tell(event="revoked", partitions=pairs(partitions))
+
+
+def pairs(partitions):
+    return sorted([one.topic, one.partition] for one in partitions)
+
+
+def until(condition, seconds=10.0):
+    """Ask again and again until the answer is true: for what a client can only be asked."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not so within {seconds} s")
+        time.sleep(0.02)
+    return answer
+
+
+def _read(commands):
+    for line in sys.stdin:
+        commands.put(json.loads(line))
+    os._exit(0)  # whoever started this process is gone: neither leave nor commit

@@ -1,0 +1,191 @@
+"""A worker on aiokafka: its coroutines run on one loop, which turns while the worker polls."""
+
+import asyncio
+import sys
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.errors import for_code
+from lines import POLL_MS, Worker, pairs, until
+
+ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
+
+
+class Listener(ConsumerRebalanceListener):
+    def __init__(self, worker):
+        self.worker = worker
+
+    def on_partitions_assigned(self, assigned):
+        self.worker.assigned(assigned)
+
+    def on_partitions_revoked(self, revoked):
+        self.worker.revoked(revoked)
+
+
+class AIOKafka(Worker):
+    consumer = None
+    connected = None  # the administration client, connected on first use
+
+    def __init__(self, bootstrap):
+        self.bootstrap = bootstrap
+        self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+
+    def run(self, coroutine):
+        return self.loop.run_until_complete(coroutine)
+
+    def admin(self):
+        if self.connected is None:
+            self.connected = self.run(self._admin())
+        return self.connected
+
+    async def _admin(self):
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+        await admin.start()
+        return admin
+
+    # ------------------------------------------------------------ consuming
+
+    def do_start(self, topics, group, session_ms, heartbeat_ms, instance_id=None, assignor=None):
+        settings = {
+            "group_id": group,
+            "session_timeout_ms": session_ms,
+            "heartbeat_interval_ms": heartbeat_ms,
+            "group_instance_id": instance_id,
+        }
+        if assignor is not None:
+            settings["partition_assignment_strategy"] = [ASSIGNORS[assignor]]
+        self.run(self._start(topics, settings))
+        self.polls = True
+
+    async def _start(self, topics, settings):
+        self.consumer = self._consumer(**settings)
+        self.consumer.subscribe(topics, listener=Listener(self))
+        await self.consumer.start()
+
+    def do_read(self, partitions, offset=None):
+        """Read partitions without a group, from their beginning or from one offset."""
+        self.run(self._read([TopicPartition(*one) for one in partitions], offset))
+        self.polls = True
+
+    async def _read(self, partitions, offset):
+        self.consumer = self._consumer(group_id=None)
+        await self.consumer.start()
+        self.consumer.assign(partitions)
+        for one in partitions:
+            if offset is not None:
+                self.consumer.seek(one, offset)
+
+    def _consumer(self, **settings):
+        return AIOKafkaConsumer(
+            bootstrap_servers=self.bootstrap,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            **settings,
+        )
+
+    def poll(self):
+        batches = self.run(self.consumer.getmany(timeout_ms=POLL_MS))
+        return [
+            [one.topic, one.partition, one.offset, one.value.decode()]
+            for batch in batches.values()
+            for one in batch
+        ]
+
+    def do_assignment(self):
+        return pairs(self.consumer.assignment())
+
+    def do_commit(self):
+        self.run(self.consumer.commit())
+
+    def do_committed(self, partitions):
+        return [self.run(self.consumer.committed(TopicPartition(*one))) for one in partitions]
+
+    def do_seek(self, partition, offset):
+        self.consumer.seek(TopicPartition(*partition), offset)
+
+    def do_position(self, partition):
+        return self.run(self.consumer.position(TopicPartition(*partition)))
+
+    def do_ends(self, partition):
+        one = TopicPartition(*partition)
+        return [
+            self.run(self.consumer.beginning_offsets([one]))[one],
+            self.run(self.consumer.end_offsets([one]))[one],
+        ]
+
+    def do_offset_at(self, partition, timestamp_ms):
+        one = TopicPartition(*partition)
+        found = self.run(self.consumer.offsets_for_times({one: timestamp_ms}))[one]
+        return found and found.offset
+
+    def do_close(self):
+        self.polls = False
+        self.run(self.consumer.stop())
+
+    # ------------------------------------------------------------ producing
+
+    def do_produce(self, topic, records, compression=None, idempotent=False):
+        """Records as [partition, value, timestamp]; answers their offsets."""
+        return self.run(self._produce(topic, records, compression, idempotent))
+
+    async def _produce(self, topic, records, compression, idempotent):
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self.bootstrap,
+            compression_type=compression,
+            enable_idempotence=idempotent,
+            acks="all",
+            linger_ms=5,
+        )
+        await producer.start()
+        sent = [
+            await producer.send(
+                topic, value.encode(), partition=partition, timestamp_ms=timestamp_ms
+            )
+            for partition, value, timestamp_ms in records
+        ]
+        offsets = [(await asyncio.wait_for(one, 20)).offset for one in sent]
+        await producer.stop()
+        return offsets
+
+    # ------------------------------------------------------------ administration
+
+    def do_create_topic(self, topic, partitions):
+        answer = self.run(self.admin().create_topics([NewTopic(topic, partitions, 1)]))
+        for _, code, text in answer.topic_errors:
+            if code:
+                raise for_code(code)(text)
+        until(lambda: self._partitions(topic) == partitions)
+
+    def _partitions(self, topic):
+        described = self.run(self.admin().describe_topics([topic]))[0]
+        return 0 if described["error_code"] else len(described["partitions"])
+
+    def do_delete_topic(self, topic):
+        self.run(self.admin().delete_topics([topic]))
+        until(lambda: topic not in self.do_topics())
+
+    def do_topics(self):
+        return sorted(self.run(self.admin().list_topics()))
+
+    def do_groups(self):
+        return sorted(name for name, _ in self.run(self.admin().list_consumer_groups()))
+
+    def do_describe_group(self, group):
+        answer = self.run(self.admin().describe_consumer_groups([group]))[0]
+        _, _, state, protocol_type, _, members, *_ = answer.groups[0]
+        return {
+            "state": state,
+            "protocol_type": protocol_type,
+            "members": sorted(member[0] for member in members),
+        }
+
+    def do_group_offsets(self, group):
+        offsets = self.run(self.admin().list_consumer_group_offsets(group))
+        return sorted([one.topic, one.partition, at.offset] for one, at in offsets.items())
+
+
+if __name__ == "__main__":
+    AIOKafka(sys.argv[1]).serve()

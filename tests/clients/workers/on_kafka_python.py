@@ -1,0 +1,177 @@
+"""A worker on kafka-python 2.x: consumer, producer and administration through its public API.
+
+`on_kafka_python_3` stands on it and says only what version 3 does in another way.
+"""
+
+import sys
+
+from kafka import (
+    ConsumerRebalanceListener,
+    KafkaAdminClient,
+    KafkaConsumer,
+    KafkaProducer,
+    TopicPartition,
+)
+from kafka.admin import NewTopic
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.errors import NoError
+from lines import POLL_MS, Worker, pairs, until
+
+ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
+
+
+class Listener(ConsumerRebalanceListener):
+    def __init__(self, worker):
+        self.worker = worker
+
+    def on_partitions_assigned(self, assigned):
+        self.worker.assigned(assigned)
+
+    def on_partitions_revoked(self, revoked):
+        self.worker.revoked(revoked)
+
+
+class KafkaPython(Worker):
+    consumer = None
+    connected = None  # the administration client, connected on first use
+
+    def __init__(self, bootstrap):
+        self.bootstrap = bootstrap
+
+    def admin(self):
+        self.connected = self.connected or KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        return self.connected
+
+    # ------------------------------------------------------------ consuming
+
+    def do_start(self, topics, group, session_ms, heartbeat_ms, instance_id=None, assignor=None):
+        settings = {
+            "group_id": group,
+            "session_timeout_ms": session_ms,
+            "heartbeat_interval_ms": heartbeat_ms,
+        }
+        if instance_id is not None:
+            settings["group_instance_id"] = instance_id
+        if assignor is not None:
+            settings["partition_assignment_strategy"] = [ASSIGNORS[assignor]]
+        self.consumer = self._consumer(**settings)
+        self.consumer.subscribe(topics, listener=Listener(self))
+        self.polls = True
+
+    def do_read(self, partitions, offset=None):
+        """Read partitions without a group, from their beginning or from one offset."""
+        self.consumer = self._consumer(group_id=None)
+        self.consumer.assign([TopicPartition(*one) for one in partitions])
+        for one in self.consumer.assignment():
+            if offset is not None:
+                self.consumer.seek(one, offset)
+        self.polls = True
+
+    def _consumer(self, **settings):
+        return KafkaConsumer(
+            bootstrap_servers=self.bootstrap,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            **settings,
+        )
+
+    def poll(self):
+        batches = self.consumer.poll(timeout_ms=POLL_MS)
+        return [
+            [one.topic, one.partition, one.offset, one.value.decode()]
+            for batch in batches.values()
+            for one in batch
+        ]
+
+    def do_assignment(self):
+        return pairs(self.consumer.assignment())
+
+    def do_commit(self):
+        self.consumer.commit()
+
+    def do_committed(self, partitions):
+        return [self.consumer.committed(TopicPartition(*one)) for one in partitions]
+
+    def do_seek(self, partition, offset):
+        self.consumer.seek(TopicPartition(*partition), offset)
+
+    def do_position(self, partition):
+        return self.consumer.position(TopicPartition(*partition))
+
+    def do_ends(self, partition):
+        one = TopicPartition(*partition)
+        return [
+            self.consumer.beginning_offsets([one])[one],
+            self.consumer.end_offsets([one])[one],
+        ]
+
+    def do_offset_at(self, partition, timestamp_ms):
+        one = TopicPartition(*partition)
+        found = self.consumer.offsets_for_times({one: timestamp_ms})[one]
+        return found and found.offset
+
+    def do_close(self):
+        self.polls = False
+        self.consumer.close()
+
+    # ------------------------------------------------------------ producing
+
+    def do_produce(self, topic, records, compression=None, idempotent=False):
+        """Records as [partition, value, timestamp]; answers their offsets."""
+        settings = {"enable_idempotence": True} if idempotent else {"acks": "all"}
+        producer = KafkaProducer(
+            bootstrap_servers=self.bootstrap,
+            compression_type=compression,
+            linger_ms=5,
+            **settings,
+        )
+        sent = [
+            producer.send(topic, value.encode(), partition=partition, timestamp_ms=timestamp_ms)
+            for partition, value, timestamp_ms in records
+        ]
+        producer.flush()
+        offsets = [one.get(timeout=20).offset for one in sent]
+        producer.close()
+        return offsets
+
+    # ------------------------------------------------------------ administration
+
+    def do_create_topic(self, topic, partitions):
+        self.admin().create_topics([NewTopic(topic, partitions, 1)])
+        until(lambda: self._partitions(topic) == partitions)
+
+    def _partitions(self, topic):
+        described = self.admin().describe_topics([topic])[0]
+        return 0 if described["error_code"] else len(described["partitions"])
+
+    def do_delete_topic(self, topic):
+        self.admin().delete_topics([topic])
+        until(lambda: topic not in self.do_topics())
+
+    def do_topics(self):
+        return sorted(self.admin().list_topics())
+
+    def do_groups(self):
+        return sorted(name for name, _ in self.admin().list_consumer_groups())
+
+    def do_describe_group(self, group):
+        described = self.admin().describe_consumer_groups([group])[0]
+        return {
+            "state": described.state,
+            "protocol_type": described.protocol_type,
+            "members": sorted(member.member_id for member in described.members),
+        }
+
+    def do_delete_group(self, group):
+        error = self.admin().delete_consumer_groups([group])[0][1]
+        if error is not NoError:
+            raise error
+
+    def do_group_offsets(self, group):
+        offsets = self.admin().list_consumer_group_offsets(group)
+        return sorted([one.topic, one.partition, at.offset] for one, at in offsets.items())
+
+
+if __name__ == "__main__":
+    KafkaPython(sys.argv[1]).serve()
