@@ -11,6 +11,11 @@ import os
 from contextlib import suppress
 
 
+def parent_of(path: str) -> str:
+    """The folder that a path's name is in."""
+    return os.path.dirname(path) or "."
+
+
 class Files:
     """The real file system."""
 

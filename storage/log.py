@@ -11,7 +11,7 @@ from typing import Protocol
 from protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD
 from storage.epochs import EpochFile
 from storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
-from storage.files import Files
+from storage.files import Files, parent_of
 from storage.limits import Limits
 from storage.reading import check_epoch, checked_chunks, find_timestamp, read_batches
 from storage.scan import FIELDS, Batch, batches_after, valid_batches
@@ -185,7 +185,7 @@ class Log:
             if self._unsynced_names:
                 self._unsynced_names = False
                 self._files.sync_folder(self._folder)
-                self._files.sync_folder(self._folder.rpartition("/")[0])
+                self._files.sync_folder(parent_of(self._folder))
         except OSError as error:
             self.broken = True
             raise SyncFailed(f"cannot sync {self._folder}: {error}") from error

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from protocol.record_batch import KeyValue, encode_batch
 from storage.errors import AppendFailed, Fenced, SyncFailed
-from storage.files import Files
+from storage.files import Files, parent_of
 from storage.journal import FOLDER, batch_entry
 from storage.journals import Journals
 from storage.lease import Lease, lock_node
@@ -49,6 +49,9 @@ class Store:
         self.node_id = node_id
         for folder in (FOLDER, "leases", "nodes"):
             files.make_folder(f"{data_dir}/{folder}")
+        # Each time: an earlier process may have been killed between making and syncing them.
+        files.sync_folder(data_dir)
+        files.sync_folder(parent_of(data_dir))
         self._lock = lock_node(files, data_dir, node_id)
         try:
             self._journals = Journals(files, data_dir, node_id, limits.journal_bytes)

@@ -1,0 +1,119 @@
+"""
+The power goes, or the process is killed, at every call of a scripted run. Whatever is left, the next
+process finds every acknowledged record, nothing that was never written, and a newer epoch.
+"""
+
+import pytest
+from tests.support.fake_files import Crash, FakeDisk, FakeFiles
+
+from protocol.record_batch import decode_records, iter_batches
+from storage.limits import Limits
+from storage.store import Append, Store
+
+# Small, so that the run rolls journals and segments many times.
+LIMITS = Limits(segment_bytes=700, index_interval_bytes=200, journal_bytes=1200)
+NAMES = ("__consumer_offsets-0", "__consumer_offsets-1", "__group_events-1")
+
+
+class Client:
+    """Commits numbered values and remembers which were acknowledged, across crashes."""
+
+    def __init__(self, disk: FakeDisk) -> None:
+        self.disk = disk
+        self.written: dict[str, list[bytes]] = {name: [] for name in NAMES}
+        self.acknowledged: dict[str, int] = dict.fromkeys(NAMES, 0)
+        self.epoch = 0
+        self.number = 0
+
+    def run(self, rounds: int) -> None:
+        store = Store.open(FakeFiles(self.disk), "data", 0, LIMITS)
+        epochs = [store.claim(0), store.claim(1)]
+        logs = [store.open_log(name) for name in NAMES]
+        assert epochs[0] > self.epoch
+        self.check(logs)
+        self.epoch = epochs[0]
+        for number in range(rounds):
+            chosen = [log for at, log in enumerate(logs) if (number + at) % 3]
+            self.commit(store, chosen, epochs[0])
+        store.close()
+        self.epoch = epochs[0]
+
+    def commit(self, store: Store, logs: list, epoch: int) -> None:
+        appends = []
+        for log in logs:
+            values = [b"value %d %d" % (self.number, at) * 5 for at in range(2)]
+            self.number += 1
+            self.written[log.name] += values
+            appends.append(Append(log, epoch, self.number, [(b"key", value) for value in values]))
+        bases = store.commit(appends)
+        for log, base in zip(logs, bases, strict=True):
+            assert base + 2 == len(self.written[log.name])
+            self.acknowledged[log.name] = base + 2
+
+    def check(self, logs: list) -> None:
+        """All that was acknowledged is there, in order; what was not is there from its start or not at all."""
+        for log in logs:
+            found = [value for chunk in log.batches() for value in values_of(chunk)]
+            assert len(found) == log.next_offset >= self.acknowledged[log.name]
+            assert found == self.written[log.name][: len(found)]
+            self.written[log.name] = found
+            self.acknowledged[log.name] = len(found)
+
+
+def values_of(chunk: bytes) -> list[bytes | None]:
+    return [record.value for header in iter_batches(chunk) for record in decode_records(chunk, header)]
+
+
+def calls_of_a_run() -> int:
+    disk = FakeDisk()
+    Client(disk).run(rounds=12)
+    return disk.calls
+
+
+@pytest.mark.parametrize("mode", ["lose", "keep", "tear", "kill"])
+def test_nothing_acknowledged_is_lost_wherever_it_crashes(mode: str) -> None:
+    for call in range(1, calls_of_a_run() + 1):
+        disk = FakeDisk()
+        client = Client(disk)
+        disk.crash_at = call
+        with pytest.raises(Crash):
+            client.run(rounds=12)
+        recover(disk, mode, seed=call)
+        client.run(rounds=4)
+        client.run(rounds=1)
+
+
+@pytest.mark.parametrize("mode", ["lose", "keep", "tear", "kill"])
+def test_a_crash_during_recovery_from_a_crash_loses_nothing(mode: str) -> None:
+    for call in range(60, calls_of_a_run(), 7):
+        for again in range(1, 30, 3):
+            disk = FakeDisk()
+            client = Client(disk)
+            disk.crash_at = call
+            with pytest.raises(Crash):
+                client.run(rounds=12)
+            recover(disk, mode, seed=call)
+            disk.crash_at = disk.calls + again
+            with pytest.raises(Crash):
+                client.run(rounds=40)
+            recover(disk, "tear", seed=again)
+            client.run(rounds=1)
+
+
+def recover(disk: FakeDisk, mode: str, seed: int) -> None:
+    disk.revive() if mode == "kill" else disk.power_cut(mode, seed)
+
+
+def test_a_clean_stop_leaves_one_journal_with_the_epochs_only(disk: FakeDisk) -> None:
+    Client(disk).run(rounds=12)
+    assert len(disk.children("data/journals")) == 1
+
+
+def test_epochs_rise_over_power_cuts_without_a_sync_of_the_leases(disk: FakeDisk) -> None:
+    seen = []
+    for mode in ("lose", "tear", "lose", "keep", "lose"):
+        store = Store.open(FakeFiles(disk), "data", 0, LIMITS)
+        seen.append(store.claim(7))
+        store.open_log("t-0")
+        disk.power_cut(mode)
+    assert seen == [1, 2, 3, 4, 5]

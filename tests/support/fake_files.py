@@ -1,0 +1,327 @@
+"""
+A disk in memory that forgets what was not synced, tears what was half written, and fails on demand.
+
+Complete enough to run a whole Store, or several processes of one, under virtual time. One FakeDisk is
+one machine; every process has a FakeFiles on it.
+
+    disk = FakeDisk()
+    files = FakeFiles(disk)
+    disk.crash_at = 17          # the power goes in the middle of the 17th call that changes anything
+    ... raises Crash ...
+    disk.power_cut("tear", seed=3)
+    files = FakeFiles(disk)     # the next process
+
+What a power cut leaves is chosen by its mode: "lose" keeps nothing unsynced, "keep" keeps all, "tear"
+keeps each unsynced write whole, in part, as zeros or not at all, and the names up to some point.
+"""
+
+import errno
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+
+from storage.files import Files
+
+SECTOR = 512
+ROOT = "."
+
+
+class Crash(BaseException):
+    """The process is gone; nothing may catch it but the test."""
+
+
+@dataclass(eq=False)
+class Inode:
+    """A file without its name: what processes see, what the disk has, and the writes between."""
+
+    data: bytearray = field(default_factory=bytearray)
+    durable: bytearray = field(default_factory=bytearray)
+    pending: list[tuple[int, bytes | None]] = field(default_factory=list)
+    holder: tuple["FakeFiles", int] | None = None
+
+    def apply(self, position: int, data: bytes | None) -> None:
+        self.pending.append((position, data))
+        _apply(self.data, position, data)
+
+    def sync(self) -> None:
+        self.durable = bytearray(self.data)
+        self.pending.clear()
+
+    def lose_power(self, mode: str, random: Random) -> None:
+        for position, data in self.pending:
+            kept = _survivor(mode, data, random)
+            if kept is not None:
+                _apply(self.durable, position, kept if data is not None else None)
+        self.data = bytearray(self.durable)
+        self.pending.clear()
+        self.holder = None
+
+
+def _survivor(mode: str, data: bytes | None, random: Random) -> bytes | None:
+    """What is left of an unsynced write; None for nothing. A truncation happens or does not."""
+    fate = {"lose": "gone", "keep": "whole"}.get(mode) or random.choice(
+        ["whole", "gone", "front", "zeros", "holes"]
+    )
+    if fate == "gone" or data is None:
+        return b"" if data is None and fate == "whole" else None
+    if fate == "front":
+        return data[: random.randrange(len(data) + 1)]
+    if fate == "zeros":
+        return bytes(len(data))
+    if fate == "holes":
+        pieces = [data[at : at + SECTOR] for at in range(0, len(data), SECTOR)]
+        return b"".join(random.choice([piece, bytes(len(piece))]) for piece in pieces)
+    return data
+
+
+def _apply(target: bytearray, position: int, data: bytes | None) -> None:
+    if data is None:
+        del target[position:]
+        target.extend(bytes(position - len(target)))
+        return
+    target.extend(bytes(max(0, position - len(target))))
+    target[position : position + len(data)] = data
+
+
+Tree = dict[str, Inode | None]  # path -> file, or None for a folder
+
+
+class FakeDisk:
+    """One machine's disk and page cache."""
+
+    def __init__(self, capacity: int | None = None) -> None:
+        self.capacity = capacity
+        self.calls = 0
+        self.crash_at: int | None = None
+        self.failures: dict[int, OSError] = {}
+        self.trace: list[str] = []
+        self.dead = False
+        self._tree: Tree = {ROOT: None}
+        self._durable: Tree = {ROOT: None}
+        self._pending: list[tuple[str, str, Inode | None]] = []
+
+    # -- names
+
+    def lookup(self, path: str) -> Inode | None:
+        if path not in self._tree:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        return self._tree[path]
+
+    def has(self, path: str) -> bool:
+        return path in self._tree
+
+    def children(self, path: str) -> list[str]:
+        return sorted(
+            name.rpartition("/")[2] for name in self._tree if name != ROOT and parent(name) == path
+        )
+
+    def change(self, kind: str, path: str, inode: Inode | None = None) -> None:
+        self._pending.append((kind, path, inode))
+        _change(self._tree, kind, path, inode)
+
+    def sync_names(self, folder: str) -> None:
+        done = [entry for entry in self._pending if parent(entry[1]) == folder]
+        self._pending = [entry for entry in self._pending if entry not in done]
+        for entry in done:
+            _change(self._durable, *entry)
+
+    # -- faults
+
+    def step(self, what: str) -> bool:
+        """Count a call that changes something. True: the power goes in the middle of it."""
+        if self.dead:
+            raise Crash
+        self.calls += 1
+        self.trace.append(what)
+        if self.calls == self.crash_at:
+            self.dead = True
+            return True
+        return False
+
+    def failure(self) -> OSError | None:
+        return self.failures.get(self.calls)
+
+    def room(self) -> int:
+        if self.capacity is None:
+            return 1 << 62
+        return self.capacity - sum(len(inode.data) for inode in self._tree.values() if inode)
+
+    def power_cut(self, mode: str = "lose", seed: int = 0) -> None:
+        """Every process is gone and the page cache with it."""
+        random = Random(seed)
+        kept = {"lose": 0, "keep": len(self._pending)}.get(mode)
+        if kept is None:
+            kept = random.randrange(len(self._pending) + 1)
+        for entry in self._pending[:kept]:
+            _change(self._durable, *entry)
+        self._pending.clear()
+        reachable: Tree = {}
+        for path in sorted(self._durable, key=lambda path: (path != ROOT, path.count("/"))):
+            if path == ROOT or parent(path) in reachable:
+                reachable[path] = self._durable[path]
+        for inode in {id(inode): inode for inode in reachable.values() if inode}.values():
+            inode.lose_power(mode, random)
+        self._durable = reachable
+        self._tree = dict(reachable)
+        self.revive()
+
+    def revive(self) -> None:
+        """After a Crash that is to be a `kill -9`: the page cache is still there, the process is not."""
+        self.dead = False
+        self.crash_at = None
+        for inode in self._tree.values():
+            if inode is not None:
+                inode.holder = None
+
+    def flip(self, path: str, position: int, bit: int = 1) -> None:
+        """Damage a byte, on the disk and in the cache."""
+        inode = self.lookup(path)
+        assert inode is not None
+        inode.data[position] ^= bit
+        inode.sync()
+
+    def contents(self, path: str) -> bytes:
+        inode = self.lookup(path)
+        assert inode is not None
+        return bytes(inode.data)
+
+
+def parent(path: str) -> str:
+    return path.rpartition("/")[0] or ROOT
+
+
+def _change(tree: Tree, kind: str, path: str, inode: Inode | None) -> None:
+    if kind == "remove":
+        tree.pop(path, None)
+    else:
+        tree[path] = inode
+
+
+class FakeFiles(Files):
+    """The file system as one process sees it."""
+
+    _pids = count(1000)
+
+    def __init__(self, disk: FakeDisk) -> None:
+        self.disk = disk
+        self._handles: dict[int, tuple[str, Inode]] = {}
+        self._next = count(3)
+        self._pid = next(self._pids)
+
+    def process_id(self) -> int:
+        return self._pid
+
+    def kill(self) -> None:
+        """`kill -9`: handles and locks are gone, the page cache stays."""
+        for handle in list(self._handles):
+            self._release(handle)
+
+    def make_folder(self, path: str) -> None:
+        parts = path.split("/")
+        for end in range(1, len(parts) + 1):
+            folder = "/".join(parts[:end])
+            if not self.disk.has(folder):
+                self._step(f"mkdir {folder}")
+                self.disk.change("add", folder)
+
+    def list_folder(self, path: str) -> list[str]:
+        return self.disk.children(path)
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        if create and not self.disk.has(path):
+            self.disk.lookup(parent(path))
+            self._step(f"create {path}")
+            self.disk.change("add", path, Inode())
+        inode = self.disk.lookup(path)
+        if inode is None:
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+        handle = next(self._next)
+        self._handles[handle] = (path, inode)
+        return handle
+
+    def close(self, handle: int) -> None:
+        self._inode(handle)
+        self._release(handle)
+
+    def size(self, handle: int) -> int:
+        return len(self._inode(handle).data)
+
+    def read(self, handle: int, size: int, position: int) -> bytes:
+        return bytes(self._inode(handle).data[position : position + size])
+
+    def write(self, handle: int, data: bytes, position: int) -> None:
+        inode = self._inode(handle)
+        crash = self.disk.step(f"write {self._handles[handle][0]} {len(data)} at {position}")
+        error = self.disk.failure()
+        if position + len(data) - len(inode.data) > self.disk.room():
+            error = OSError(errno.ENOSPC, "No space left on device")
+        if crash or error:
+            inode.apply(position, data[: len(data) // 2])
+            if error:
+                raise error
+            raise Crash
+        inode.apply(position, data)
+
+    def truncate(self, handle: int, size: int) -> None:
+        inode = self._inode(handle)
+        self._step(f"truncate {self._handles[handle][0]} to {size}")
+        inode.apply(size, None)
+
+    def sync(self, handle: int) -> None:
+        inode = self._inode(handle)
+        try:
+            self._step(f"sync {self._handles[handle][0]}")
+        except OSError:
+            # As Linux does: the pages are marked clean, so the next sync would succeed without them.
+            inode.pending.clear()
+            raise
+        inode.sync()
+
+    def sync_folder(self, path: str) -> None:
+        self.disk.lookup(path)
+        self._step(f"sync folder {path}")
+        self.disk.sync_names(path)
+
+    def rename(self, path: str, to: str) -> None:
+        inode = self.disk.lookup(path)
+        self._step(f"rename {path} to {to}")
+        self.disk.change("add", to, inode)
+        self.disk.change("remove", path)
+
+    def remove(self, path: str) -> None:
+        if self.disk.has(path):
+            self._step(f"remove {path}")
+            self.disk.change("remove", path)
+
+    def remove_folder(self, path: str) -> None:
+        if self.disk.children(path):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", path)
+        if self.disk.has(path):
+            self._step(f"rmdir {path}")
+            self.disk.change("remove", path)
+
+    def lock(self, handle: int) -> bool:
+        inode = self._inode(handle)
+        if inode.holder not in (None, (self, handle)):
+            return False
+        inode.holder = (self, handle)
+        return True
+
+    def _step(self, what: str) -> None:
+        if self.disk.step(what):
+            raise Crash
+        error = self.disk.failure()
+        if error:
+            raise error
+
+    def _inode(self, handle: int) -> Inode:
+        if self.disk.dead:
+            raise Crash
+        if handle not in self._handles:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        return self._handles[handle][1]
+
+    def _release(self, handle: int) -> None:
+        _, inode = self._handles.pop(handle)
+        if inode.holder == (self, handle):
+            inode.holder = None
