@@ -1,0 +1,8 @@
+"""``python -m groupkeeper`` is the ``groupkeeper`` command."""
+
+import sys
+
+from groupkeeper.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Records as text for people and for jq: ``key: {...} payload: {...}``.
+
+Names are Kafka's, in its JSON's spelling. Nothing here raises for what a log may hold: what cannot
+be read is shown as what it is. How files are walked is in ``dump``.
+"""
+
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from struct import Struct
+
+from protocol.embedded import NEWEST_VERSION as NEWEST_EMBEDDED_VERSION
+from protocol.embedded import decode_assignment, decode_subscription
+from protocol.errors import DecodeError
+from protocol.message import layout_of
+from protocol.record_batch import Record
+from protocol.records.consumer_offsets import (
+    NEWEST_VALUE_VERSION,
+    OffsetCommitKey,
+    UnknownKey,
+    decode_group_value,
+    decode_key,
+    decode_offset_value,
+)
+
+_MARKERS = {0: "ABORT", 1: "COMMIT"}
+_control_key = Struct(">hh")
+_int16 = Struct(">h")
+
+_EMBEDDED: dict[str, Callable[[bytes], object]] = {
+    "subscription": decode_subscription,
+    "assignment": decode_assignment,
+}
+
+
+def plain(record: Record) -> str:
+    """Of any topic: bytes shown as text, null as null."""
+    return f"key: {_text(record.key)} payload: {_text(record.value)}"
+
+
+def control_record(record: Record) -> str:
+    """A transaction's end (KIP-98)."""
+    if record.key is None or len(record.key) < _control_key.size:
+        return f"control record: {_text(record.key)}"
+    kind = _control_key.unpack_from(record.key)[1]
+    return f"endTxnMarker: {_MARKERS.get(kind, kind)}"
+
+
+def consumer_offset(record: Record) -> str:
+    """Of ``__consumer_offsets``: a commit, a group, or something of a newer protocol."""
+    if record.key is None:
+        return plain(record)
+    try:
+        key = decode_key(record.key)
+    except DecodeError as problem:
+        return f"key: {_dump({'unreadable': str(problem)})} payload: {_text(record.value)}"
+    if isinstance(key, UnknownKey):
+        size = None if record.value is None else {"bytes": len(record.value)}
+        return f"key: {_dump({'type': key.key_type})} payload: {_dump(size)}"
+    key_type = _int16.unpack_from(record.key)[0]
+    decode = decode_offset_value if isinstance(key, OffsetCommitKey) else decode_group_value
+    shown = {"type": key_type, "data": _fields(key, key_type)}
+    return f"key: {_dump(shown)} payload: {_dump(_value(record.value, decode))}"
+
+
+def _value(data: bytes | None, decode: Callable[[bytes], object]) -> object:
+    if data is None:
+        return None
+    try:
+        value = decode(data)
+    except DecodeError as problem:
+        return {"unreadable": str(problem)}
+    version = _int16.unpack_from(data)[0]
+    return {"version": version, "data": _fields(value, min(version, NEWEST_VALUE_VERSION))}
+
+
+def _fields(message: object, version: int) -> dict[str, object]:
+    """The fields that this version of the message carries."""
+    return {
+        _camel(field.name): _field(field.name, getattr(message, field.name), version)
+        for field in layout_of(type(message)).fields
+        if field.in_version(version)
+    }
+
+
+def _field(name: str, value: object, version: int) -> object:
+    if isinstance(value, list):
+        return [_field(name, item, version) for item in value]
+    if isinstance(value, bytes):
+        return _opaque(name, value)
+    if value is None or isinstance(value, str | int):
+        return value
+    return _fields(value, version)
+
+
+def _opaque(name: str, data: bytes) -> object:
+    """A member's subscription and assignment opened where they can be; all else in base64."""
+    if data and name in _EMBEDDED:
+        try:
+            opened = _EMBEDDED[name](data)
+        except DecodeError:
+            pass
+        else:
+            return _fields(opened, min(_int16.unpack_from(data)[0], NEWEST_EMBEDDED_VERSION))
+    return urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _text(data: bytes | None) -> str:
+    return _dump(None if data is None else data.decode("utf-8", "backslashreplace"))
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

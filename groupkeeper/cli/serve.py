@@ -1,0 +1,137 @@
+"""``groupkeeper serve``: read what the user wants, then run the server.
+
+Everything here happens before the port is open: import little.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from groupkeeper.server.options import Address, ServeOptions, format_address, parse_address
+from groupkeeper.server.settings import INT_MAX, Settings, SettingsError, load
+
+DATA_DIR = Path("groupkeeper-data")
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
+
+
+def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> Address | None:
+    """A callback for options that take HOST:PORT; None where nothing, or ``off``, was given."""
+    if text is None or (text == "off" and param.name == "http"):
+        return None
+    try:
+        return parse_address(text, any_port=param.name != "advertise")
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None
+
+
+@click.command()
+@click.option(
+    "--listen",
+    callback=_address,
+    metavar="HOST:PORT",
+    default="127.0.0.1:9092",
+    show_default=True,
+    help="Where Kafka clients connect. Port 0 takes any free one.",
+)
+@click.option(
+    "--advertise",
+    callback=_address,
+    metavar="HOST:PORT",
+    help="What clients are told to connect to, if it is not what --listen says.",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"Where everything is kept.  [default: {DATA_DIR}; with --dev a temporary directory]",
+)
+@click.option(
+    "--http",
+    callback=_address,
+    metavar="HOST:PORT|off",
+    default="127.0.0.1:9644",
+    show_default=True,
+    help="Where /metrics, /healthz and /readyz are served.",
+)
+@click.option(
+    "--node-id", type=click.IntRange(0, INT_MAX), help="[default: the setting node.id, 0]"
+)
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Settings in Java's properties syntax; a broker's server.properties is fine.",
+)
+@click.option(
+    "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="One setting. Repeatable."
+)
+@click.option(
+    "--dev",
+    is_flag=True,
+    help="For a laptop: groups form at once, short sessions are allowed, data is temporary.",
+)
+def serve(
+    data_dir: Path | None,
+    config: Path | None,
+    assignments: tuple[str, ...],
+    dev: bool,
+    **given: Any,
+) -> int:
+    """Run a server until it is interrupted.
+
+    Prints one line on standard output when it is ready, with the real addresses. Logs go to
+    standard error. Settings carry Kafka's own names; see docs/configuration.md. Later wins:
+    defaults, --config, environment (GROUPKEEPER_GROUP_MAX_SIZE=500), --set.
+
+    \b
+      groupkeeper serve --data-dir /var/lib/groupkeeper
+      groupkeeper serve --dev --listen 127.0.0.1:0 --set num.partitions=6
+      groupkeeper serve --listen 0.0.0.0:9092 --advertise kafka.example:9092
+    """
+    # Any: click's own values of the options left, each converted by its type above.
+    try:
+        settings, unused = load(config, os.environ, assignments, dev=dev)
+    except SettingsError as problem:
+        raise click.ClickException(str(problem)) from None
+    with _data_dir(data_dir, temporary=dev) as folder:
+        options = _options(folder, settings, unused, given)
+        options.dev = dev
+        from groupkeeper.server.main import run
+
+        return run(options)
+
+
+# Any: see serve().
+def _options(
+    data_dir: Path, settings: Settings, unused: tuple[str, ...], given: dict[str, Any]
+) -> ServeOptions:
+    listen, advertise = given["listen"], given["advertise"]
+    if advertise is None and listen[0] in EVERYWHERE:
+        raise click.ClickException(
+            f"--listen {format_address(listen)} is every address of this machine: "
+            "say with --advertise HOST:PORT which one clients should use"
+        )
+    return ServeOptions(
+        data_dir=data_dir,
+        listen=listen,
+        advertise=advertise,
+        http=given["http"],
+        node_id=settings.node_id if given["node_id"] is None else given["node_id"],
+        settings=settings,
+        unused_keys=unused,
+    )
+
+
+@contextmanager
+def _data_dir(named: Path | None, *, temporary: bool) -> Iterator[Path]:
+    """The directory to use; one that nobody named under ``--dev`` ends with the server."""
+    if named is not None or not temporary:
+        yield named or DATA_DIR
+        return
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="groupkeeper-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)

@@ -1,0 +1,46 @@
+"""The way into the Spark job; the job itself is replaced."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from groupkeeper.cli import analyze, main
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Path], Path | None]]:
+    called: list[tuple[list[Path], Path | None]] = []
+    report = ModuleType("groupkeeper.analytics.report")
+
+    def run(paths: list[Path], out: Path | None) -> int:
+        called.append((paths, out))
+        return 5
+
+    report.analyze = run  # type: ignore[attr-defined]  # a module made here
+    monkeypatch.setitem(sys.modules, report.__name__, report)
+    monkeypatch.setattr(analyze, "LIBRARIES", ())
+    return called
+
+
+def test_paths_and_output_are_handed_on(
+    calls: list[tuple[list[Path], Path | None]], tmp_path: Path
+) -> None:
+    out = tmp_path / "report"
+    assert main(["analyze", str(tmp_path), "--out", str(out)]) == 5
+    assert main(["analyze", str(tmp_path), str(tmp_path)]) == 5
+    assert calls == [([tmp_path], out), ([tmp_path, tmp_path], None)]
+
+
+def test_without_its_libraries_it_says_how_to_get_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture
+) -> None:
+    monkeypatch.setattr(analyze, "LIBRARIES", ("no_such_library",))
+    assert main(["analyze", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert err == (
+        "groupkeeper: analyze needs no_such_library: pip install 'groupkeeper[analytics]'\n"
+    )

@@ -1,0 +1,81 @@
+"""The command line as a whole: help, version, one line for whatever is wrong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from groupkeeper import __version__
+from groupkeeper.cli import main
+from groupkeeper.cli.app import COMMANDS
+from groupkeeper.cli.shadows import check_packages
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_help_names_every_command(capsys: Capture) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_that_fits(name: str, capsys: Capture) -> None:
+    assert main([name, "-h"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"Usage: groupkeeper {name} ")
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_version(capsys: Capture) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"groupkeeper {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["surve"], "No such command 'surve'"),
+        (["serve", "--lisen", "x"], "No such option"),
+        (["serve", "extra"], "unexpected extra argument"),
+        (["dump"], "Missing argument 'PATH...'"),
+        (["dump", "/nowhere/at/all"], "does not exist"),
+        (["analyze"], "Missing argument 'PATH...'"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_code_2(
+    arguments: list[str], problem: str, capsys: Capture
+) -> None:
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("groupkeeper: ")
+    assert problem in err
+    assert err.count("\n") == 1
+
+
+def test_python_m_groupkeeper_is_the_same_command() -> None:
+    command = [sys.executable, "-m", "groupkeeper", "--version"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout == f"groupkeeper {__version__}\n"
+
+
+def test_our_packages_are_ours() -> None:
+    check_packages()
+
+
+def test_a_package_that_stands_elsewhere_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other_protocol").mkdir()
+    (tmp_path / "other_protocol" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(click.ClickException, match=rf"'other_protocol'.* found in {tmp_path}"):
+        check_packages(("other_protocol",))
+
+
+def test_a_package_that_is_missing_is_named() -> None:
+    with pytest.raises(click.ClickException, match=r"'no_such_package'.* not found"):
+        check_packages(("no_such_package",))

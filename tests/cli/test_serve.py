@@ -1,0 +1,132 @@
+"""What ``groupkeeper serve`` makes of its arguments. The server itself is replaced."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from groupkeeper.cli import main
+from groupkeeper.server.options import ServeOptions
+
+Capture = pytest.CaptureFixture[str]
+
+
+class Server:
+    """Stands in for groupkeeper.server.main and keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.options: ServeOptions | None = None
+        self.data_dir_existed = False
+
+    def run(self, options: ServeOptions) -> int:
+        self.options = options
+        self.data_dir_existed = options.data_dir.is_dir()
+        return 7
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    server, module = Server(), ModuleType("groupkeeper.server.main")
+    module.run = server.run  # type: ignore[attr-defined]  # a module made here
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return server
+
+
+def options(server: Server, *arguments: str) -> ServeOptions:
+    assert main(["serve", *arguments]) == 7
+    assert server.options is not None
+    return server.options
+
+
+def test_no_argument_is_enough(server: Server) -> None:
+    assert options(server) == ServeOptions(
+        data_dir=Path("groupkeeper-data"),
+        listen=("127.0.0.1", 9092),
+        advertise=None,
+        http=("127.0.0.1", 9644),
+        node_id=0,
+        dev=False,
+    )
+
+
+def test_addresses(server: Server) -> None:
+    found = options(
+        server, "--listen", "0.0.0.0:0", "--advertise", "kafka.example:9093", "--http", "[::1]:0"
+    )
+    assert found.listen == ("0.0.0.0", 0)
+    assert found.advertise == ("kafka.example", 9093)
+    assert found.http == ("::1", 0)
+
+
+def test_the_http_port_can_be_off(server: Server) -> None:
+    assert options(server, "--http", "off").http is None
+
+
+def test_settings_and_unused_keys_are_handed_on(server: Server, tmp_path: Path) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text("log.dirs=/tmp/kafka\nnum.partitions=3\n")
+    found = options(server, "--config", str(config), "--set", "group.max.size=5")
+    assert found.settings.num_partitions == 3
+    assert found.settings.group_max_size == 5
+    assert found.unused_keys == ("log.dirs",)
+
+
+def test_the_environment_is_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUPKEEPER_NUM_PARTITIONS", "4")
+    assert options(server).settings.num_partitions == 4
+
+
+def test_the_command_lines_node_id_beats_the_setting(server: Server) -> None:
+    assert options(server, "--set", "node.id=3").node_id == 3
+    assert options(server, "--set", "node.id=3", "--node-id", "0").node_id == 0
+
+
+def test_dev_lives_in_a_temporary_directory_that_is_gone_afterwards(server: Server) -> None:
+    found = options(server, "--dev")
+    assert found.dev
+    assert found.settings.group_initial_rebalance_delay_ms == 0
+    assert server.data_dir_existed
+    assert not found.data_dir.exists()
+
+
+def test_dev_uses_a_directory_that_is_named(server: Server, tmp_path: Path) -> None:
+    assert options(server, "--dev", "--data-dir", str(tmp_path)).data_dir == tmp_path
+    assert tmp_path.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--listen", "9092"], "Invalid value for '--listen': '9092' is not HOST:PORT"),
+        (["--listen", "off"], "'off' is not HOST:PORT"),
+        (["--advertise", "host:0"], "clients cannot connect to port 0"),
+        (["--listen", "0.0.0.0:9092"], "say with --advertise HOST:PORT"),
+        (["--listen", "[::]:9092"], "say with --advertise HOST:PORT"),
+        (["--node-id", "-1"], "Invalid value for '--node-id'"),
+        (["--set", "group.max.sise=1"], "did you mean group.max.size?"),
+        (["--config", "/nowhere"], "--config /nowhere: No such file"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_and_nothing_runs(
+    arguments: list[str], problem: str, server: Server, capsys: Capture
+) -> None:
+    assert main(["serve", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert problem in err
+    assert err.count("\n") == 1
+    assert server.options is None
+
+
+def test_little_is_imported_before_the_server() -> None:
+    """The start-up budget: what the port does not need comes later, or not at all."""
+    code = (
+        "import sys, types; fake = types.ModuleType('m'); fake.run = lambda options: 0;"
+        "sys.modules['groupkeeper.server.main'] = fake;"
+        "from groupkeeper.cli import main; main(['serve', '--dev']);"
+        "print([m for m in ('rich', 'structlog', 'prometheus_client', 'h11', 'numpy', 'pyspark',"
+        " 'protocol', 'groupkeeper.cli.dump', 'importlib.metadata') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
