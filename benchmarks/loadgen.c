@@ -148,17 +148,14 @@ static int drive(struct load *l, int poller)
         for (int e = 0; e < n; e++) {
             struct connection *c = &l->connections[events[e].data.u32];
             int answers, failed = receive(l, c, &answers);
-            int more = now < end && (l->limit == 0 || sent < l->limit);
-            waiting -= answers;
-            if (more) {
+            int64_t more = now < end ? answers : 0;
+            if (l->limit && more > l->limit - sent)
+                more = l->limit - sent;
+            if (now < end || l->limit)
                 l->answered += answers;
-                if (!failed && answers) {
-                    failed = send_requests(l, c, answers);
-                    waiting += answers, sent += answers;
-                }
-            } else if (l->limit) {
-                l->answered += answers;
-            }
+            waiting += more - answers, sent += more;
+            if (!failed && more > 0)
+                failed = send_requests(l, c, more);
             if (failed)
                 return l->failed_connection = events[e].data.u32, failed;
         }
