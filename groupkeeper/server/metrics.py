@@ -43,9 +43,9 @@ class Histogram:
         self.counts = [0] * (len(SECONDS) + 1)
         self.total = 0.0
 
-    def observe(self, seconds: float) -> None:
-        self.counts[bisect_left(SECONDS, seconds)] += 1
-        self.total += seconds
+    def observe(self, seconds: float, times: int = 1) -> None:
+        self.counts[bisect_left(SECONDS, seconds)] += times
+        self.total += seconds * times
 
     def count(self) -> int:
         return sum(self.counts)
@@ -59,8 +59,8 @@ class RequestStats:
     def __init__(self) -> None:
         self.by_api: defaultdict[int, Histogram] = defaultdict(Histogram)
 
-    def record(self, api_key: int, seconds: float) -> None:
-        self.by_api[api_key].observe(seconds)
+    def record(self, api_key: int, seconds: float, times: int = 1) -> None:
+        self.by_api[api_key].observe(seconds, times)
 
 
 @dataclass(slots=True)

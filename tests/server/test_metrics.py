@@ -57,6 +57,14 @@ def test_requests_are_counted_and_timed_by_api() -> None:
     assert found["groupkeeper_request_latency_seconds_sum{api=Heartbeat}"] == pytest.approx(0.0203)
 
 
+def test_requests_answered_together_are_counted_each() -> None:
+    metrics = Metrics()
+    metrics.requests.record(12, 0.25, times=8)
+    found = samples(metrics)
+    assert found["groupkeeper_requests_total{api=Heartbeat}"] == 8
+    assert found["groupkeeper_request_latency_seconds_sum{api=Heartbeat}"] == 2.0
+
+
 def test_rebalances_are_counted_by_cause() -> None:
     started = facts.RebalanceStarted(
         **GROUP, cause=LEFT, from_state="Stable", members=2, deadline_ms=1
