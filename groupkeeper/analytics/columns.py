@@ -1,0 +1,112 @@
+"""
+The table that a log becomes: one row per record, twenty columns, the same for every parser. Column
+names and types only.
+
+See docs/analytics.md for what each column means. Rows about damage have `problem` and
+`problem_bytes` and no offset.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+import pyarrow as pa
+
+from groupkeeper.analytics.plan import Piece
+
+ARROW_TYPES: Final = {
+    "int": pa.int32(),
+    "smallint": pa.int16(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+}
+
+# Name and Spark SQL type. Spark refuses batches whose Arrow types differ from these in any detail.
+COLUMNS: Final = (
+    ("partition", "int"),
+    ("batch_position", "bigint"),
+    ("offset", "bigint"),
+    ("timestamp_ms", "bigint"),
+    ("leader_epoch", "int"),
+    ("producer_id", "bigint"),
+    ("attributes", "smallint"),
+    ("key_type", "smallint"),
+    ("group", "string"),
+    ("topic", "string"),
+    ("topic_partition", "int"),
+    ("committed_offset", "bigint"),
+    ("commit_leader_epoch", "int"),
+    ("commit_timestamp_ms", "bigint"),
+    ("metadata", "string"),
+    ("tombstone", "boolean"),
+    ("key", "binary"),
+    ("value", "binary"),
+    ("problem", "string"),
+    ("problem_bytes", "bigint"),
+)
+
+SCHEMA: Final = pa.schema([pa.field(name, ARROW_TYPES[kind]) for name, kind in COLUMNS])
+SPARK_SCHEMA: Final = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS)
+
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+OFFSET_KEY_TYPES: Final = (0, 1)
+GROUP_KEY_TYPE: Final = 2
+
+
+class Problem(IntEnum):
+    """What can be wrong: up to GONE with bytes that gave no rows, after it with one record."""
+
+    NONE = 0
+    TORN_TAIL = 1
+    TORN = 2
+    BAD_HEADER = 3
+    BAD_CHECKSUM = 4
+    OLD_MAGIC = 5
+    BAD_RECORDS = 6
+    GONE = 7
+    BAD_KEY = 8
+    BAD_VALUE = 9
+
+
+PROBLEM_TEXTS: Final = {
+    Problem.TORN_TAIL: "unfinished batch at the end of the log",
+    Problem.TORN: "batch is cut off",
+    Problem.BAD_HEADER: "not a batch header, rest of the piece skipped",
+    Problem.BAD_CHECKSUM: "batch with a wrong checksum skipped",
+    Problem.OLD_MAGIC: "batch of an old format (magic 0 or 1) skipped",
+    Problem.BAD_RECORDS: "batch whose records cannot be told apart skipped",
+    Problem.GONE: "segment went away before it was read",
+    Problem.BAD_KEY: "unreadable key",
+    Problem.BAD_VALUE: "unreadable value",
+}
+
+# Harmless: what a running server has not finished writing, or has compacted meanwhile.
+HARMLESS: Final = (PROBLEM_TEXTS[Problem.TORN_TAIL], PROBLEM_TEXTS[Problem.GONE])
+
+
+def problem_rows(piece: Piece, problems: list[tuple[int, int, int]]) -> pa.RecordBatch:
+    """
+    Rows that stand for bytes without records: (position counted from the piece's start, Problem,
+    number of bytes).
+
+    A batch cut off where the log ends is only one that is still being written.
+    """
+    return pa.RecordBatch.from_pylist(
+        [
+            {
+                "partition": piece.partition,
+                "batch_position": piece.start + position,
+                "tombstone": False,
+                "problem": PROBLEM_TEXTS[
+                    Problem.TORN_TAIL
+                    if problem == Problem.TORN and piece.last
+                    else Problem(problem)
+                ],
+                "problem_bytes": size,
+            }
+            for position, problem, size in problems
+        ],
+        schema=SCHEMA,
+    )

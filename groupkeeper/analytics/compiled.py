@@ -1,0 +1,72 @@
+"""
+numba, with types that mypy understands and a cache that always finds a place. Not a home for
+kernels.
+
+Compiling takes seconds and every worker process would pay them, so kernels have fixed signatures
+and are kept on disk: beside this package, or, where that cannot be written (a system-wide
+installation, a read-only image), in a folder of the user's own under the temporary folder.
+NUMBA_CACHE_DIR, when set, wins.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Table = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int32]
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def cache_folder(package: Path) -> Path | None:
+    """
+    Where compiled kernels go when numba's own choice beside the source cannot be written; None when
+    it can.
+    """
+    beside = package / "__pycache__"
+    if os.access(beside if beside.is_dir() else package, os.W_OK):
+        return None
+    folder = Path(tempfile.gettempdir()) / f"groupkeeper-numba-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    # Compiled code is loaded from here: a folder that somebody else made or may write is not to be
+    # trusted.
+    state = folder.stat()
+    if state.st_uid != os.getuid() or state.st_mode & 0o022:
+        return Path(tempfile.mkdtemp(prefix="groupkeeper-numba-"))
+    return folder
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    _folder = cache_folder(Path(__file__).parent)
+    if _folder is not None:
+        numba.config.CACHE_DIR = str(_folder)
+
+
+# Types of kernel signatures. Bytes are read-only for them, wherever they come from.
+INT: Final = numba.int64
+PAIR: Final = numba.types.UniTuple(numba.int64, 2)
+NOTHING: Final = numba.void
+INTS: Final = numba.int64[::1]
+INTS32: Final = numba.int32[::1]
+TABLE: Final = numba.int64[:, ::1]
+BYTES: Final = numba.types.Array(numba.uint8, 1, "C", readonly=True)
+BUFFER: Final = numba.uint8[::1]
+
+
+def kernel(signature: object) -> Callable[[Function], Function]:
+    """Compile now for one signature, or load what an earlier process compiled."""
+    return numba.njit(signature, cache=True, nogil=True)  # type: ignore[no-any-return]  # numba has no types
+
+
+def inline(function: Function) -> Function:
+    """
+    A part of kernels: compiled into them and only then, so that loading a cached kernel compiles
+    nothing.
+    """
+    return numba.njit(function, nogil=True)  # type: ignore[no-any-return]  # numba has no types

@@ -1,0 +1,120 @@
+"""
+Group records in words: the raw values that the parser left as they are become generations, members
+and assignments.
+
+Plain Python over Arrow batches, because group records are few beside commits. Knows one record at a
+time: what changed between two of them is for groupkeeper.analytics.tables.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+
+from groupkeeper.analytics.columns import PROBLEM_TEXTS, Problem
+from protocol.embedded import decode_assignment, subscribed_topics
+from protocol.errors import DecodeError
+from protocol.records.consumer_offsets import MemberMetadata, decode_group_value
+
+ASSIGNMENT_TYPE: Final = pa.list_(
+    pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))])
+)
+MEMBER_TYPE: Final = pa.struct(
+    [
+        ("member_id", pa.string()),
+        ("group_instance_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("rebalance_timeout_ms", pa.int32()),
+        ("session_timeout_ms", pa.int32()),
+        ("subscribed_topics", pa.list_(pa.string())),
+        ("assignment", ASSIGNMENT_TYPE),
+    ]
+)
+SCHEMA: Final = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("group", pa.string()),
+        ("tombstone", pa.bool_()),
+        ("value_version", pa.int16()),
+        ("protocol_type", pa.string()),
+        ("generation", pa.int32()),
+        ("protocol", pa.string()),
+        ("leader", pa.string()),
+        ("state_timestamp_ms", pa.int64()),
+        ("members", pa.list_(MEMBER_TYPE)),
+        ("problem", pa.string()),
+    ]
+)
+INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "group", "tombstone", "value")
+SPARK_SCHEMA: Final = (
+    "partition int, offset bigint, timestamp_ms bigint, `group` string, tombstone boolean, "
+    "value_version smallint, protocol_type string, generation int, protocol string, leader string, "
+    "state_timestamp_ms bigint, members array<struct<member_id: string, group_instance_id: string, "
+    "client_id: string, client_host: string, rebalance_timeout_ms: int, session_timeout_ms: int, "
+    "subscribed_topics: array<string>, "
+    "assignment: array<struct<topic: string, partitions: array<int>>>>>, problem string"
+)
+
+Row = dict[str, object]
+
+
+def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows with INPUT_COLUMNS of records with key type 2 -> rows of SCHEMA. For mapInArrow."""
+    for batch in batches:
+        rows = [decode_row(row) for row in batch.to_pylist()]
+        yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+
+
+def decode_row(row: Row) -> Row:
+    """
+    One group record. A value that cannot be read leaves its columns null and `problem` says so; a
+    tombstone has none.
+    """
+    value = row.pop("value")
+    if not isinstance(value, bytes):
+        return row
+    try:
+        group = decode_group_value(value)
+    except DecodeError as error:
+        return {**row, "problem": f"{PROBLEM_TEXTS[Problem.BAD_VALUE]}: {error}"}
+    return {
+        **row,
+        "value_version": int.from_bytes(value[:2], "big"),
+        "protocol_type": group.protocol_type,
+        "generation": group.generation,
+        "protocol": group.protocol,
+        "leader": group.leader,
+        "state_timestamp_ms": group.current_state_timestamp,
+        "members": [_member(member) for member in group.members],
+    }
+
+
+def _member(member: MemberMetadata) -> Row:
+    """
+    Topics and assignment are null where the bytes are not those of the consumer protocol: Connect
+    has its own.
+    """
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rebalance_timeout_ms": member.rebalance_timeout,
+        "session_timeout_ms": member.session_timeout,
+        "subscribed_topics": subscribed_topics(member.subscription),
+        "assignment": _assignment(member.assignment),
+    }
+
+
+def _assignment(data: bytes) -> list[Row] | None:
+    """Empty bytes are what a member gets that the leader has forgotten."""
+    if not data:
+        return []
+    try:
+        assigned = decode_assignment(data).assigned_partitions
+    except DecodeError:
+        return None
+    return [{"topic": each.topic, "partitions": each.partitions} for each in assigned]

@@ -1,0 +1,263 @@
+"""
+Compiled code over raw log bytes, part one: integers, checksums, batch headers, and copying strings
+out. No records, no Arrow.
+
+Every function takes the whole buffer (uint8) and positions in it. Nothing outside a given range is
+read, whatever the bytes are: compiled code has no bounds checks of its own. Layout: Kafka's
+DefaultRecordBatch.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from groupkeeper.analytics.compiled import (
+    BUFFER,
+    BYTES,
+    INT,
+    INTS,
+    INTS32,
+    NOTHING,
+    PAIR,
+    TABLE,
+    Bytes,
+    Offsets,
+    Table,
+    inline,
+    kernel,
+)
+
+# One line of the batch table.
+POSITION: Final = 0
+PROBLEM: Final = 1
+SIZE: Final = 2
+BASE_OFFSET: Final = 3
+LAST_DELTA: Final = 4
+LEADER_EPOCH: Final = 5
+ATTRIBUTES: Final = 6
+BASE_TIMESTAMP: Final = 7
+MAX_TIMESTAMP: Final = 8
+PRODUCER_ID: Final = 9
+COUNT: Final = 10
+RECORDS: Final = 11
+RECORDS_END: Final = 12
+BATCH_FIELDS: Final = 13
+
+# Values of columns.Problem: kernels know integers only.
+_TORN: Final = 2
+_BAD_HEADER: Final = 3
+_BAD_CHECKSUM: Final = 4
+_OLD_MAGIC: Final = 5
+_BAD_RECORDS: Final = 6
+
+_HEADER: Final = 61
+_SMALLEST_OLD: Final = 26
+_SMALLEST_RECORD: Final = 7
+
+
+def _crc_tables() -> Table:
+    """Eight tables of CRC-32C (Castagnoli), for eight bytes a step."""
+    tables = np.zeros((8, 256), np.int64)
+    for number in range(256):
+        crc = number
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        tables[0, number] = crc
+    for level in range(1, 8):
+        before = tables[level - 1]
+        tables[level] = before >> 8 ^ tables[0][before & 0xFF]
+    return tables
+
+
+_CRC: Final = _crc_tables().astype(np.uint32)
+
+
+@inline
+def int16_at(buffer: Bytes, pos: int) -> int:
+    value = np.int64(buffer[pos]) << 8 | np.int64(buffer[pos + 1])
+    return value - ((value & 0x8000) << 1)  # type: ignore[return-value]  # numba's int64
+
+
+@inline
+def int32_at(buffer: Bytes, pos: int) -> int:
+    value = np.int64(0)
+    for i in range(4):
+        value = value << 8 | np.int64(buffer[pos + i])
+    return value - ((value & 0x80000000) << 1)  # type: ignore[return-value]  # numba's int64
+
+
+@inline
+def int64_at(buffer: Bytes, pos: int) -> int:
+    value = np.int64(0)
+    for i in range(8):
+        value = value << 8 | np.int64(buffer[pos + i])
+    return value  # type: ignore[return-value]  # numba's int64
+
+
+@inline
+def unsigned_varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
+    """
+    The number and the position after it; position -1 when it does not end before `end` or within
+    ten bytes.
+    """
+    value = np.int64(0)
+    shift = np.int64(0)
+    while pos < end and shift < 70:
+        byte = np.int64(buffer[pos])
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, pos  # type: ignore[return-value]  # numba's int64
+        shift += 7
+    return 0, -1
+
+
+@inline
+def varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
+    """Zig-zag: 0, -1, 1, -2, ... Position -1 as above."""
+    raw, pos = unsigned_varint_at(buffer, pos, end)
+    # Not >> alone: the raw number of a ten-byte varint may use the sign bit.
+    return (raw >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(raw & 1), pos
+
+
+@kernel(INT(BYTES, INT, INT))
+def crc32c(buffer: Bytes, start: int, end: int) -> int:
+    """
+    CRC-32C of [start, end). In here because a call per small batch from Python costs more than the
+    parsing.
+    """
+    crc = np.uint32(0xFFFFFFFF)
+    low = np.uint32(0xFF)
+    pos = start
+    while pos + 8 <= end:
+        first = crc ^ np.uint32(
+            np.uint32(buffer[pos])
+            | np.uint32(buffer[pos + 1]) << np.uint32(8)
+            | np.uint32(buffer[pos + 2]) << np.uint32(16)
+            | np.uint32(buffer[pos + 3]) << np.uint32(24)
+        )
+        crc = (
+            _CRC[7, first & low]
+            ^ _CRC[6, first >> np.uint32(8) & low]
+            ^ _CRC[5, first >> np.uint32(16) & low]
+            ^ _CRC[4, first >> np.uint32(24)]
+            ^ _CRC[3, buffer[pos + 4]]
+            ^ _CRC[2, buffer[pos + 5]]
+            ^ _CRC[1, buffer[pos + 6]]
+            ^ _CRC[0, buffer[pos + 7]]
+        )
+        pos += 8
+    while pos < end:
+        crc = _CRC[0, (crc ^ np.uint32(buffer[pos])) & low] ^ crc >> np.uint32(8)
+        pos += 1
+    return np.int64(crc ^ np.uint32(0xFFFFFFFF))  # type: ignore[return-value]  # numba's int64
+
+
+@inline
+def _only_zeros(buffer: Bytes, pos: int, end: int) -> bool:
+    while pos < end and buffer[pos] == 0:
+        pos += 1
+    return pos == end
+
+
+@inline
+def _trouble(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
+    """What is wrong with the batch at `pos` (0: nothing), and how many bytes it takes."""
+    left = end - pos
+    if left < 12:
+        return _TORN, left
+    size = int32_at(buffer, pos + 8) + 12
+    if size < _SMALLEST_OLD:
+        # Zeros to the end are space that was reserved and not written.
+        return (_TORN if _only_zeros(buffer, pos, end) else _BAD_HEADER), left
+    if size > left:
+        return _TORN, left
+    magic = buffer[pos + 16]
+    if magic < 2:
+        return _OLD_MAGIC, size
+    if magic > 2 or size < _HEADER:
+        return _BAD_HEADER, left
+    if (
+        int64_at(buffer, pos) < 0
+        or int32_at(buffer, pos + 23) < 0
+        or int32_at(buffer, pos + 57) < 0
+    ):
+        return _BAD_HEADER, left
+    if crc32c(buffer, pos + 21, pos + size) != int32_at(buffer, pos + 17) & 0xFFFFFFFF:
+        return _BAD_CHECKSUM, size
+    return 0, size
+
+
+@inline
+def _read_header(buffer: Bytes, pos: int, size: int, line: Table) -> None:
+    line[BASE_OFFSET] = int64_at(buffer, pos)
+    line[LEADER_EPOCH] = int32_at(buffer, pos + 12)
+    line[ATTRIBUTES] = int16_at(buffer, pos + 21)
+    line[LAST_DELTA] = int32_at(buffer, pos + 23)
+    line[BASE_TIMESTAMP] = int64_at(buffer, pos + 27)
+    line[MAX_TIMESTAMP] = int64_at(buffer, pos + 35)
+    line[PRODUCER_ID] = int64_at(buffer, pos + 43)
+    line[COUNT] = int32_at(buffer, pos + 57)
+    line[RECORDS] = pos + _HEADER
+    line[RECORDS_END] = pos + size
+
+
+@inline
+def check_count(line: Table) -> None:
+    """
+    A record takes seven bytes at least: a count beyond that would ask for memory that no records
+    will fill.
+    """
+    if line[COUNT] * _SMALLEST_RECORD > line[RECORDS_END] - line[RECORDS]:
+        line[PROBLEM] = _BAD_RECORDS
+        line[COUNT] = 0
+
+
+@kernel(PAIR(BYTES, INT, INT, TABLE, INT))
+def walk(buffer: Bytes, pos: int, end: int, batches: Table, most_records: int) -> tuple[int, int]:
+    """
+    Fill the batch table from the headers at `pos` on, until it is full, holds `most_records`
+    records, or `end` is reached.
+
+    Returns the number of lines and the position after the last of them. Lines with a PROBLEM have
+    COUNT 0. A problem whose size cannot be known takes all the rest.
+    """
+    used = 0
+    records = 0
+    while pos < end and used < len(batches) and records < most_records:
+        line = batches[used]
+        line[:] = 0
+        line[POSITION] = pos
+        problem, size = _trouble(buffer, pos, end)
+        line[PROBLEM] = problem
+        line[SIZE] = size
+        if problem == 0:
+            _read_header(buffer, pos, size, line)
+            if line[ATTRIBUTES] & 7 == 0:
+                check_count(line)
+        records += line[COUNT]
+        used += 1
+        pos += size
+    return used, pos
+
+
+@kernel(INT(INTS, INTS, INTS32))
+def string_offsets(starts: Table, lengths: Table, offsets: Offsets) -> int:
+    """Arrow's offsets for strings of these lengths (null: length 0). Returns their sum."""
+    total = 0
+    offsets[0] = 0
+    for i in range(len(starts)):
+        total += lengths[i]
+        offsets[i + 1] = total
+    return total
+
+
+@kernel(NOTHING(BYTES, INTS, INTS, BUFFER))
+def gather(buffer: Bytes, starts: Table, lengths: Table, out: Bytes) -> None:
+    """Copy every string behind the one before."""
+    at = 0
+    for i in range(len(starts)):
+        start = starts[i]
+        for j in range(lengths[i]):
+            out[at + j] = buffer[start + j]
+        at += lengths[i]

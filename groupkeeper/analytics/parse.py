@@ -1,0 +1,51 @@
+"""
+Bytes of segments in, Arrow record batches out, by whichever engine there is. Opens files; knows no
+Spark.
+
+    for piece in chunk:
+        for batch in parse_piece(piece): ...
+"""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from groupkeeper.analytics.columns import Problem, problem_rows
+from groupkeeper.analytics.plan import Piece
+
+Engine = Literal["auto", "numba", "reference"]
+
+
+def parse(buffer: bytes, piece: Piece, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
+    """
+    The rows of `buffer`, which holds the bytes of `piece` and starts with a batch. Columns:
+    groupkeeper.analytics.columns.
+
+    Raises nothing because of what the bytes are: what cannot be read becomes a row with `problem`
+    and `problem_bytes`.
+    """
+    if engine == "reference" or (engine == "auto" and find_spec("numba") is None):
+        from groupkeeper.analytics import reference
+
+        return reference.read(buffer, piece)
+    from groupkeeper.analytics import numba_engine
+
+    return numba_engine.read(buffer, piece)
+
+
+def parse_piece(piece: Piece, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
+    """
+    The rows of one piece of a file. A file that a compaction took away meanwhile is one row that
+    says so.
+    """
+    try:
+        with Path(piece.path).open("rb") as file:
+            file.seek(piece.start)
+            buffer = file.read(piece.size)
+    except FileNotFoundError:
+        yield problem_rows(piece, [(0, Problem.GONE, piece.size)])
+        return
+    yield from parse(buffer, piece, engine)

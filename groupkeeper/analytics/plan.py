@@ -1,0 +1,279 @@
+"""
+Which bytes of which segments to read, cut into pieces of work. Decides; does not decode records and
+knows no Spark.
+
+A partition folder `__consumer_offsets-<n>` holds segments `<20 digits>.log` and beside them sparse
+`.index` files whose 8-byte entries (int32 offset minus the segment's base, int32 position) name
+places where a batch starts. Segments larger than a chunk are cut at such places, or after a walk
+over batch headers where there are none; small ones are packed together. The folder may belong to a
+running broker: its newest index is padded with zeros, its last batch may be torn, and files may go
+away while we look.
+"""
+
+import os
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO, Final
+
+from groupkeeper.analytics.errors import AnalyticsError
+from protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD, CorruptBatch, check_crc, read_header
+
+TOPIC: Final = "__consumer_offsets"
+SMALLEST_CHUNK: Final = 4 * 1024 * 1024
+LARGEST_CHUNK: Final = 64 * 1024 * 1024
+CHUNKS_PER_CORE: Final = 3
+
+_FOLDER: Final = re.compile(re.escape(TOPIC) + r"-(\d+)")
+_SEGMENT: Final = re.compile(r"\d{20}\.log")
+_ENTRY: Final = Struct(">ii")
+_LENGTH: Final = Struct(">i")
+_WALK_BYTES: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """
+    Bytes [start, end) of one segment. `last`: the log ends here, so a torn batch is one that is
+    still being written.
+    """
+
+    path: str
+    partition: int
+    start: int
+    end: int
+    last: bool
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """
+    One log file: `size` bytes when it was looked at, first offset `base`. A lone file has partition
+    -1.
+    """
+
+    path: Path
+    partition: int
+    base: int
+    size: int
+
+
+Chunk = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Chunks to read side by side. Their order is that of the log; no chunk is empty."""
+
+    chunks: tuple[Chunk, ...]
+    partitions: int
+    segments: int
+    size: int
+
+
+def plan(paths: Iterable[Path], chunk_bytes: int | None = None) -> Plan:
+    """
+    Plan the reading of everything under `paths`: data folders, partition folders or single
+    segments.
+
+    `chunk_bytes` bounds a piece from below: it ends at the first batch boundary at or after that
+    many bytes. The plan is empty when the folders hold no bytes. Raises AnalyticsError for a path
+    that is missing, has no offsets log or names one partition in two places.
+    """
+    segments = find_segments(paths)
+    size = sum(segment.size for segment in segments)
+    limit = chunk_bytes or _chunk_bytes(size)
+    last = {segment.partition: segment.path for segment in segments}
+    pieces = (
+        piece
+        for segment in segments
+        for piece in cut(segment, limit, last=last[segment.partition] == segment.path)
+    )
+    chunks = tuple(pack(pieces, limit))
+    return Plan(chunks, len(last), len(segments), size)
+
+
+def _chunk_bytes(size: int) -> int:
+    """
+    A few chunks per core, so that cores finish together, yet none so small that starting it costs
+    more than reading it.
+    """
+    wanted = size // (CHUNKS_PER_CORE * (os.cpu_count() or 1))
+    return min(max(wanted, SMALLEST_CHUNK), LARGEST_CHUNK)
+
+
+# ---------------------------------------------------------------- finding
+
+
+def find_segments(paths: Iterable[Path]) -> list[Segment]:
+    """Every segment with bytes in it, by partition and base offset. Raises AnalyticsError."""
+    folders: dict[int, Path] = {}
+    found: set[Path] = set()
+    for path in paths:
+        files = list(_log_files(path))
+        if not files:
+            raise AnalyticsError(
+                f"nothing to read in {path}: no {TOPIC}-<n> folder with segments (*.log)"
+            )
+        for file in files:
+            partition = partition_of(file.parent)
+            known = folders.setdefault(partition, file.parent.resolve())
+            if known != file.parent.resolve():
+                raise AnalyticsError(
+                    f"partition {partition} is there twice, in {known} and {file.parent}: name one"
+                )
+            found.add(file.resolve())
+    segments = (_segment(file) for file in found)
+    return sorted(filter(None, segments), key=lambda segment: (segment.partition, segment.base))
+
+
+def partition_of(folder: Path) -> int:
+    """The partition that a folder is named for, else -1."""
+    match = _FOLDER.fullmatch(folder.resolve().name)
+    return int(match[1]) if match else -1
+
+
+def _log_files(path: Path) -> Iterator[Path]:
+    """
+    Segments at or under `path`. Only names of finished files match: not `.log.deleted`,
+    `.log.swap`, `.log.cleaned`.
+    """
+    if not path.exists():
+        raise AnalyticsError(f"no such file or folder: {path}")
+    if path.is_file():
+        if _SEGMENT.fullmatch(path.name):
+            yield path
+    elif _FOLDER.fullmatch(path.resolve().name):
+        yield from _segments_in(path)
+    else:
+        for parent, folders, _ in os.walk(path):
+            for name in filter(_FOLDER.fullmatch, folders):
+                yield from _segments_in(Path(parent, name))
+            # Folders of partitions hold no further ones: the topics beside ours are not walked
+            # through.
+            folders[:] = [name for name in folders if not re.search(r"-\d+$", name)]
+
+
+def _segments_in(folder: Path) -> Iterator[Path]:
+    return (file for file in folder.iterdir() if _SEGMENT.fullmatch(file.name))
+
+
+def _segment(file: Path) -> Segment | None:
+    """None for an empty file, and for one that went away: brokers delete what is compacted."""
+    try:
+        size = file.stat().st_size
+    except FileNotFoundError:
+        return None
+    return Segment(file, partition_of(file.parent), int(file.stem), size) if size else None
+
+
+# ---------------------------------------------------------------- cutting
+
+
+def cut(segment: Segment, limit: int, *, last: bool) -> Iterator[Piece]:
+    """
+    Pieces of at least `limit` bytes, save the remainder, that start where batches start and cover
+    the whole segment.
+    """
+    start = 0
+    places = read_index(segment) if segment.size > limit * 3 // 2 else []
+    # A remainder of less than half a chunk is not worth a piece of its own.
+    while segment.size - start > limit * 3 // 2:
+        end = _boundary(segment, places, start, start + limit)
+        if end >= segment.size:
+            break
+        yield Piece(str(segment.path), segment.partition, start, end, last=False)
+        start = end
+    yield Piece(str(segment.path), segment.partition, start, segment.size, last=last)
+
+
+def read_index(segment: Segment) -> list[int]:
+    """
+    Positions from the usable part of the segment's index, rising; empty without an index.
+
+    Zero padding and rubbish begin at the first entry that does not grow.
+    """
+    try:
+        data = segment.path.with_suffix(".index").read_bytes()
+    except FileNotFoundError:
+        return []
+    places: list[int] = []
+    before = 0
+    for _, position in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
+        if not before < position < segment.size:
+            break
+        places.append(position)
+        before = position
+    return places
+
+
+def _boundary(segment: Segment, places: list[int], start: int, wanted: int) -> int:
+    """The first start of a batch at or after `wanted`; the segment's end if there is none."""
+    with segment.path.open("rb") as file:
+        candidate = bisect_left(places, wanted)
+        if candidate < len(places) and _starts_batch(file, places[candidate], segment.size):
+            return places[candidate]
+        return next(
+            (pos for pos in _walk(file, start, segment.size) if pos >= wanted), segment.size
+        )
+
+
+def _starts_batch(file: BinaryIO, position: int, size: int) -> bool:
+    """
+    An index may be stale or damaged: only a whole batch with a good checksum makes its entry a
+    place to cut.
+    """
+    file.seek(position)
+    head = file.read(HEADER_SIZE)
+    try:
+        header = read_header(head)
+        if position + header.size > size:
+            return False
+        return check_crc(head + file.read(header.size - HEADER_SIZE), header)
+    except CorruptBatch:
+        return False
+
+
+def _walk(file: BinaryIO, start: int, size: int) -> Iterator[int]:
+    """
+    Where batches start, from the batch after the one at `start` on. Ends early where the next
+    length makes no sense.
+    """
+    position, window_start, window = start, start, b""
+    while position + LENGTH_OVERHEAD <= size:
+        at = position - window_start
+        if at + LENGTH_OVERHEAD > len(window):
+            file.seek(position)
+            window_start, window, at = position, file.read(_WALK_BYTES), 0
+            if len(window) < LENGTH_OVERHEAD:
+                return
+        length = _LENGTH.unpack_from(window, at + 8)[0]
+        if length <= 0:
+            return
+        position += length + LENGTH_OVERHEAD
+        if position < size:
+            yield position
+
+
+# ---------------------------------------------------------------- packing
+
+
+def pack(pieces: Iterable[Piece], limit: int) -> Iterator[Chunk]:
+    """Neighbouring pieces together until a chunk has `limit` bytes."""
+    waiting: list[Piece] = []
+    held = 0
+    for piece in pieces:
+        if waiting and held + piece.size > limit:
+            yield tuple(waiting)
+            waiting, held = [], 0
+        waiting.append(piece)
+        held += piece.size
+    if waiting:
+        yield tuple(waiting)

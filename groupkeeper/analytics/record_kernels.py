@@ -1,0 +1,302 @@
+"""
+Compiled code over raw log bytes, part two: records, and the keys and values of offset commits. No
+headers, no Arrow.
+
+Finds where things are and checks that they fit; strings stay in the buffer as start and length
+(start -1: null). Sources: Kafka's DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.json.
+Values of group records are not looked into: they are few, and groupkeeper.analytics.groups reads
+them in plain Python.
+"""
+
+from typing import Final
+
+from groupkeeper.analytics import kernels
+from groupkeeper.analytics.compiled import BYTES, INT, TABLE, Bytes, Table, inline, kernel
+from groupkeeper.analytics.kernels import (
+    int16_at,
+    int32_at,
+    int64_at,
+    unsigned_varint_at,
+    varint_at,
+)
+
+# One column of the record table. Strings take two: start and length.
+BATCH: Final = 0
+OFFSET: Final = 1
+TIMESTAMP: Final = 2
+KEY_TYPE: Final = 3
+GROUP: Final = 4
+TOPIC: Final = 6
+TOPIC_PARTITION: Final = 8
+COMMITTED: Final = 9
+COMMIT_EPOCH: Final = 10
+COMMIT_TIMESTAMP: Final = 11
+METADATA: Final = 12
+TOMBSTONE: Final = 14
+KEY: Final = 15
+VALUE: Final = 17
+PROBLEM: Final = 19
+RECORD_FIELDS: Final = 20
+
+NO_TYPE: Final = -32769
+_BAD_RECORDS: Final = 6
+_BAD_KEY: Final = 8
+_BAD_VALUE: Final = 9
+_CONTROL: Final = 0x20
+_APPEND_TIME: Final = 0x08
+
+
+@inline
+def _set(row: Table, column: int, start: int, length: int) -> None:
+    row[column] = start
+    row[column + 1] = length
+
+
+@inline
+def _blob_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
+    """
+    Start, length and the position after bytes with a varint length; start -1 for null, position -1
+    if they do not fit.
+    """
+    length, pos = varint_at(buffer, pos, end)
+    if pos < 0 or length < -1 or length > end - pos:
+        return -1, 0, -1
+    if length == -1:
+        return -1, 0, pos
+    return pos, length, pos + length
+
+
+@inline
+def _string_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
+    """
+    The same for a string with an int16 length. Null does not fit: no string of an offset commit may
+    be null.
+    """
+    if end - pos < 2:
+        return -1, 0, -1
+    length = int16_at(buffer, pos)
+    pos += 2
+    if length < 0 or length > end - pos:
+        return -1, 0, -1
+    return pos, length, pos + length
+
+
+@inline
+def _after_headers(buffer: Bytes, pos: int, end: int) -> int:
+    """The position after a record's headers; -1 if they do not fit. The coordinator writes none."""
+    count, pos = varint_at(buffer, pos, end)
+    if pos < 0 or count < 0:
+        return -1
+    for _ in range(count):
+        start, _length, pos = _blob_at(buffer, pos, end)
+        if pos < 0 or start < 0:
+            return -1
+        _start, _length, pos = _blob_at(buffer, pos, end)
+        if pos < 0:
+            return -1
+    return pos
+
+
+@inline
+def _record_at(buffer: Bytes, pos: int, batch: Table, row: Table) -> int:
+    """Read one record's frame into `row`. Returns the position after it, -1 if it does not fit."""
+    limit = batch[kernels.RECORDS_END]
+    length, pos = varint_at(buffer, pos, limit)
+    if pos < 0 or length < 1 or length > limit - pos:
+        return -1
+    end = pos + length
+    timestamp_delta, pos = varint_at(buffer, pos + 1, end)
+    if pos < 0:
+        return -1
+    offset_delta, pos = varint_at(buffer, pos, end)
+    if pos < 0 or offset_delta < 0 or offset_delta > batch[kernels.LAST_DELTA]:
+        return -1
+    start, size, pos = _blob_at(buffer, pos, end)
+    _set(row, KEY, start, size)
+    if pos < 0:
+        return -1
+    start, size, pos = _blob_at(buffer, pos, end)
+    _set(row, VALUE, start, size)
+    if pos < 0 or _after_headers(buffer, pos, end) != end:
+        return -1
+    row[OFFSET] = batch[kernels.BASE_OFFSET] + offset_delta
+    row[TIMESTAMP] = batch[kernels.BASE_TIMESTAMP] + timestamp_delta
+    if batch[kernels.ATTRIBUTES] & _APPEND_TIME:
+        row[TIMESTAMP] = batch[kernels.MAX_TIMESTAMP]
+    return end
+
+
+@inline
+def _read_offset_key(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
+    start, size, pos = _string_at(buffer, pos, end)
+    if pos < 0:
+        return False
+    topic, topic_size, pos = _string_at(buffer, pos, end)
+    if pos < 0 or end - pos != 4:
+        return False
+    _set(row, GROUP, start, size)
+    _set(row, TOPIC, topic, topic_size)
+    row[TOPIC_PARTITION] = int32_at(buffer, pos)
+    return True
+
+
+@inline
+def _read_key(buffer: Bytes, row: Table) -> bool:
+    """
+    Type, group, topic and partition. Keys of every type up to 24 begin with the group; of others
+    only the type is sure.
+    """
+    pos = row[KEY]
+    end = pos + row[KEY + 1]
+    if pos < 0 or end - pos < 2:
+        return False
+    kind = int16_at(buffer, pos)
+    row[KEY_TYPE] = kind
+    if 0 <= kind <= 1:
+        return _read_offset_key(buffer, pos + 2, end, row)
+    start, size, pos = _string_at(buffer, pos + 2, end)
+    if pos >= 0 and kind >= 0:
+        _set(row, GROUP, start, size)
+    return kind != 2 or pos == end
+
+
+@inline
+def _read_plain_value(buffer: Bytes, pos: int, end: int, version: int, row: Table) -> bool:
+    """
+    OffsetCommitValue 0 to 3: offset, from 3 on leader epoch, metadata, commit time, in 1 expiry
+    time.
+    """
+    epoch_size = 4 if version == 3 else 0
+    if end - pos < 8 + epoch_size:
+        return False
+    epoch = int32_at(buffer, pos + 8) if version == 3 else -1
+    start, size, after = _string_at(buffer, pos + 8 + epoch_size, end)
+    if after < 0 or end - after != (16 if version == 1 else 8):
+        return False
+    row[COMMITTED] = int64_at(buffer, pos)
+    row[COMMIT_EPOCH] = epoch
+    row[COMMIT_TIMESTAMP] = int64_at(buffer, after)
+    _set(row, METADATA, start, size)
+    return True
+
+
+@inline
+def _read_flexible_value(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
+    """
+    OffsetCommitValue 4 and later (KIP-915): compact string, and tagged fields, none of which is
+    needed here.
+    """
+    if end - pos < 12:
+        return False
+    length, start = _unsigned_at(buffer, pos + 12, end)
+    length -= 1
+    if start < 0 or length < 0 or length > end - start - 8:
+        return False
+    row[COMMITTED] = int64_at(buffer, pos)
+    row[COMMIT_EPOCH] = int32_at(buffer, pos + 8)
+    row[COMMIT_TIMESTAMP] = int64_at(buffer, start + length)
+    _set(row, METADATA, start, length)
+    return _tags_fit(buffer, start + length + 8, end)
+
+
+@inline
+def _unsigned_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
+    """
+    An unsigned varint of 32 bits and at most five bytes, as flexible messages have them; position
+    -1 if it is none.
+    """
+    value, after = unsigned_varint_at(buffer, pos, min(end, pos + 5))
+    return value, -1 if value > 0xFFFFFFFF else after
+
+
+@inline
+def _tags_fit(buffer: Bytes, pos: int, end: int) -> bool:
+    """
+    Tags rise (KIP-482), tag 0 is a topic id of 16 bytes, others are passed over, and nothing
+    follows.
+    """
+    count, pos = _unsigned_at(buffer, pos, end)
+    last = -1
+    while pos >= 0 and count > 0:
+        tag, pos = _unsigned_at(buffer, pos, end)
+        if pos < 0 or tag <= last:
+            return False
+        size, pos = _unsigned_at(buffer, pos, end)
+        if pos < 0 or size > end - pos or (tag == 0 and size != 16):
+            return False
+        pos += size
+        last = tag
+        count -= 1
+    return pos == end
+
+
+@inline
+def _read_value(buffer: Bytes, row: Table) -> bool:
+    pos = row[VALUE]
+    end = pos + row[VALUE + 1]
+    if end - pos < 2:
+        return False
+    version = int16_at(buffer, pos)
+    if version < 0:
+        return False
+    if version < 4:
+        return _read_plain_value(buffer, pos + 2, end, version, row)
+    return _read_flexible_value(buffer, pos + 2, end, row)
+
+
+@inline
+def _interpret(buffer: Bytes, row: Table) -> None:
+    """
+    What key and value say. Commits and readable group records do not keep their key, commits not
+    their value either.
+    """
+    if not _read_key(buffer, row):
+        row[PROBLEM] = _BAD_KEY
+        return
+    kind = row[KEY_TYPE]
+    if kind < 0 or kind > 2:
+        return
+    _set(row, KEY, -1, 0)
+    if kind == 2 or row[TOMBSTONE]:
+        return
+    if _read_value(buffer, row):
+        _set(row, VALUE, -1, 0)
+    else:
+        row[PROBLEM] = _BAD_VALUE
+        _set(row, METADATA, -1, 0)
+
+
+@inline
+def _clear(row: Table, batch: int) -> None:
+    row[:] = 0
+    row[BATCH] = batch
+    row[KEY_TYPE] = NO_TYPE
+    row[GROUP] = row[TOPIC] = row[METADATA] = row[KEY] = row[VALUE] = -1
+
+
+@kernel(INT(BYTES, TABLE, TABLE))
+def read_records(buffer: Bytes, batches: Table, rows: Table) -> int:
+    """
+    Fill the record table from the batches, which are not compressed. Returns the number of rows.
+
+    A batch gives all of its records or none: when one does not fit its frame, or bytes are left,
+    the batch is marked as a problem. `rows` has room for the sum of COUNT.
+    """
+    at = 0
+    for number in range(len(batches)):
+        batch = batches[number]
+        first = at
+        pos = batch[kernels.RECORDS]
+        for _ in range(batch[kernels.COUNT]):
+            _clear(rows[at], number)
+            pos = _record_at(buffer, pos, batch, rows[at])
+            if pos < 0:
+                break
+            rows[at, TOMBSTONE] = 1 if rows[at, VALUE] < 0 else 0
+            if not batch[kernels.ATTRIBUTES] & _CONTROL:
+                _interpret(buffer, rows[at])
+            at += 1
+        if batch[kernels.PROBLEM] == 0 and pos != batch[kernels.RECORDS_END]:
+            batch[kernels.PROBLEM] = _BAD_RECORDS
+            at = first
+    return at

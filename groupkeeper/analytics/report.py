@@ -1,0 +1,272 @@
+"""
+`groupkeeper analyze`: plan, read, derive, print, write. The order of things; what they mean is in
+groupkeeper.analytics.tables.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.plan import Plan, plan
+from groupkeeper.analytics.render import (
+    Column,
+    console,
+    instant,
+    most_rows,
+    print_table,
+    ranges,
+    size,
+    text,
+)
+from groupkeeper.analytics.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+USAGE_ERROR: Final = 2
+TABLES: Final = ("groups", "members", "generations", "offsets")
+_STEPS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What one analysis found: small tables, kept by Spark, and how the reading went."""
+
+    plan: Plan
+    records: int
+    groups: "DataFrame"
+    members: "DataFrame"
+    generations: "DataFrame"
+    offsets: "DataFrame"
+    problems: "DataFrame"
+
+
+def analyze(paths: list[Path], out: Path | None = None) -> int:
+    """
+    Print groups, members, generations and committed offsets of the logs under `paths`; with `out`
+    also write Parquet into that folder.
+
+    Returns an exit code: 0, or 2 after one line on standard error when there is nothing to read, no
+    Java, or `out` is in use.
+    """
+    try:
+        work = plan(paths)
+        if not work.chunks:
+            raise AnalyticsError(
+                f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
+            )
+        _check_free(out)
+        _run(work, paths, out)
+    except AnalyticsError as error:
+        print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # a command's own last word
+        return USAGE_ERROR
+    return 0
+
+
+def _check_free(out: Path | None) -> None:
+    """Never over or among what is there."""
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise AnalyticsError(f"{out} is there already: name a new or an empty folder")
+
+
+def _run(work: Plan, paths: list[Path], out: Path | None) -> None:
+    from pyspark.sql import SparkSession
+
+    borrowed = SparkSession.getActiveSession() is not None
+    to = console()
+    with _progress() as bar:
+        step = _Steps(bar, _STEPS + (1 + len(TABLES) if out else 0))
+        step.start("starting Spark")
+        spark = local_session()
+        try:
+            findings = _find(spark, work, paths, out, step)
+            if out:
+                _write(findings, out, step)
+            bar.stop()
+            print_findings(to, findings)
+        finally:
+            if not borrowed:
+                spark.stop()
+    if out:
+        to.print(f"Written to {out}: records, {', '.join(TABLES)}")
+
+
+class _Steps:
+    """Where the work stands, on a progress bar."""
+
+    def __init__(self, bar: Progress, total: int) -> None:
+        self._bar = bar
+        self._task = bar.add_task("", total=total)
+        self._started = False
+
+    def start(self, name: str) -> None:
+        """The step before is done, this one begins."""
+        self._bar.update(self._task, description=name, advance=1 if self._started else 0)
+        self._started = True
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """On a terminal only, and on standard error: standard output is the report."""
+    to = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=to, transient=True, disable=not to.is_terminal) as bar:
+        yield bar
+
+
+def _find(
+    spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
+) -> Findings:
+    """
+    Two passes over the log: one keeps everything but plain commits, one reduces the commits to the
+    newest.
+    """
+    from pyspark import StorageLevel
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812  # everybody's name for it
+
+    from groupkeeper.analytics import tables
+
+    records = _records(spark, work, paths, out, step)
+    step.start("reading group records")
+    seen = Observation()
+    counted = records.observe(seen, F.count("offset").alias("records"))
+    rare = counted.where(tables.is_rare(counted)).persist(StorageLevel.MEMORY_AND_DISK)
+    rare.count()
+    events = tables.group_events(rare).persist(StorageLevel.MEMORY_AND_DISK)
+    step.start("reading commits")
+    committed = tables.offsets(records).persist(StorageLevel.MEMORY_AND_DISK)
+    committed.count()
+    step.start("deriving groups")
+    return Findings(
+        work,
+        int(seen.get["records"]),
+        tables.groups(events, rare, committed),
+        tables.members(events),
+        tables.generations(events),
+        committed,
+        tables.problems(rare, events),
+    )
+
+
+def _records(
+    spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
+) -> "DataFrame":
+    """From the log; or, when records are written anyhow, from what has been written."""
+    if out is None:
+        return spark.read.format("consumer_offsets").load([str(path) for path in paths])
+    from groupkeeper.analytics.bulk import write_records
+
+    step.start(f"writing records ({size(work.size)})")
+    write_records(spark, work, out / "records")
+    return spark.read.parquet(str(out / "records"))
+
+
+def _write(findings: Findings, out: Path, step: _Steps) -> None:
+    for name in TABLES:
+        step.start(f"writing {name}")
+        table: DataFrame = getattr(findings, name)
+        table.coalesce(1).write.parquet(str(out / name))
+
+
+# ---------------------------------------------------------------- printing
+
+_GROUPS: Final = {
+    "group": Column("group", text),
+    "state": Column("state", text),
+    "type": Column("type", text),
+    "protocol_type": Column("protocol type", text),
+    "protocol": Column("protocol", text),
+    "generation": Column("generation", text, number=True),
+    "member_count": Column("members", text, number=True),
+    "offsets": Column("offsets", text, number=True),
+    "last_change_ms": Column("last change", instant),
+}
+_GENERATIONS: Final = {
+    "group": Column("group", text),
+    "offset": Column("log offset", text, number=True),
+    "timestamp_ms": Column("time", instant),
+    "kind": Column("kind", text),
+    "generation": Column("generation", text, number=True),
+    "member_count": Column("members", text, number=True),
+    "protocol": Column("protocol", text),
+    "leader": Column("leader", text),
+}
+_OFFSETS: Final = {
+    "group": Column("group", text),
+    "topic": Column("topic", text),
+    "topic_partition": Column("partition", text, number=True),
+    "committed_offset": Column("offset", text, number=True),
+    "commit_timestamp_ms": Column("committed", instant),
+    "metadata": Column("metadata", text),
+}
+_PROBLEMS: Final = {
+    "partition": Column("log partition", text, number=True),
+    "batch_position": Column("position", text, number=True),
+    "offset": Column("log offset", text, number=True),
+    "problem_bytes": Column("bytes", text, number=True),
+    "problem": Column("problem", text),
+}
+
+
+def _assignment(value: object) -> str:
+    """orders: 0-2, payments: 1. Bytes of a protocol that is not the consumers' cannot be shown."""
+    if not isinstance(value, list):
+        return "?"
+    return ", ".join(f"{each['topic']}: {ranges(each['partitions'])}" for each in value) or "-"
+
+
+_MEMBERS: Final = {
+    "group": Column("group", text),
+    "client_id": Column("client id", text),
+    "group_instance_id": Column("instance id", text),
+    "member_id": Column("member id", text),
+    "client_host": Column("host", text),
+    "assigned_partitions": Column("partitions", text, number=True),
+    "assignment": Column("assignment", _assignment),
+}
+
+
+def print_findings(to: Console, findings: Findings) -> None:
+    """The whole report, the tables first and what was read last."""
+    for title, table, columns in (
+        ("Groups", findings.groups, _GROUPS),
+        ("Members", findings.members, _MEMBERS),
+        ("Generations", findings.generations, _GENERATIONS),
+        ("Committed offsets", findings.offsets, _OFFSETS),
+    ):
+        _print(to, title, table, columns)
+    problems = findings.problems.count()
+    if problems:
+        _print(to, "Problems", findings.problems, _PROBLEMS)
+    work = findings.plan
+    whole = _left_over(findings) if problems else "all of it sound"
+    to.print(
+        f"Read {findings.records:,} records from {size(work.size)} in {work.segments} segment(s) "
+        f"of {work.partitions} partition(s), {whole}."
+    )
+
+
+def _left_over(findings: Findings) -> str:
+    from pyspark.sql import functions as F  # noqa: N812  # everybody's name for it
+
+    counts = findings.problems.agg(F.sum("problem_bytes"), F.count("*")).head()
+    left = int(counts[0] or 0) if counts else 0
+    return f"{size(left)} left over in {counts[1] if counts else 0} place(s)"
+
+
+def _print(to: Console, title: str, table: "DataFrame", columns: dict[str, Column]) -> None:
+    rows = table.select(*(f"`{name}`" for name in columns)).limit(most_rows(to) + 1).collect()
+    print_table(to, title, list(columns.values()), rows)

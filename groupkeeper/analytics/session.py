@@ -1,0 +1,117 @@
+"""
+A local Spark session that finds its Java and its Python, listens on loopback only and keeps quiet.
+Not for clusters: there the session is the user's own, and groupkeeper.analytics.register teaches it
+the source.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+import groupkeeper
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REQUIRED: Final = ("pyspark", "pyarrow", "pandas", "numpy")
+_LOOPBACK: Final = "127.0.0.1"
+_STDERR: Final = 2
+
+
+def local_session(name: str = "groupkeeper-analyze") -> "SparkSession":
+    """
+    The active session, or a new one on all cores of this machine; either way with the source
+    `consumer_offsets` registered.
+
+    Takes seconds. Raises AnalyticsError when a package or Java is missing or Spark does not start.
+    The caller stops it.
+    """
+    missing = [package for package in REQUIRED if find_spec(package) is None]
+    if missing:
+        raise AnalyticsError(
+            f"the analysis needs {', '.join(missing)}: pip install 'groupkeeper[analytics]'"
+        )
+    from pyspark.sql import SparkSession
+
+    from groupkeeper.analytics.source import ConsumerOffsetsSource
+
+    session = SparkSession.getActiveSession() or _start(name)
+    session.dataSource.register(ConsumerOffsetsSource)
+    return session
+
+
+def _start(name: str) -> "SparkSession":
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    cores = os.cpu_count() or 1
+    _set_environment(find_java())
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
+    for key, value in _settings(cores).items():
+        builder = builder.config(key, value)
+    with _quiet_start() as said:
+        try:
+            session: SparkSession = builder.getOrCreate()
+        except (PySparkException, OSError) as error:
+            raise AnalyticsError(f"Spark does not start: {_last_line(said) or error}") from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _set_environment(java_home: Path) -> None:
+    """
+    Workers must run this Python and find our packages, even when only a script's own path names
+    them.
+    """
+    os.environ["JAVA_HOME"] = str(java_home)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+    root = str(Path(groupkeeper.__file__).parent.parent)
+    known = os.environ.get("PYTHONPATH", "")
+    if root not in known.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (root, known)))
+
+
+def _settings(cores: int) -> dict[str, str]:
+    return {
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", "2g"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.catalogImplementation": "in-memory",
+    }
+
+
+@contextmanager
+def _quiet_start() -> Iterator[IO[bytes]]:
+    """
+    Give the Java process a file for its standard error: it greets, warns and logs there before any
+    setting is read.
+
+    Yields the file. Only the child keeps it; what this process says goes where it went before.
+    """
+    with tempfile.TemporaryFile() as said:
+        sys.stderr.flush()
+        ours = os.dup(_STDERR)
+        os.dup2(said.fileno(), _STDERR)
+        try:
+            yield said
+        finally:
+            os.dup2(ours, _STDERR)
+            os.close(ours)
+
+
+def _last_line(said: IO[bytes]) -> str:
+    said.seek(0)
+    lines = said.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

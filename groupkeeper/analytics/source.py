@@ -1,0 +1,88 @@
+"""
+The Spark data source `consumer_offsets`: the planner's chunks become Spark's partitions, the
+parser's Arrow batches its rows.
+
+    from groupkeeper.analytics import register
+    register(spark)
+    spark.read.format("consumer_offsets").load("/var/lib/kafka/data")
+
+Options: `path` (or a list given to load), `chunk_bytes`, `engine` (auto, numba, reference). Reads
+once; does not stream.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from groupkeeper.analytics.columns import SPARK_SCHEMA
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.parse import Engine, parse_piece
+from groupkeeper.analytics.plan import Chunk, plan
+
+NAME = "consumer_offsets"
+
+
+class ConsumerOffsetsSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
+    """
+    One row per record of the `__consumer_offsets` folders under the given paths. Columns:
+    docs/analytics.md.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return SPARK_SCHEMA
+
+    def reader(self, schema: StructType) -> "ConsumerOffsetsReader":
+        return ConsumerOffsetsReader(dict(self.options))
+
+
+class ConsumerOffsetsReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed here
+    """Plans where the query is planned, and reads where the tasks run."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._paths = paths_of(options)
+        self._chunk_bytes = int(options["chunk_bytes"]) if "chunk_bytes" in options else None
+        self._engine = engine_of(options)
+
+    def partitions(self) -> list[InputPartition]:
+        chunks = plan(self._paths, self._chunk_bytes).chunks
+        return [InputPartition(chunk) for chunk in chunks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        chunk: Chunk | None = partition.value
+        # An empty plan is asked once for the partition None.
+        for piece in chunk or ():
+            yield from parse_piece(piece, self._engine)
+
+
+def paths_of(options: dict[str, str]) -> list[Path]:
+    """
+    The paths given to load(): one as `path`, several as a JSON list in `paths`. Raises
+    AnalyticsError without any.
+    """
+    paths = json.loads(options["paths"]) if options.get("paths") else []
+    if options.get("path"):
+        paths.append(options["path"])
+    if not paths:
+        raise AnalyticsError(f"{NAME} needs a path: load(folder)")
+    # Spark hands on what it was given; a file: URL is how its users name local folders.
+    return [Path(path.removeprefix("file://")) for path in paths]
+
+
+def engine_of(options: dict[str, str]) -> Engine:
+    match options.get("engine", "auto"):
+        case "auto":
+            return "auto"
+        case "numba":
+            return "numba"
+        case "reference":
+            return "reference"
+        case other:
+            raise AnalyticsError(f"no such engine: {other} (auto, numba, reference)")
