@@ -1,0 +1,5 @@
+"""The embedded data plane: topics, Produce, Fetch, ListOffsets and what clients ask before and
+after.
+
+Not the group coordinator, and not a broker for production loads: see docs/topics.md.
+"""

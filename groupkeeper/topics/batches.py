@@ -1,0 +1,111 @@
+"""Whether what a producer sent may go into a log as it came: framing, checksum, size, the rules for
+clients.
+
+Not decompression and not the single records: a batch is stored and handed out as one piece.
+Source: Kafka's ``ProduceRequest.validateRecords``, ``UnifiedLog.analyzeAndValidateRecords`` and
+``LogValidator``.
+"""
+
+from typing import Final
+
+from protocol.errors import ErrorCode
+from protocol.record_batch import (
+    MAGIC,
+    BatchHeader,
+    CorruptBatch,
+    check_crc,
+    read_header,
+)
+
+ZSTD: Final = 4
+ZSTD_SINCE: Final = 7
+"""The first Produce version that may carry it (KIP-110)."""
+
+TRANSACTIONS_REFUSED: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+"""Final in every client, so that a transactional producer fails at once and does not wait for a
+coordinator."""
+
+NO_TRANSACTIONS: Final = "Transactions are not supported by this server"
+
+_MAGIC_AT: Final = 16
+
+
+class RefusedError(Exception):
+    """This batch does not go into a log."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def check_batch(records: bytes | None, api_version: int, max_bytes: int) -> BatchHeader:
+    """The header of the one batch in `records`; raises RefusedError with Kafka's code for what is
+    wrong.
+    """
+    if not records or len(records) <= _MAGIC_AT:
+        raise RefusedError(
+            ErrorCode.INVALID_RECORD,
+            "A produce request must have exactly one record batch per partition",
+        )
+    if records[_MAGIC_AT] != MAGIC:
+        raise RefusedError(
+            ErrorCode.INVALID_RECORD,
+            f"A record batch must have magic {MAGIC}, this one has {records[_MAGIC_AT]}",
+        )
+    header = _framed(records)
+    if header.size > max_bytes:
+        raise RefusedError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record batch size is {header.size} bytes, more than the maximum of {max_bytes}",
+        )
+    if not check_crc(records, header):
+        raise RefusedError(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: wrong checksum")
+    _check_fields(header, api_version)
+    return header
+
+
+def _framed(records: bytes) -> BatchHeader:
+    try:
+        header = read_header(records)
+    except CorruptBatch as error:
+        raise RefusedError(
+            ErrorCode.CORRUPT_MESSAGE, f"The record batch is corrupt: {error}"
+        ) from error
+    if header.size > len(records):
+        raise RefusedError(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: it is cut off")
+    if header.size < len(records):
+        raise RefusedError(
+            ErrorCode.INVALID_RECORD,
+            "A produce request must have exactly one record batch per partition",
+        )
+    return header
+
+
+def _check_fields(header: BatchHeader, api_version: int) -> None:
+    complaint = None
+    if header.base_offset != 0:
+        complaint = f"The base offset of a produced batch must be 0, but it is {header.base_offset}"
+    elif header.is_control:
+        complaint = "Clients are not allowed to write control records"
+    elif header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
+        complaint = (
+            f"Inconsistent batch offset range: {header.record_count} records, "
+            f"last offset delta {header.last_offset_delta}"
+        )
+    elif header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+        complaint = (
+            f"Invalid sequence number {header.base_sequence} or epoch {header.producer_epoch} "
+            f"of producer {header.producer_id}"
+        )
+    elif header.codec > ZSTD:
+        complaint = f"Unknown compression type id {header.codec}"
+    if complaint is not None:
+        raise RefusedError(ErrorCode.INVALID_RECORD, complaint)
+    if header.codec == ZSTD and api_version < ZSTD_SINCE:
+        raise RefusedError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests before version {ZSTD_SINCE} are not allowed to use zstd",
+        )
+    if header.is_transactional:
+        raise RefusedError(TRANSACTIONS_REFUSED, NO_TRANSACTIONS)

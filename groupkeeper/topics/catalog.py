@@ -1,0 +1,236 @@
+"""Which topics there are, what the cluster is called and which producer ids are taken, in a log of
+its own.
+
+Not the topics' records, and not the rules for creating topics: whoever calls has checked.
+The log is one folder of Kafka-format segments; newest value of every key wins, values are JSON:
+
+    topic:<name>    {"id": hex, "partitions": n, "configs": {...}}
+                    with "deleted": true from its deletion until its files are gone
+    cluster         {"id": cluster id}
+    producer-ids    {"next": first id that was never given out}
+
+A change is on the disk before it is visible in memory; changes are made one at a time, off the
+event loop.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, NotRequired, TypedDict
+
+from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
+from groupkeeper.topics.names import GROUP_TOPIC, collision_key
+from groupkeeper.topics.offload import OffLoop
+from protocol.record_batch import decode_records, encode_batch, iter_batches
+from storage.errors import StorageError
+from storage.log import Log
+
+PRODUCER_ID_BLOCK: Final = 1_000
+"""Producer ids are taken from the log in blocks; a restart wastes the rest of a block, as in
+Kafka."""
+
+_TOPIC_PREFIX = "topic:"
+_CLUSTER = "cluster"
+_PRODUCER_IDS = "producer-ids"
+
+
+class _TopicValue(TypedDict):
+    id: str
+    partitions: int
+    configs: dict[str, str]
+    deleted: NotRequired[bool]
+
+
+Entry = tuple[str, dict[str, object] | None]
+"""A key, and its new value or None for a tombstone."""
+
+
+@dataclass(slots=True, eq=False)
+class Topic:
+    """One topic as it is since its creation; never changed."""
+
+    name: str
+    topic_id: bytes
+    partition_count: int
+    configs: dict[str, str] = field(default_factory=dict)
+    internal: bool = False
+
+    @property
+    def max_message_bytes(self) -> int | None:
+        """The topic's own limit on a batch, if it has one."""
+        limit = self.configs.get(MAX_MESSAGE_BYTES)
+        return None if limit is None else int(limit)
+
+    def entry(self, *, deleted: bool = False) -> Entry:
+        value: dict[str, object] = {
+            "id": self.topic_id.hex(),
+            "partitions": self.partition_count,
+            "configs": self.configs,
+        }
+        if deleted:
+            value["deleted"] = True
+        return _TOPIC_PREFIX + self.name, value
+
+
+class Catalog:
+    """The topics, by name and by id. Reading is a dict lookup; changing needs ``await`` and one
+    sync.
+    """
+
+    def __init__(
+        self, open_log: Callable[[], Log], group_partitions: int, off_loop: OffLoop
+    ) -> None:
+        self._open_log = open_log
+        self._group_partitions = group_partitions
+        self._off_loop = off_loop
+        self._log: Log | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.by_name: dict[str, Topic] = {}
+        self.by_id: dict[bytes, Topic] = {}
+        self.counts: dict[str, int] = {}
+        """Partitions by topic: asked once per committed topic, so it is one lookup."""
+        self.cluster_id = ""
+        self.leftovers: dict[str, Topic] = {}
+        """Topics whose deletion is promised while files of theirs may still be there."""
+        self._next_producer_id = 0
+        self._names_by_collision_key: dict[str, set[str]] = {}
+
+    def load(self, wall_ms: int, new_cluster_id: Callable[[], str]) -> None:
+        """Read the log from its start, blocking; on the very first start the cluster gets its id.
+
+        Raises StorageError and OSError. A catalog that cannot be read is not taken for an empty
+        one.
+        """
+        self._reopen()
+        if not self.cluster_id:
+            cluster_id = new_cluster_id()
+            self._append([(_CLUSTER, {"id": cluster_id})], wall_ms)
+            self.cluster_id = cluster_id
+        self._add(
+            Topic(
+                GROUP_TOPIC,
+                hashlib.blake2b(self.cluster_id.encode(), digest_size=16).digest(),
+                self._group_partitions,
+                internal=True,
+            )
+        )
+
+    def find_collision(self, name: str) -> str | None:
+        """The name of a topic that this one would collide with ('.' against '_')."""
+        others = self._names_by_collision_key.get(collision_key(name), ())
+        return next((other for other in others if other != name), None)
+
+    async def create(self, topics: Sequence[Topic], wall_ms: int) -> None:
+        """Make the topics durable, then visible. Raises StorageError: none of them exists then."""
+        await self._write([topic.entry() for topic in topics], wall_ms)
+        for topic in topics:
+            self._add(topic)
+
+    async def delete(self, topics: Sequence[Topic], wall_ms: int) -> None:
+        """Promise the deletion: the topics are gone for clients, their files are due (see
+        `purged`).
+        """
+        await self._write([topic.entry(deleted=True) for topic in topics], wall_ms)
+        for topic in topics:
+            self._remove(topic)
+            self.leftovers[topic.name] = topic
+
+    async def purged(self, topics: Sequence[Topic], wall_ms: int) -> None:
+        """Their files are gone. Until this is written, every start deletes them again."""
+        await self._off_loop(lambda: self.purged_now(topics, wall_ms))
+
+    def purged_now(self, topics: Sequence[Topic], wall_ms: int) -> None:
+        """The same, blocking."""
+        if topics:
+            self._append([(_TOPIC_PREFIX + topic.name, None) for topic in topics], wall_ms)
+        for topic in topics:
+            self.leftovers.pop(topic.name, None)
+
+    async def reserve_producer_ids(self, wall_ms: int) -> range:
+        """The next block of producer ids; no id is ever given out twice, crashes included."""
+        first = self._next_producer_id
+        following = first + PRODUCER_ID_BLOCK
+        await self._write([(_PRODUCER_IDS, {"next": following})], wall_ms)
+        self._next_producer_id = following
+        return range(first, following)
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    # ------------------------------------------------------------ memory
+
+    def _add(self, topic: Topic) -> None:
+        self.by_name[topic.name] = topic
+        self.by_id[topic.topic_id] = topic
+        self.counts[topic.name] = topic.partition_count
+        self._names_by_collision_key.setdefault(collision_key(topic.name), set()).add(topic.name)
+
+    def _remove(self, topic: Topic) -> None:
+        del self.by_name[topic.name]
+        del self.by_id[topic.topic_id]
+        del self.counts[topic.name]
+        names = self._names_by_collision_key[collision_key(topic.name)]
+        names.discard(topic.name)
+        if not names:
+            del self._names_by_collision_key[collision_key(topic.name)]
+
+    # ------------------------------------------------------------ disk
+
+    async def _write(self, entries: Sequence[Entry], wall_ms: int) -> None:
+        if entries:
+            await self._off_loop(lambda: self._append(entries, wall_ms))
+
+    def _append(self, entries: Sequence[Entry], wall_ms: int) -> None:
+        log = self._log
+        if log is None:
+            # The last write failed, and nobody knows how much of it is in the file: ask the disk.
+            log = self._log = self._open_log()
+        records = [
+            (key.encode(), None if value is None else json.dumps(value).encode())
+            for key, value in entries
+        ]
+        try:
+            log.append(encode_batch(log.next_offset, 0, wall_ms, records))
+            log.sync()
+        except (StorageError, OSError):
+            self._log = None
+            with suppress(StorageError, OSError):
+                log.close()
+            raise
+
+    def _reopen(self) -> None:
+        self.close()
+        self._forget()
+        self._log = self._open_log()
+        for chunk in self._log.batches():
+            for header in iter_batches(chunk):
+                for record in decode_records(chunk, header):
+                    self._replay((record.key or b"").decode(), record.value)
+
+    def _replay(self, key: str, data: bytes | None) -> None:
+        if key.startswith(_TOPIC_PREFIX):
+            self._replay_topic(key.removeprefix(_TOPIC_PREFIX), data)
+        elif data is not None and key == _CLUSTER:
+            self.cluster_id = json.loads(data)["id"]
+        elif data is not None and key == _PRODUCER_IDS:
+            self._next_producer_id = json.loads(data)["next"]
+
+    def _replay_topic(self, name: str, data: bytes | None) -> None:
+        known = self.by_name.get(name)
+        if known is not None:
+            self._remove(known)
+        self.leftovers.pop(name, None)
+        if data is None:
+            return
+        value: _TopicValue = json.loads(data)
+        topic = Topic(name, bytes.fromhex(value["id"]), value["partitions"], value["configs"])
+        if value.get("deleted"):
+            self.leftovers[name] = topic
+        else:
+            self._add(topic)

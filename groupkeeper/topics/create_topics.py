@@ -1,0 +1,213 @@
+"""CreateTopics: check each wish, create all that stand, say what became of each.
+
+Not the creating itself (topic_admin.py). Source: Kafka's ``ControllerApis.createTopics`` and
+``ReplicationControlManager.createTopics``; KIP-464 (defaults), KIP-525 (what was made), KIP-516
+(ids).
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo
+from groupkeeper.topics import configs
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.names import collision_key
+from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.topic_admin import TopicAdmin
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+MAX_PARTITIONS: Final = 10_000
+"""Of one topic and of all topics of one request, as Kafka's controller has it."""
+
+_INVALID_ASSIGNMENT: Final = ErrorCode(39)
+_DEFAULT: Final = -1
+_REPLICAS: Final = 1
+_SET_FOR_THE_TOPIC: Final = 1
+"""Kafka's ``ConfigSource`` of a config that was given for the topic."""
+
+
+class UnwantedError(Exception):
+    """This topic is not created."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class CreatingTopics:
+    """Answers CreateTopics."""
+
+    def __init__(
+        self, admin: TopicAdmin, node_id: int, num_partitions: int, late: LateAnswers
+    ) -> None:
+        self._admin = admin
+        self._node_id = node_id
+        self._num_partitions = num_partitions
+        self._late = late
+
+    def handle(self, request: CreateTopicsRequest, caller: Caller, reply_to: ReplyTo) -> None:
+        self._late.start(self._create(request), reply_to, lambda: _broken(request))
+
+    async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        async with self._admin.changing:
+            planned, results = self._plan(request.topics)
+            if planned and not request.validate_only:
+                code = await self._admin.create(list(planned.values()))
+                for name in planned if code != ErrorCode.NONE else ():
+                    results[name] = _refused(name, code, "The catalog of topics cannot be written")
+        if request.validate_only:
+            for name in planned:
+                results[name].topic_id = bytes(16)
+        return CreateTopicsResponse(topics=list(results.values()))
+
+    def _plan(
+        self, wishes: Iterable[CreatableTopic]
+    ) -> tuple[dict[str, Topic], dict[str, CreatableTopicResult]]:
+        """The topics to create, and a result for every name in the order of the request."""
+        wishes = list(wishes)
+        times = Counter(wish.name for wish in wishes)
+        planned: dict[str, Topic] = {}
+        results: dict[str, CreatableTopicResult] = {}
+        taken: dict[str, str] = {}
+        partitions = 0
+        for wish in wishes:
+            try:
+                if times[wish.name] > 1:
+                    raise UnwantedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                topic = self._checked(wish, taken)
+                partitions += topic.partition_count
+                if partitions > MAX_PARTITIONS:
+                    raise UnwantedError(
+                        ErrorCode.POLICY_VIOLATION,
+                        f"Excessively large number of partitions: more than {MAX_PARTITIONS}",
+                    )
+            except UnwantedError as unwanted:
+                results[wish.name] = _refused(wish.name, unwanted.code, unwanted.message)
+                continue
+            taken[collision_key(wish.name)] = wish.name
+            planned[wish.name] = topic
+            results[wish.name] = _created(topic)
+        return planned, results
+
+    def _checked(self, wish: CreatableTopic, taken: dict[str, str]) -> Topic:
+        """The topic as it would be made; raises UnwantedError. The order of the checks is
+        Kafka's.
+        """
+        complaint = self._admin.name_complaint(wish.name)
+        if complaint is None and collision_key(wish.name) in taken:
+            complaint = (
+                f"Topic '{wish.name}' collides with topic: {taken[collision_key(wish.name)]}"
+            )
+        if complaint is not None:
+            raise UnwantedError(ErrorCode.INVALID_TOPIC_EXCEPTION, complaint)
+        if wish.name in self._admin.catalog.by_name:
+            raise UnwantedError(
+                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wish.name}' already exists."
+            )
+        given = {config.name: config.value for config in wish.configs}
+        complaint = configs.complaint(given)
+        if complaint is not None:
+            raise UnwantedError(ErrorCode.INVALID_CONFIG, complaint)
+        settled = {name: value for name, value in given.items() if value is not None}
+        return self._admin.new_topic(wish.name, self._partition_count(wish), settled)
+
+    def _partition_count(self, wish: CreatableTopic) -> int:
+        if wish.assignments:
+            return self._assigned_count(wish)
+        if wish.replication_factor not in (_DEFAULT, _REPLICAS):
+            raise UnwantedError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                _replication_complaint(wish.replication_factor),
+            )
+        if wish.num_partitions == _DEFAULT:
+            return self._num_partitions
+        if wish.num_partitions <= 0:
+            raise UnwantedError(
+                ErrorCode.INVALID_PARTITIONS,
+                "Number of partitions was set to an invalid non-positive value.",
+            )
+        return wish.num_partitions
+
+    def _assigned_count(self, wish: CreatableTopic) -> int:
+        """A manual assignment can only say how many partitions there are: all are on this
+        broker.
+        """
+        for value, what in (
+            (wish.replication_factor, "replication factor"),
+            (wish.num_partitions, "numPartitions"),
+        ):
+            if value != _DEFAULT:
+                raise UnwantedError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"A manual partition assignment was specified, but {what} was not set to -1.",
+                )
+        indexes = sorted(assignment.partition_index for assignment in wish.assignments)
+        if indexes != list(range(len(indexes))):
+            raise UnwantedError(
+                _INVALID_ASSIGNMENT,
+                "Partitions should be a consecutive 0-based integer sequence without repetition.",
+            )
+        for assignment in wish.assignments:
+            self._check_replicas(assignment)
+        return len(indexes)
+
+    def _check_replicas(self, assignment: CreatableReplicaAssignment) -> None:
+        where = f"The manual assignment of partition {assignment.partition_index}"
+        if not assignment.broker_ids:
+            complaint = f"{where} names no broker."
+        elif len(set(assignment.broker_ids)) != len(assignment.broker_ids):
+            complaint = f"{where} names a broker twice."
+        elif assignment.broker_ids != [self._node_id]:
+            complaint = (
+                f"{where} includes a broker that is not registered: there is only {self._node_id}."
+            )
+        else:
+            return
+        raise UnwantedError(_INVALID_ASSIGNMENT, complaint)
+
+
+def _replication_complaint(wanted: int) -> str:
+    if wanted <= 0:
+        return "Replication factor was set to an invalid non-positive value."
+    return (
+        f"The target replication factor of {wanted} cannot be reached because only "
+        f"{_REPLICAS} broker(s) are registered."
+    )
+
+
+def _created(topic: Topic) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_message=None,
+        num_partitions=topic.partition_count,
+        replication_factor=_REPLICAS,
+        configs=[
+            CreatableTopicConfigs(name=name, value=value, config_source=_SET_FOR_THE_TOPIC)
+            for name, value in topic.configs.items()
+        ],
+    )
+
+
+def _refused(name: str, code: ErrorCode, message: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=code, error_message=message)
+
+
+def _broken(request: CreateTopicsRequest) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            _refused(wish.name, ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed")
+            for wish in request.topics
+        ]
+    )

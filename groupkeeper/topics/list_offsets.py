@@ -1,0 +1,186 @@
+"""ListOffsets: the first offset, the next one, or the one at a time.
+
+Not consumer positions: those are the coordinator's. Source: Kafka's
+``KafkaApis.handleListOffsetRequest`` and ``UnifiedLog.fetchOffsetByTimestamp``; KIP-79 (times),
+KIP-320 (epochs), KIP-734 (largest timestamp).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch
+from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.partition import LEADER_EPOCH, Partition
+from groupkeeper.topics.partitions import Failed, Partitions
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from protocol.record_batch import CorruptBatch
+from storage.errors import StorageError
+
+_MAX_TIMESTAMP_SINCE: Final = 7
+_NOTHING: Final = (-1, -1)
+
+
+class ListingOffsets:
+    """Answers ListOffsets."""
+
+    def __init__(self, partitions: Partitions, late: LateAnswers, failed: Failed) -> None:
+        self._partitions = partitions
+        self._late = late
+        self._failed = failed
+
+    def handle(
+        self, request: ListOffsetsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """The response, or None when logs have to be opened first."""
+        unopened = [partition for partition in self._wanted(request) if not partition.readable]
+        if unopened:
+            self._late.start(
+                self._open_and_list(request, caller.api_version, unopened),
+                reply_to,
+                lambda: _refuse_all(request),
+            )
+            return None
+        return self._list(request, caller.api_version)
+
+    def _wanted(self, request: ListOffsetsRequest) -> Iterator[Partition]:
+        for topic in request.topics:
+            for wanted in topic.partitions:
+                partition = self._partitions.find(topic.name, wanted.partition_index)
+                if partition is not None:
+                    yield partition
+
+    async def _open_and_list(
+        self, request: ListOffsetsRequest, version: int, unopened: list[Partition]
+    ) -> ListOffsetsResponse:
+        await self._partitions.prepare(unopened)
+        return self._list(request, version)
+
+    def _list(self, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+        repeated = _repeated(request)
+        response = ListOffsetsResponse()
+        for topic in request.topics:
+            answers = [
+                _error(wanted, ErrorCode.INVALID_REQUEST)
+                if (topic.name, wanted.partition_index) in repeated
+                else self._answer(topic.name, wanted, version)
+                for wanted in topic.partitions
+            ]
+            response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        return response
+
+    def _answer(
+        self, topic_name: str, wanted: ListOffsetsPartition, version: int
+    ) -> ListOffsetsPartitionResponse:
+        partition = self._partitions.find(topic_name, wanted.partition_index)
+        if partition is None:
+            return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not partition.readable:
+            return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+        code = check_leader_epoch(wanted.current_leader_epoch)
+        if code == ErrorCode.NONE and not _supported(wanted.timestamp, version):
+            code = ErrorCode.UNSUPPORTED_VERSION
+        if code != ErrorCode.NONE:
+            return _error(wanted, code)
+        try:
+            if version == 0:
+                return _old_style(partition, wanted)
+            offset, timestamp = _find(partition, wanted.timestamp)
+        except CorruptBatch:
+            # Stored as it came, with a good checksum over something that no codec understands.
+            return _error(wanted, ErrorCode.CORRUPT_MESSAGE)
+        except (StorageError, OSError) as error:
+            self._failed(partition.folder, error)
+            partition.close()
+            return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+        return ListOffsetsPartitionResponse(
+            partition_index=wanted.partition_index,
+            timestamp=timestamp,
+            offset=offset,
+            leader_epoch=UNKNOWN_EPOCH if offset < 0 else LEADER_EPOCH,
+        )
+
+
+def _find(partition: Partition, timestamp: int) -> tuple[int, int]:
+    """Offset and its timestamp; earliest and latest have none. Nothing that late in the log: -1 and
+    -1.
+    """
+    if timestamp == LATEST_TIMESTAMP:
+        return _bounds(partition)[1], -1
+    if timestamp == EARLIEST_TIMESTAMP:
+        return _bounds(partition)[0], -1
+    if timestamp == MAX_TIMESTAMP:
+        return partition.newest_timestamp() or _NOTHING
+    return partition.offset_for_timestamp(timestamp) or _NOTHING
+
+
+def _bounds(partition: Partition) -> tuple[int, int]:
+    """First and next offset; the coordinator's partitions have no log until a group needs them."""
+    log = partition.log
+    return (0, 0) if log is None else (log.start_offset, log.next_offset)
+
+
+def _old_style(partition: Partition, wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    """Version 0: offsets where reading may start, newest first, at most as many as asked for.
+
+    Kafka lists segments by the age of their files; here it is the log's end, its start, or the
+    offset of the time.
+    """
+    start, end = _bounds(partition)
+    if wanted.timestamp == LATEST_TIMESTAMP:
+        offsets = [end, start] if start < end else [end]
+    elif wanted.timestamp == EARLIEST_TIMESTAMP:
+        offsets = [start]
+    else:
+        found = partition.offset_for_timestamp(wanted.timestamp)
+        offsets = [] if found is None else [found[0]]
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index,
+        old_style_offsets=offsets[: max(wanted.max_num_offsets, 0)],
+    )
+
+
+def _supported(timestamp: int, version: int) -> bool:
+    """Negative times are names, and newer versions have more of them."""
+    if timestamp == MAX_TIMESTAMP:
+        return version >= _MAX_TIMESTAMP_SINCE
+    return timestamp >= EARLIEST_TIMESTAMP
+
+
+def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:
+    seen: set[tuple[str, int]] = set()
+    repeated: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            key = (topic.name, wanted.partition_index)
+            (repeated if key in seen else seen).add(key)
+    return repeated
+
+
+def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
+
+
+def _refuse_all(request: ListOffsetsRequest) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _error(wanted, ErrorCode.UNKNOWN_SERVER_ERROR) for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,212 @@
+"""The data plane behind one interface, and the embedded one put together.
+
+No behaviour of its own: each request has a module. `DataPlane` is all that the server knows, so
+that a gateway could put an upstream cluster in its place.
+"""
+
+import base64
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from groupkeeper.exchange import Handler
+from groupkeeper.topics.catalog import Catalog
+from groupkeeper.topics.create_topics import CreatingTopics
+from groupkeeper.topics.delete_topics import DeletingTopics
+from groupkeeper.topics.fetch import Fetching
+from groupkeeper.topics.list_offsets import ListingOffsets
+from groupkeeper.topics.metadata import Describing, Node
+from groupkeeper.topics.names import GROUP_TOPIC
+from groupkeeper.topics.offload import LateAnswers, OffLoop, WorkerThread
+from groupkeeper.topics.partitions import Failed, Partitions, TopicFolders
+from groupkeeper.topics.produce import Producing
+from groupkeeper.topics.producer_ids import ProducerIds
+from groupkeeper.topics.read import Reader
+from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
+from storage.files import Files
+from storage.limits import Limits
+from storage.log import Log
+
+CATALOG_FOLDER: Final = "catalog"
+"""Not of the form ``<topic>-<partition>``, so that no topic can meet it."""
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+LIST_OFFSETS: Final = 2
+METADATA: Final = 3
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+INIT_PRODUCER_ID: Final = 22
+
+
+class DataPlane(Protocol):
+    """What the server needs of whatever serves the topics."""
+
+    handlers: dict[int, Handler]
+    """By API key: Produce, Fetch, ListOffsets, Metadata, CreateTopics, DeleteTopics,
+    InitProducerId.
+
+    A handler that returns None answers later. The later answer may be NO_REPLY, too (Produce with
+    acks 0).
+    """
+    topics_deleted: list[TopicsDeleted]
+    """Called on the event loop with the names of topics that are gone, before the client hears."""
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    def partition_count(self, topic: str) -> int | None:
+        """None if there is no such topic. One lookup: called for every topic of every commit."""
+
+    def snapshot(self) -> "Snapshot": ...
+
+    async def close(self) -> None:
+        """Answer every Fetch that waits, then let go of the files."""
+
+
+class TopicSettings(Protocol):
+    """The settings that the embedded data plane reads, under Kafka's names."""
+
+    @property
+    def auto_create_topics_enable(self) -> bool: ...
+    @property
+    def num_partitions(self) -> int: ...
+    @property
+    def message_max_bytes(self) -> int: ...
+    @property
+    def fetch_max_bytes(self) -> int: ...
+    @property
+    def log_segment_bytes(self) -> int: ...
+    @property
+    def offsets_topic_num_partitions(self) -> int: ...
+
+
+class DataDirectory(Protocol):
+    """Where the folders go: a ``storage.store.Store`` has one and holds its lock."""
+
+    @property
+    def data_dir(self) -> str: ...
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Gauges, as plain numbers of now."""
+
+    topics: int
+    """Without internal ones."""
+    partitions: int
+    open_logs: int
+    waiting_fetches: int
+
+
+@dataclass(slots=True)
+class World:
+    """What the data plane takes from outside; a test or a simulation puts its own there."""
+
+    files: Files = field(default_factory=Files)
+    worker: OffLoop = field(default_factory=WorkerThread)
+    wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    random_bytes: Callable[[int], bytes] = os.urandom
+    failed: Failed = lambda where, error: None
+    """Told about every failure of the disk, for the log."""
+
+
+class EmbeddedTopics:
+    """The data plane of one process, over its data directory.
+
+    Making it reads the catalog, which may take some milliseconds and needs no event loop. Raises
+    StorageError and OSError.
+    """
+
+    def __init__(
+        self,
+        store: DataDirectory,
+        settings: TopicSettings,
+        node: Node,
+        world: World | None = None,
+    ) -> None:
+        world = world or World()
+        self._worker = world.worker
+        folders = TopicFolders(
+            world.files, store.data_dir, Limits(segment_bytes=settings.log_segment_bytes)
+        )
+        self._catalog = Catalog(
+            lambda: folders.open_log(CATALOG_FOLDER),
+            settings.offsets_topic_num_partitions,
+            world.worker,
+        )
+        self._partitions = Partitions(self._catalog, folders, world.worker, world.failed)
+        self._late = LateAnswers(world.failed)
+        admin = TopicAdmin(
+            self._catalog,
+            self._partitions,
+            Outside(world.wall_ms, lambda: world.random_bytes(16)),
+            world.failed,
+        )
+        self.topics_deleted = admin.topics_deleted
+        self._wire(settings, node, world, admin)
+        self._catalog.load(world.wall_ms(), lambda: _cluster_id(world.random_bytes))
+        admin.purge_leftovers()
+
+    def _wire(self, settings: TopicSettings, node: Node, world: World, admin: TopicAdmin) -> None:
+        late, partitions = self._late, self._partitions
+        reader = Reader(partitions, settings.fetch_max_bytes, world.failed)
+        self._fetching = Fetching(partitions, reader, late)
+        auto_create = settings.num_partitions if settings.auto_create_topics_enable else None
+        producing = Producing(partitions, late, settings.message_max_bytes, world.failed)
+        creating = CreatingTopics(admin, node.node_id, settings.num_partitions, late)
+        self.handlers: dict[int, Handler] = {
+            PRODUCE: producing.handle,
+            FETCH: self._fetching.handle,
+            LIST_OFFSETS: ListingOffsets(partitions, late, world.failed).handle,
+            METADATA: Describing(admin, node, auto_create, late).handle,
+            CREATE_TOPICS: creating.handle,
+            DELETE_TOPICS: DeletingTopics(admin, late).handle,
+            INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
+        }
+
+    @property
+    def cluster_id(self) -> str:
+        return self._catalog.cluster_id
+
+    def partition_count(self, topic: str) -> int | None:
+        return self._catalog.counts.get(topic)
+
+    def serve_group_logs(self, group_log: Callable[[int], Log | None]) -> None:
+        """Where to read partitions of the group topic; None for one that has no open log."""
+        self._partitions.group_log = group_log
+
+    def group_log_grew(self, index: int, size: int) -> None:
+        """So many bytes are new and durable in a partition of the group topic: wake who waits for
+        them.
+        """
+        self._partitions.grew(GROUP_TOPIC, index, size)
+
+    def snapshot(self) -> Snapshot:
+        internal = 1
+        counts = self._catalog.counts
+        return Snapshot(
+            topics=len(counts) - internal,
+            partitions=sum(counts.values()) - counts[GROUP_TOPIC],
+            open_logs=self._partitions.opened(),
+            waiting_fetches=len(self._fetching.waiting),
+        )
+
+    async def close(self) -> None:
+        self._fetching.close()
+        await self._late.finish()
+        await self._worker(self._partitions.close)
+        await self._worker(self._catalog.close)
+        self._worker.close()
+
+
+def _cluster_id(random_bytes: Callable[[int], bytes]) -> str:
+    """22 characters, like Kafka's: a random UUID in URL-safe base64, and none that looks like an
+    option.
+    """
+    while True:
+        cluster_id = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
+        if not cluster_id.startswith("-"):
+            return cluster_id
