@@ -1,0 +1,228 @@
+"""The data plane over a disk in memory, spoken to with messages; no thread, no socket, no sleeping.
+
+scene = Scene()
+await scene.create("t", partitions=2)
+answer = await scene.produce("t", 0, batch("hello"))
+data = await scene.fetch(("t", 0, 0))
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+from coordinator.caller import Caller
+from groupkeeper.topics import plane
+from groupkeeper.topics.metadata import Node
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.support.fake_files import FakeDisk, FakeFiles
+
+T = TypeVar("T")
+NOW = 1_700_000_000_000
+COMPRESSIONS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+
+
+def batch(*values: str, compression: str = "none", timestamp: int = NOW, **producer: int) -> bytes:
+    """A batch as a client builds it, a record each millisecond. Producer: id, epoch, sequence."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=COMPRESSIONS[compression],
+        is_transactional=bool(producer.get("transactional", 0)),
+        producer_id=producer.get("id", -1),
+        producer_epoch=producer.get("epoch", -1 if "id" not in producer else 0),
+        base_sequence=producer.get("sequence", -1 if "id" not in producer else 0),
+        batch_size=1 << 30,
+    )
+    for delta, value in enumerate(values or ("v",)):
+        builder.append(
+            delta, timestamp=timestamp + delta, key=None, value=value.encode(), headers=[]
+        )
+    return bytes(builder.build())
+
+
+class InlineWorker:
+    """Does each job at once: the order is the same as on the thread, only the waiting is missing."""
+
+    async def __call__(self, job: Callable[[], T]) -> T:
+        return job()
+
+    def close(self) -> None: ...
+
+
+class HeldWorker(InlineWorker):
+    """Does no job before it is told to."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+
+    async def __call__(self, job: Callable[[], T]) -> T:
+        await self.go.wait()
+        return job()
+
+
+@dataclass
+class Settings:
+    auto_create_topics_enable: bool = True
+    num_partitions: int = 3
+    message_max_bytes: int = 1_048_588
+    fetch_max_bytes: int = 57_671_680
+    log_segment_bytes: int = 1_073_741_824
+    offsets_topic_num_partitions: int = 4
+
+
+class Reply:
+    """The place for one answer; more than one is a bug."""
+
+    def __init__(self) -> None:
+        self.response: Any = None
+        self._answered = asyncio.Event()
+
+    def answer(self, response: Any) -> None:
+        assert not self._answered.is_set(), "answered twice"
+        self.response = response
+        self._answered.set()
+
+    @property
+    def answered(self) -> bool:
+        return self._answered.is_set()
+
+    async def wait(self) -> Any:
+        await asyncio.wait_for(self._answered.wait(), 5)
+        return self.response
+
+
+@dataclass
+class Scene:
+    disk: FakeDisk = field(default_factory=FakeDisk)
+    settings: Settings = field(default_factory=Settings)
+    worker: Any = field(default_factory=InlineWorker)
+    data_dir: str = "data"
+
+    def __post_init__(self) -> None:
+        self.failures: list[str] = []
+        self.port = 9092
+        self._ids = iter(range(1, 1_000_000))
+        self.files = FakeFiles(self.disk)
+        self.files.make_folder(self.data_dir)
+        self.disk.sync_names(".")
+        self.plane = plane.EmbeddedTopics(
+            self,
+            self.settings,
+            Node(7, lambda: ("broker.example", self.port)),
+            plane.World(
+                files=self.files,
+                worker=self.worker,
+                wall_ms=lambda: NOW,
+                random_bytes=self._random_bytes,
+                failed=lambda where, error: self.failures.append(f"{where}: {error}"),
+            ),
+        )
+
+    def _random_bytes(self, size: int) -> bytes:
+        # Different after a restart, too, as chance would have it.
+        return (self.disk.calls * 1_000_000 + next(self._ids)).to_bytes(size, "big")
+
+    async def restart(self, **settings: Any) -> "Scene":
+        """Stop in an orderly way and start again on the same disk."""
+        await self.plane.close()
+        return Scene(self.disk, Settings(**{**vars(self.settings), **settings}))
+
+    def kill(self) -> "Scene":
+        """`kill -9`, and start again."""
+        self.files.kill()
+        self.disk.revive()
+        return Scene(self.disk, self.settings)
+
+    # -- requests
+
+    def send(self, key: int, request: Any, version: int) -> Reply:
+        """Give a request to its handler; the reply may come later."""
+        reply = Reply()
+        response = self.plane.handlers[key](request, Caller(api_version=version), reply)
+        if response is not None:
+            reply.answer(response)
+        return reply
+
+    def ask(self, key: int, request: Any, version: int) -> Awaitable[Any]:
+        return self.send(key, request, version).wait()
+
+    async def create(self, name: str, partitions: int = 1, version: int = 7, **more: Any) -> Any:
+        wish = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=more.pop("replication_factor", 1),
+            **more,
+        )
+        response = await self.ask(plane.CREATE_TOPICS, CreateTopicsRequest(topics=[wish]), version)
+        return response.topics[0]
+
+    async def delete(self, *names: str) -> list[Any]:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names])
+        return list((await self.ask(plane.DELETE_TOPICS, request, 6)).responses)
+
+    async def metadata(self, *names: str, version: int = 12, **more: Any) -> Any:
+        topics = [MetadataRequestTopic(name=name) for name in names]
+        return await self.ask(plane.METADATA, MetadataRequest(topics=topics, **more), version)
+
+    def send_produce(
+        self, topic: str, partition: int, records: bytes | None, version: int = 9, **more: Any
+    ) -> Reply:
+        data = PartitionProduceData(index=partition, records=records)
+        request = ProduceRequest(
+            acks=more.pop("acks", -1),
+            timeout_ms=1000,
+            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+            **more,
+        )
+        return self.send(plane.PRODUCE, request, version)
+
+    async def produce(
+        self, topic: str, partition: int, records: bytes | None, version: int = 9, **more: Any
+    ) -> Any:
+        response = await self.send_produce(topic, partition, records, version, **more).wait()
+        return response.responses[0].partition_responses[0]
+
+    def send_fetch(self, *wanted: tuple[str, int, int], version: int = 12, **more: Any) -> Reply:
+        """Each wanted: topic, partition, offset. Waits for nothing unless max_wait_ms is given."""
+        size = more.pop("partition_max_bytes", 1 << 20)
+        epoch = more.pop("current_leader_epoch", -1)
+        topics = [
+            FetchTopic(
+                topic=topic,
+                partitions=[
+                    FetchPartition(
+                        partition=index,
+                        fetch_offset=offset,
+                        partition_max_bytes=size,
+                        current_leader_epoch=epoch,
+                    )
+                ],
+            )
+            for topic, index, offset in wanted
+        ]
+        request = FetchRequest(min_bytes=more.pop("min_bytes", 1), topics=topics, **more)
+        return self.send(plane.FETCH, request, version)
+
+    async def fetch(self, *wanted: tuple[str, int, int], version: int = 12, **more: Any) -> Any:
+        """The data of the partition, or a list of them if several are wanted."""
+        response = await self.send_fetch(*wanted, version=version, **more).wait()
+        data = [topic.partitions[0] for topic in response.responses]
+        return data[0] if len(data) == 1 else data
+
+    async def offsets(
+        self, topic: str, partition: int, timestamp: int, version: int = 7, **more: Any
+    ) -> Any:
+        wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, **more)
+        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+        return (await self.ask(plane.LIST_OFFSETS, request, version)).topics[0].partitions[0]
