@@ -1,8 +1,9 @@
 """
 The four codecs a record batch may be compressed with, decoding only.
 
-Not a general compression module: batches pass through the server as they came, so nothing here compresses. Output is
-bounded: a batch that would unfold beyond the limit is refused, so a small message cannot fill the memory.
+Not a general compression module: batches pass through the server as they came, so nothing here
+compresses. Output is bounded: a batch that would unfold beyond the limit is refused, so a small
+message cannot fill the memory.
 """
 
 from collections.abc import Callable
@@ -69,7 +70,10 @@ def _into(decoder: _Decoder, data: bytes, size: int) -> bytes:
 
 
 def _snappy(data: bytes, limit: int) -> bytes:
-    """snappy-java's stream: a header, then blocks of int32 length and raw snappy. Without the header: one raw block."""
+    """
+    snappy-java's stream: a header, then blocks of int32 length and raw snappy. Without the
+    header: one raw block.
+    """
     if not data.startswith(_XERIAL_MAGIC):
         return _snappy_block(data, limit)
     parts = []

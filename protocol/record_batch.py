@@ -1,14 +1,16 @@
 """
 Record batch v2 (magic 2), the unit of Kafka's log and of Produce and Fetch: bytes <-> records.
 
-Writes plain batches, byte for byte as Kafka's MemoryRecordsBuilder does for records without headers, producer id or
-compression. Reads everything brokers keep: compressed, transactional and control batches, batches with a delete horizon,
-empty batches. Does not read magic 0 and 1, and does not know what keys and values mean.
+Writes plain batches, byte for byte as Kafka's MemoryRecordsBuilder does for records without
+headers, producer id or compression. Reads everything brokers keep: compressed, transactional and
+control batches, batches with a delete horizon, empty batches. Does not read magic 0 and 1, and
+does not know what keys and values mean.
 
-Layout (KIP-98, Kafka's DefaultRecordBatch): base offset int64, length int32 of what follows, leader epoch int32, magic int8,
-CRC-32C uint32 of all that follows it, attributes int16, last offset delta int32, base timestamp int64, max timestamp
-int64, producer id int64, producer epoch int16, base sequence int32, record count int32, records. Base offset and leader
-epoch lie before the CRC, so a broker may set them in a finished batch.
+Layout (KIP-98, Kafka's DefaultRecordBatch): base offset int64, length int32 of what follows,
+leader epoch int32, magic int8, CRC-32C uint32 of all that follows it, attributes int16, last
+offset delta int32, base timestamp int64, max timestamp int64, producer id int64, producer epoch
+int16, base sequence int32, record count int32, records. Base offset and leader epoch lie before
+the CRC, so a broker may set them in a finished batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +43,10 @@ class CorruptBatch(Exception):
 
 @dataclass(slots=True)
 class BatchHeader:
-    """The 61 bytes in front of the records. `position` is where the batch starts in its buffer, `size` its whole length."""
+    """
+    The 61 bytes in front of the records. `position` is where the batch starts in its buffer,
+    `size` its whole length.
+    """
 
     position: int
     base_offset: int
@@ -109,7 +114,8 @@ def _unsigned_varint(number: int) -> bytes:
     return bytes(out)
 
 
-# Lengths and deltas below 1024 are looked up: they are nearly all there are, and a call costs more than the rest.
+# Lengths and deltas below 1024 are looked up: they are nearly all there are, and a call costs
+# more than the rest.
 _TABLE_SIZE: Final = 1024
 _VARINTS: Final = [_unsigned_varint(number << 1) for number in range(_TABLE_SIZE)]
 _NULL: Final = b"\x01"
@@ -122,7 +128,10 @@ def _varint(number: int) -> bytes:
 def encode_batch(
     base_offset: int, leader_epoch: int, timestamp_ms: int, records: Sequence[KeyValue]
 ) -> bytes:
-    """One plain batch; every record carries the one timestamp (epoch milliseconds). At least one record."""
+    """
+    One plain batch; every record carries the one timestamp (epoch milliseconds). At least one
+    record.
+    """
     if not records:
         raise ValueError("a batch needs a record")
     out = bytearray(HEADER_SIZE)
@@ -175,12 +184,20 @@ def _fill_header(
 def patch(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
     """The same batch at another place in the log; both fields lie outside the checksum."""
     return b"".join(
-        (base_offset.to_bytes(8, "big"), batch[8:12], leader_epoch.to_bytes(4, "big", signed=True), batch[16:])
+        (
+            base_offset.to_bytes(8, "big"),
+            batch[8:12],
+            leader_epoch.to_bytes(4, "big", signed=True),
+            batch[16:],
+        )
     )
 
 
 def read_header(buffer: bytes, pos: int = 0) -> BatchHeader:
-    """The header at `pos`. Raises CorruptBatch if it is not magic 2, implausible, or cut off. Checks no checksum."""
+    """
+    The header at `pos`. Raises CorruptBatch if it is not magic 2, implausible, or cut off. Checks
+    no checksum.
+    """
     if pos < 0 or pos + HEADER_SIZE > len(buffer):
         raise CorruptBatch(f"a batch header at {pos} is cut off")
     base, length, epoch, magic, crc, attributes, delta, *rest = _HEADER.unpack_from(buffer, pos)
@@ -193,7 +210,10 @@ def read_header(buffer: bytes, pos: int = 0) -> BatchHeader:
 
 
 def iter_batches(buffer: bytes) -> Iterator[BatchHeader]:
-    """The header of every batch of a buffer of whole batches. Raises CorruptBatch at the first that is not whole."""
+    """
+    The header of every batch of a buffer of whole batches. Raises CorruptBatch at the first that
+    is not whole.
+    """
     pos = 0
     while pos < len(buffer):
         header = read_header(buffer, pos)
@@ -217,8 +237,9 @@ def decode_records(
     """
     The records of one batch, decompressed if need be to at most `limit` bytes.
 
-    Raises CorruptBatch, also in the middle, and nothing else: each record must end exactly at its length and the batch exactly
-    after its record count. The checksum is not looked at: see check_crc.
+    Raises CorruptBatch, also in the middle, and nothing else: each record must end exactly at its
+    length and the batch exactly after its record count. The checksum is not looked at: see
+    check_crc.
     """
     if header.end > len(buffer):
         raise CorruptBatch(f"the batch at {header.position} is cut off")

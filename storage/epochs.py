@@ -1,9 +1,11 @@
 """
 Kafka's `leader-epoch-checkpoint` of a partition folder: which epoch began at which offset.
 
-A convenience for Kafka's tools and for people: the truth is in the batches, so it is neither synced nor trusted.
+A convenience for Kafka's tools and for people: the truth is in the batches, so it is neither
+synced nor trusted.
 """
 
+from contextlib import suppress
 from typing import Final
 
 from storage.files import Files
@@ -48,11 +50,17 @@ class EpochFile:
         return True
 
     def write(self) -> None:
-        lines = ["0", str(len(self._entries)), *(f"{epoch} {start}" for epoch, start in self._entries)]
+        """The whole file anew, or as far as it goes: an append does not fail for its sake."""
+        lines = [
+            "0",
+            str(len(self._entries)),
+            *(f"{epoch} {start}" for epoch, start in self._entries),
+        ]
         data = ("\n".join(lines) + "\n").encode("ascii")
-        handle = self._files.open(self._path, create=True)
-        try:
-            self._files.write(handle, data, 0)
-            self._files.truncate(handle, len(data))
-        finally:
-            self._files.close(handle)
+        with suppress(OSError):
+            handle = self._files.open(self._path, create=True)
+            try:
+                self._files.write(handle, data, 0)
+                self._files.truncate(handle, len(data))
+            finally:
+                self._files.close(handle)

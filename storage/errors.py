@@ -1,8 +1,8 @@
 """
 What can go wrong with the disk, as exceptions whose message is one clear line for a person.
 
-Not here: mistakes of clients. An error of the storage closes the partition that met it; which error it is says whether
-opening it again may help.
+Not here: mistakes of clients. An error of the storage closes the partition that met it; which
+error it is says whether opening it again may help.
 """
 
 
@@ -12,9 +12,11 @@ class StorageError(Exception):
 
 class AppendFailed(StorageError):
     """
-    Nothing of this append may be acknowledged. Close the log, open it again and see what it holds.
+    Nothing of this append may be acknowledged. Close the log, open it again and see what it
+    holds.
 
-    No space left (ENOSPC, EDQUOT) looks like this: opening again may fail the same way until there is space.
+    No space left (ENOSPC, EDQUOT) looks like this: opening again may fail the same way until
+    there is space.
     """
 
 
@@ -22,12 +24,16 @@ class SyncFailed(AppendFailed):
     """
     The kernel could not write back what it had accepted (EIO on fsync).
 
-    The page cache cannot be trusted any more, so the store refuses all further work: let go of the leases and exit.
+    The page cache cannot be trusted any more, so the store refuses all further work: let go of
+    the leases and exit.
     """
 
 
 class Corrupt(StorageError):
-    """Bytes on the disk are damaged where nothing explains it. Needs a person; opening again does not help."""
+    """
+    Bytes on the disk are damaged where nothing explains it. Needs a person; opening again does
+    not help.
+    """
 
 
 class OffsetOutOfRange(StorageError):

@@ -1,8 +1,10 @@
 """
-The few file-system calls in use, as methods of one class, so that tests can tear, lose and refuse them.
+The few file-system calls in use, as methods of one class, so that tests can tear, lose and refuse
+them.
 
-Not a convenience layer: no paths are joined and no bytes are interpreted here. Every method raises OSError as the system does.
-Files are named by paths, open files by small integers. This is the only module of the storage that calls the system.
+Not a convenience layer: no paths are joined and no bytes are interpreted here. Every method
+raises OSError as the system does. Files are named by paths, open files by small integers. This is
+the only module of the storage that calls the system.
 """
 
 import errno
@@ -67,7 +69,10 @@ class Files:
         os.ftruncate(handle, size)
 
     def sync(self, handle: int) -> None:
-        """Wait until the file's bytes and size are on the disk. Says nothing about its name: see sync_folder."""
+        """
+        Wait until the file's bytes and size are on the disk. Says nothing about its name: see
+        sync_folder.
+        """
         os.fdatasync(handle)
 
     def sync_folder(self, path: str) -> None:
@@ -92,7 +97,10 @@ class Files:
             os.rmdir(path)
 
     def lock(self, handle: int) -> bool:
-        """Take the exclusive lock of an open file, held until it is closed or the process dies. False: another has it."""
+        """
+        Take the exclusive lock of an open file, held until it is closed or the process dies.
+        False: another has it.
+        """
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,11 +1,13 @@
 """
 The two indexes of a segment: offset to position, and timestamp to offset, as Kafka keeps them.
 
-Kept in memory while the segment is in use; the files are written whole when the segment is synced, rolled or closed, and are
-never trusted blindly: they can be rebuilt from the batches. Rule (Kafka's LogSegment.append and recover): before a batch is
-added, if more than index.interval.bytes came since the last entry, the offset index gets (last offset of the batch, its position)
-and the time index gets (largest timestamp so far, last offset of its batch) if that timestamp is larger than its last one.
-A closed segment has one more time entry under the same condition.
+Kept in memory while the segment is in use; the files are written whole when the segment is
+synced, rolled or closed, and are never trusted blindly: they can be rebuilt from the batches.
+Rule (Kafka's LogSegment.append and recover): before a batch is added, if more than
+index.interval.bytes came since the last entry, the offset index gets (last offset of the batch,
+its position) and the time index gets (largest timestamp so far, last offset of its batch) if that
+timestamp is larger than its last one. A closed segment has one more time entry under the same
+condition.
 """
 
 import sys
@@ -22,9 +24,17 @@ _NO_TIMESTAMP: Final = -1
 
 
 class Index:
-    """Offsets are relative to the segment's base. Appended to by one thread, may be read by another."""
+    """Offsets are relative to the segment's base. One thread adds, others may look up."""
 
-    __slots__ = ("_interval", "_offsets", "_positions", "_since", "_times", "max_offset", "max_timestamp")
+    __slots__ = (
+        "_interval",
+        "_offsets",
+        "_positions",
+        "_since",
+        "_times",
+        "max_offset",
+        "max_timestamp",
+    )
 
     def __init__(self, interval_bytes: int) -> None:
         self._interval = interval_bytes
@@ -36,7 +46,10 @@ class Index:
         self.max_offset = 0
 
     def add(self, last: int, position: int, size: int, timestamp: int) -> None:
-        """A batch is appended: relative last offset, where it starts, its size, its largest timestamp."""
+        """
+        A batch is appended: relative last offset, where it starts, its size, its largest
+        timestamp.
+        """
         if timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
             self.max_offset = last
@@ -79,13 +92,18 @@ class Index:
         return b"".join(_TIME.pack(*entry) for entry in chain(self._times, closing))
 
     def load(self, offsets: bytes, times: bytes, segment_size: int) -> bool:
-        """Take over the files of a closed segment. False, and nothing taken, if they cannot be right."""
+        """
+        Take over the files of a closed segment. False, and nothing taken, if they cannot be
+        right.
+        """
         if len(offsets) % OFFSET_ENTRY or len(times) % TIME_ENTRY:
             return False
         entries = _big_endian(array("I", offsets))
         relative, positions = entries[0::2], entries[1::2]
         time_entries = list(_TIME.iter_unpack(times))
-        if not (_rises(relative) and _rises(positions) and _rises([time for time, _ in time_entries])):
+        if not (
+            _rises(relative) and _rises(positions) and _rises([time for time, _ in time_entries])
+        ):
             return False
         if positions and positions[-1] >= segment_size:
             return False

@@ -1,10 +1,13 @@
 """
-The journal: one append-only file per process, in which all partitions' batches of a round lie before they are acknowledged.
+The journal: one append-only file per process, in which all partitions' batches of a round lie
+before they are acknowledged.
 
-Not a log: nobody reads it but recovery, and it is dropped as soon as the segments are on the disk. A file is a row of rounds: magic,
-number int64, payload length int32, CRC-32C of number, length and payload. Numbers rise by one, so a round that was never
-finished cannot be taken for one that was. A payload is a row of entries: kind int8, name length int16, data length int32, name,
-data. Kind 0 is a batch of the log `name`; kind 1 is the claim of the shard `name` in the epoch `data`.
+Not a log: nobody reads it but recovery, and it is dropped as soon as the segments are on the
+disk. A file is a row of rounds: magic, number int64, payload length int32, CRC-32C of number,
+length and payload. Numbers rise by one, so a round that was never finished cannot be taken for
+one that was. A payload is a row of entries: kind int8, name length int16, data length int32,
+name, data. Kind 0 is a batch of the log `name`; kind 1 is the claim of the shard `name` in the
+epoch `data`.
 """
 
 from array import array
@@ -50,7 +53,7 @@ class JournalWriter:
         self._handle = files.open(self.path, create=True)
         files.sync_folder(folder)
         self.size = 0
-        self.touched: set[str] = set()
+        self.touched: dict[str, None] = {}
 
     @property
     def next_round(self) -> int:
@@ -60,8 +63,8 @@ class JournalWriter:
         """
         Make a round durable: one write, one sync.
 
-        Raises AppendFailed if it could not be written, and the file is as before; SyncFailed if the disk failed in a way after
-        which nothing more can be promised.
+        Raises AppendFailed if it could not be written, and the file is as before; SyncFailed if
+        the disk failed in a way after which nothing more can be promised.
         """
         payload = b"".join(pieces)
         counted = _COUNTED.pack(self._number, len(payload))
@@ -121,7 +124,10 @@ class JournalReader:
         return self.next_round == first_round_of(self.path)
 
     def entries(self, name: str) -> Iterator[tuple[int, int, int, int]]:
-        """Of one log: base offset, last offset, position and size of every batch, in the order written."""
+        """
+        Of one log: base offset, last offset, position and size of every batch, in the order
+        written.
+        """
         places = self._places.get(name.encode(), array("q"))
         for at in range(0, len(places), _FIELDS_PER_ENTRY):
             base, last, position, size = places[at : at + _FIELDS_PER_ENTRY]
@@ -148,8 +154,8 @@ class JournalReader:
         later = _round_after(window, position, self.next_round)
         if later >= 0:
             raise Corrupt(
-                f"{self.path}: the round at byte {position} is damaged and a sound one follows at {later}; "
-                "acknowledged records may be lost: restore the file or remove it"
+                f"{self.path}: the round at byte {position} is damaged and a sound one follows at "
+                f"{later}: restore the file, or lose what it holds by removing it"
             )
 
     def _read_round(self, window: Window, position: int, size: int) -> None:
@@ -193,10 +199,9 @@ def _round_at(window: Window, position: int, number: int) -> int:
     at = window.find(position, _ROUND.size + size)
     if at < 0:
         return -1
-    with memoryview(window.buffer) as view:
-        counted = view[at + 4 : at + 4 + _COUNTED.size]
-        payload = view[at + _ROUND.size : at + _ROUND.size + size]
-        return size if crc32c(payload, crc32c(counted)) == crc else -1
+    counted = window.view[at + len(_MAGIC) : at + len(_MAGIC) + _COUNTED.size]
+    payload = window.view[at + _ROUND.size : at + _ROUND.size + size]
+    return size if crc32c(payload, crc32c(counted)) == crc else -1
 
 
 def _round_after(window: Window, position: int, number: int) -> int:

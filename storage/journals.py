@@ -10,6 +10,7 @@ can go without a look at the lease files, which therefore need no sync.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Self
 
 from storage.errors import AppendFailed
 from storage.files import Files
@@ -27,7 +28,7 @@ class Held:
         self._entries = [(*entry, reader) for reader in readers for entry in reader.entries(name)]
         self._entries.sort(key=lambda entry: entry[0])
 
-    def __enter__(self) -> "Held":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -116,7 +117,7 @@ class Journals:
             piece for shard in sorted(claims) for piece in claim_entry(shard, self._epochs[shard])
         ]
         round_pieces += pieces
-        writer.touched.update(names)
+        writer.touched.update(dict.fromkeys(names))
         writer.write(round_pieces)
         self._next_round = writer.next_round
         self._unsettled.clear()
@@ -141,26 +142,30 @@ class Journals:
         return Held([*self._earlier, *self._foreign], own, name)
 
     def recovered(self, name: str) -> None:
-        """A log has been opened, and all that was held for it is on the disk in its folder."""
-        for writer in self._writers():
-            writer.touched.discard(name)
-        for names in self._earlier.values():
-            names.discard(name)
-        self._drop_done()
+        """
+        A log has been opened, and all that was held for it is on the disk in its folder.
 
-    def waiting_for(self) -> str | None:
-        """A log that must be synced before the oldest retiring journal can go."""
-        return next(iter(self._retiring[0].touched), None) if self._retiring else None
+        Drops nothing: it may be called beside `write`, for a log that no round is written to.
+        """
+        for writer in self._writers():
+            writer.touched.pop(name, None)
+        for names in list(self._earlier.values()):
+            names.discard(name)
+
+    def waiting_for(self) -> list[str]:
+        """The logs that must be synced before the retiring journals can go, oldest first."""
+        return [name for writer in self._retiring for name in list(writer.touched)]
 
     def synced(self, name: str) -> None:
         """All of a log is on the disk: no retiring journal is needed for it."""
         for writer in self._retiring:
-            writer.touched.discard(name)
-        self._drop_done()
+            writer.touched.pop(name, None)
 
-    def _drop_done(self) -> None:
-        while self._retiring and not self._retiring[0].touched:
-            self._retiring.pop(0).drop()
+    def drop_done(self) -> None:
+        """Remove the journals that no log needs any more."""
+        for writer in [writer for writer in self._retiring if not writer.touched]:
+            self._retiring.remove(writer)
+            writer.drop()
         if self._writer is None or not self._writer.size:
             return  # the epochs are in the earlier files only
         for reader in [reader for reader, names in self._earlier.items() if not names]:
@@ -177,7 +182,7 @@ class Journals:
             self.write((), ())
             for writer in self._retiring:
                 writer.touched.clear()
-            self._drop_done()
+            self.drop_done()
         self._close_foreign()
         for reader in self._earlier:
             reader.close()

@@ -1,8 +1,9 @@
 """
 Who may write: the lock of a node id, and of each shard with its epoch.
 
-A lock is the kernel's (flock): it ends with the process, however that ends, and says nothing about other machines. The files stay;
-what they hold is for people and for the next owner on this machine, and is not synced: the journal is what makes an epoch durable.
+A lock is the kernel's (flock): it ends with the process, however that ends, and says nothing
+about other machines. The files stay; what they hold is for people and for the next owner on this
+machine, and is not synced: the journal is what makes an epoch durable.
 """
 
 from storage.errors import Locked
@@ -10,7 +11,10 @@ from storage.files import Files
 
 
 def lock_node(files: Files, data_dir: str, node_id: int) -> int:
-    """Take `nodes/<id>` and write our process id into it. Raises Locked. Returns the handle that holds the lock."""
+    """
+    Take `nodes/<id>` and write our process id into it. Raises Locked. Returns the handle that
+    holds the lock.
+    """
     handle = files.open(f"{data_dir}/nodes/{node_id}", create=True)
     if not files.lock(handle):
         owner = _text(files, handle) or "unknown"

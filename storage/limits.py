@@ -8,7 +8,8 @@ class Limits:
     """
     All in bytes. `segment_bytes` must stay below 2 GiB: index entries hold positions as int32.
 
-    `index_bytes` bounds each of the two index files of a segment; a segment rolls when one is full.
+    `index_bytes` bounds each of the two index files of a segment; a segment rolls when one is
+    full.
     """
 
     segment_bytes: int = 100 * 1024 * 1024

@@ -1,8 +1,10 @@
 """
-One partition: a folder of segments in Kafka's format, opened and recovered, appended to, read and rolled.
+One partition: a folder of segments in Kafka's format, opened and recovered, appended to, read and
+rolled.
 
-Knows batches, not what is in them, and no journal: who writes ahead, and what a crash may cost, is decided in store.py. One
-thread appends; others may read meanwhile, and see a batch only when all its bytes are in the file.
+Knows batches, not what is in them, and no journal: who writes ahead, and what a crash may cost,
+is decided in store.py. One thread appends; others may read meanwhile, and see a batch only when
+all its bytes are in the file.
 """
 
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from storage.segment import DIGITS, LOG_SUFFIX, Segment
 
 
 class Cover(Protocol):
-    """What a journal holds for a log: finished batches in offset order, in case its file lost them."""
+    """What a journal holds for a log: finished batches in offset order."""
 
     def reaches(self, first: int, end: int) -> bool:
         """Whether every batch from offset `first` up to `end` is held."""
@@ -34,8 +36,8 @@ class Log:
     """
     One partition folder. Made by `Log.open`; the folder is created by the first append.
 
-    After an append has failed the log is `broken`: it refuses all further appends, and must be closed and opened again, which cuts
-    off what was written in part.
+    After an append has failed the log is `broken`: it refuses all further appends, and must be
+    closed and opened again, which cuts off what was written in part.
     """
 
     def __init__(self, files: Files, folder: str, limits: Limits) -> None:
@@ -57,8 +59,9 @@ class Log:
         """
         Open a folder, which may be missing, and repair what an unclean stop left.
 
-        A torn end of the last segment is cut off. Batches that `cover` holds and the file lacks are added and synced. Raises
-        Corrupt if sound batches follow a bad one and `cover` does not hold what lies between.
+        A torn end of the last segment is cut off. Batches that `cover` holds and the file lacks
+        are added and synced. Raises Corrupt if sound batches follow a bad one and `cover` does
+        not hold what lies between.
         """
         log = cls(files, folder, limits)
         try:
@@ -92,8 +95,8 @@ class Log:
         """
         Write finished batches, the first of which starts at next_offset. They are not synced.
 
-        Raises ValueError, before anything is written, if they do not fit there, and AppendFailed if they could not be written; the
-        log is broken then.
+        Raises ValueError, before anything is written, if they do not fit there, and AppendFailed
+        if they could not be written; the log is broken then.
         """
         if self.broken or self.closed:
             raise AppendFailed(f"{self._folder} must be opened again before it takes an append")
@@ -122,7 +125,9 @@ class Log:
             base, length, epoch, _, _, delta, timestamp = FIELDS.unpack_from(batches, position)
             size = length + LENGTH_OVERHEAD
             if base != expected or size < HEADER_SIZE or position + size > len(batches):
-                raise ValueError(f"a batch of offset {base} does not continue {self.name} at {expected}")
+                raise ValueError(
+                    f"a batch of offset {base} does not continue {self.name} at {expected}"
+                )
             placed.append(Batch(position, size, base, base + delta, epoch, timestamp))
             expected = base + delta + 1
             position += size
@@ -131,18 +136,28 @@ class Log:
         return placed
 
     def _segment_for(self, size: int, last_offset: int) -> Segment:
-        """The segment to write to: the last one, or a new one. A finished segment is synced before the next begins."""
+        """
+        The segment to write to: the last one, or a new one. A finished segment is synced before
+        the next begins.
+        """
         if self._segments:
             active = self._segments[-1]
             if active.has_room(size, last_offset):
                 return active
-            active.sync()
+            self._finish(active)
         else:
             self._files.make_folder(self._folder)
         segment = Segment(self._files, self._folder, self._next_offset, self._limits)
         self._unsynced_names = True
         self._segments = (*self._segments, segment)
         return segment
+
+    def _finish(self, segment: Segment) -> None:
+        try:
+            segment.finish()
+        except OSError as error:
+            self.broken = True
+            raise SyncFailed(f"cannot sync {segment.path}: {error}") from error
 
     def _note_epochs(self, placed: list[Batch]) -> None:
         if placed[-1].epoch == self._epochs.last_epoch:
@@ -175,7 +190,10 @@ class Log:
         return find_timestamp(self._segments, timestamp_ms)
 
     def sync(self) -> None:
-        """Wait until everything appended, and the names of its files, are on the disk. Raises SyncFailed."""
+        """
+        Wait until everything appended, and the names of its files, are on the disk. Raises
+        SyncFailed.
+        """
         if self.broken:
             raise AppendFailed(f"{self._folder} must be opened again before it can be synced")
         try:
@@ -197,11 +215,16 @@ class Log:
         try:
             if not self.broken:
                 self.sync()
+                if self._segments:
+                    self._segments[-1].write_index()
         finally:
             self._release()
 
     def delete(self) -> None:
-        """Remove the folder and all in it. Only for logs that were never committed to through a journal."""
+        """
+        Remove the folder and all in it. Only for logs that were never committed to through a
+        journal.
+        """
         self._release()
         for name in self._files.list_folder(self._folder):
             self._files.remove(f"{self._folder}/{name}")
@@ -234,8 +257,8 @@ class Log:
             base, _, epoch, *_ = FIELDS.unpack_from(data)
             if base != self._next_offset or epoch < self.last_epoch:
                 raise Corrupt(
-                    f"{self._folder} ends at offset {self._next_offset} in epoch {self.last_epoch}, "
-                    f"but its journal goes on at {base} in epoch {epoch}"
+                    f"{self._folder} ends at offset {self._next_offset}, epoch {self.last_epoch}, "
+                    f"but its journal goes on at offset {base}, epoch {epoch}"
                 )
             self.append(data)
         # What the file holds may be in the page cache only, and the journal may be dropped soon.
@@ -243,7 +266,7 @@ class Log:
         self.sync()
 
     def _recover(self, active: Segment, cover: Cover | None) -> None:
-        """Find the valid end of the last segment and cut off the rest, if nothing is lost by it."""
+        """Find the sound end of the last segment; cut off the rest if nothing is lost by it."""
         valid, epoch = 0, -1
         for batch in valid_batches(active.window(), 0, active.base_offset):
             check_epoch(active.path, batch, epoch)
@@ -257,7 +280,7 @@ class Log:
         count, end = batches_after(active.window(), valid, self._next_offset)
         if count and not (cover is not None and cover.reaches(self._next_offset, end)):
             raise Corrupt(
-                f"{active.path}: the batch at byte {valid} is damaged and {count} sound batches follow; "
+                f"{active.path}: the batch at byte {valid} is damaged and {count} sound ones follow: "
                 f"restore the file, or lose them with: truncate -s {valid} {active.path}"
             )
         active.truncate(valid)

@@ -47,7 +47,7 @@ def _cut(data: bytes) -> bytes:
 
 
 def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[bytes]:
-    """Chunks of whole batches from the one that holds an offset on, checksums and epochs checked."""
+    """Chunks of whole batches from the one that holds an offset on, checked."""
     epoch = -1
     for segment in _from(segments, from_offset):
         position = start = segment.index.floor(max(0, from_offset - segment.base_offset))
@@ -86,7 +86,8 @@ def check_epoch(path: str, batch: Batch, epoch: int) -> None:
     """Raise Corrupt if the batch's leader epoch is older than the one before it."""
     if batch.epoch < epoch:
         raise Corrupt(
-            f"{path}: offset {batch.base_offset} was written in epoch {batch.epoch}, after epoch {epoch}"
+            f"{path}: offset {batch.base_offset} was written in epoch {batch.epoch}, "
+            f"after epoch {epoch}"
         )
 
 

@@ -1,7 +1,9 @@
 """
-Walking over the batches of a file: how far are they valid, and does anything valid follow the first that is not.
+Walking over the batches of a file: how far are they valid, and does anything valid follow the
+first that is not.
 
-Checks what can be checked without decoding: magic, plausible length, rising offsets, checksum. Decides nothing.
+Checks what can be checked without decoding: magic, plausible length, rising offsets, checksum.
+Decides nothing.
 """
 
 import re
@@ -30,40 +32,38 @@ class Batch(NamedTuple):
     max_timestamp: int
 
 
-def batch_at(window: Window, position: int, lowest: int) -> Batch | None:
-    """The batch at a position, if it is whole, sound and starts at offset `lowest` or later."""
-    at = window.find(position, HEADER_SIZE)
-    if at < 0:
-        return None
-    base, length, epoch, magic, crc, delta, timestamp = FIELDS.unpack_from(window.buffer, at)
-    size = length + LENGTH_OVERHEAD
-    if magic != MAGIC or size < HEADER_SIZE or base < lowest or delta < 0:
-        return None
-    at = window.find(position, size)
-    if at < 0:
-        return None
-    with memoryview(window.buffer) as view:
-        if crc32c(view[at + CRC_START : at + size]) != crc:
-            return None
-    return Batch(position, size, base, base + delta, epoch, timestamp)
-
-
 def valid_batches(window: Window, position: int, next_offset: int) -> Iterator[Batch]:
-    """Sound batches from a position on, up to the first that is not. The window must not be used meanwhile."""
-    while True:
-        batch = batch_at(window, position, next_offset)
-        if batch is None:
+    """
+    The sound batches from a position on, up to the first that is not, cut off, or below
+    `next_offset`. The window is in use meanwhile.
+    """
+    at = window.find(position, HEADER_SIZE)
+    while at >= 0:
+        base, length, epoch, magic, crc, delta, timestamp = FIELDS.unpack_from(window.view, at)
+        size = length + LENGTH_OVERHEAD
+        if magic != MAGIC or size < HEADER_SIZE or base < next_offset or delta < 0:
             return
-        yield batch
-        position += batch.size
-        next_offset = batch.last_offset + 1
+        if at + size > len(window.view):
+            at = window.find(position, size)
+            if at < 0:
+                return
+        if crc32c(window.view[at + CRC_START : at + size]) != crc:
+            return
+        yield Batch(position, size, base, base + delta, epoch, timestamp)
+        next_offset = base + delta + 1
+        position += size
+        at += size
+        if at + HEADER_SIZE > len(window.view):
+            at = window.find(position, HEADER_SIZE)
 
 
 def batches_after(window: Window, position: int, next_offset: int) -> tuple[int, int]:
     """
-    How many sound batches lie behind the bad bytes at a position, and the offset after the last of them.
+    How many sound batches lie behind the bad bytes at a position, and the offset after the last
+    of them.
 
-    A batch whose length is still right is stepped over; otherwise a header is searched for byte by byte.
+    A batch whose length is still right is stepped over; otherwise a header is searched for byte
+    by byte.
     """
     count = 0
     end = next_offset
@@ -77,8 +77,12 @@ def batches_after(window: Window, position: int, next_offset: int) -> tuple[int,
 
 
 def _next_candidate(window: Window, position: int, lowest: int) -> int:
-    """The next position that looks like a batch header with a base offset of about `lowest`; the file's end if none."""
-    # High half of the base offset (it, or one more), six bytes that may be anything, magic, checksum, attributes.
+    """
+    The next position that looks like a batch header with a base offset of about `lowest`; the
+    file's end if none.
+    """
+    # High half of the base offset (it, or one more), six bytes that may be anything, magic,
+    # checksum, attributes.
     high = lowest >> 32
     halves = b"|".join(re.escape((high + more).to_bytes(4, "big")) for more in (0, 1))
     pattern = re.compile(rb"(?=(?:" + halves + rb")[\s\S]{12}\x02[\s\S]{4}\x00)")
@@ -86,7 +90,7 @@ def _next_candidate(window: Window, position: int, lowest: int) -> int:
         at = window.find(position, min(HEADER_SIZE, window.size - position))
         for match in pattern.finditer(window.buffer, at):
             candidate = position + match.start() - at
-            if batch_at(window.again(), candidate, lowest):
+            if next(valid_batches(window.again(), candidate, lowest), None):
                 return candidate
         position += max(1, len(window.buffer) - at - _SEARCH_OVERLAP)
     return window.size

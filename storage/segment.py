@@ -1,7 +1,9 @@
 """
-One file of a log: batches back to back, named by the offset of the first, with its two index files.
+One file of a log: batches back to back, named by the offset of the first, with its two index
+files.
 
-Appends, reads and looks up. What to do about damage, when to roll and when to sync is decided in log.py.
+Appends, reads and looks up. What to do about damage, when to roll and when to sync is decided in
+log.py.
 """
 
 from typing import Final
@@ -18,7 +20,10 @@ MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 class Segment:
-    """One segment. `size` is raised only when the bytes are in the file: other threads may read up to it."""
+    """
+    One segment. `size` is raised only when the bytes are in the file: other threads may read up
+    to it.
+    """
 
     __slots__ = ("_files", "_handle", "_limits", "_stem", "base_offset", "index", "size")
 
@@ -36,7 +41,7 @@ class Segment:
         return self._stem + LOG_SUFFIX
 
     def has_room(self, size: int, last_offset: int) -> bool:
-        """Whether a batch set of `size` bytes up to `last_offset` fits. The first one always does."""
+        """Whether batches of `size` bytes up to `last_offset` fit. The first ones always do."""
         if not self.size:
             return True
         if self.size + size > self._limits.segment_bytes:
@@ -64,8 +69,12 @@ class Segment:
         return Window(self._files, self._handle, self.size)
 
     def sync(self) -> None:
-        self.write_index()
         self._files.sync(self._handle)
+
+    def finish(self) -> None:
+        """Sync the batches and the indexes, which from now on are taken as they are if whole."""
+        self.sync()
+        self.write_index(sync=True)
 
     def truncate(self, size: int) -> None:
         self._files.truncate(self._handle, size)
@@ -83,20 +92,23 @@ class Segment:
             self.note(batch)
         self.write_index()
 
-    def write_index(self) -> None:
-        """Both index files, whole. They are not synced: what is lost is built again."""
-        self._replace(".index", self.index.offset_file())
-        self._replace(".timeindex", self.index.time_file())
+    def write_index(self, *, sync: bool = False) -> None:
+        """Both index files, whole. If one fails it is removed: what is missing is built again."""
+        self._replace(".index", self.index.offset_file(), sync)
+        self._replace(".timeindex", self.index.time_file(), sync)
 
-    def _replace(self, suffix: str, data: bytes) -> None:
-        if self._contents(suffix) == data:
-            return
-        handle = self._files.open(self._stem + suffix, create=True)
+    def _replace(self, suffix: str, data: bytes, sync: bool) -> None:
         try:
-            self._files.write(handle, data, 0)
-            self._files.truncate(handle, len(data))
-        finally:
-            self._files.close(handle)
+            handle = self._files.open(self._stem + suffix, create=True)
+            try:
+                self._files.write(handle, data, 0)
+                self._files.truncate(handle, len(data))
+                if sync:
+                    self._files.sync(handle)
+            finally:
+                self._files.close(handle)
+        except OSError:
+            self._files.remove(self._stem + suffix)
 
     def _contents(self, suffix: str) -> bytes | None:
         try:

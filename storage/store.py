@@ -3,14 +3,15 @@ The data directory of one process: its locks, its logs, and the round that makes
 together.
 
 Theory of operation. A round is one write and one sync of the journal for the batches of all logs;
-then they may be acknowledged. The segments get the same bytes without a sync. So a log on the disk
-is always "a sound beginning, and the journal has the rest". When the journal is full a new one
-begins; every commit then syncs one of the logs the old one stands in for, and when all are synced
-the old one is removed. Opening a log puts the two together again.
+then they may be acknowledged. The segments get the same bytes without a sync. So a log on the
+disk is always "a sound beginning, and the journal has the rest". When the journal is full a new
+one begins; every commit then syncs one of the logs the old one stands in for, and when all are
+synced the old one is removed. Opening a log puts the two together again.
 
-Not thread-safe: `claim`, `open_log`, `commit` and `close` are for one thread at a time. Logs may be
-read by others meanwhile. A log either goes through `commit`, or is appended to directly and synced
-when its owner likes, never both.
+Not thread-safe: `claim`, `open_log`, `commit` and `close` are for one thread at a time. Meanwhile
+others may read logs, and open logs that no round is written to, once a log has been opened since
+the last claim. A log either goes through `commit`, or is appended to directly and synced when its
+owner likes, never both.
 """
 
 from collections.abc import Sequence
@@ -74,8 +75,8 @@ class Store:
         """
         Take the lock of a shard and return its epoch, higher than any before. Raises Locked.
 
-        Nothing is synced yet: the claims made so far become durable together, before the first log
-        is opened or the first round written.
+        Nothing is synced yet: the claims made so far become durable together, before the first
+        log is opened or the first round written.
         """
         lease = self._leases.get(shard) or Lease(self._files, self.data_dir, shard, self.node_id)
         self._leases[shard] = lease
@@ -95,8 +96,8 @@ class Store:
 
     def open_log(self, name: str) -> Log:
         """
-        The log of a partition folder, repaired from the journals. One that is open is returned as it
-        is, unless it is broken: then it is closed and opened again.
+        The log of a partition folder, repaired from the journals. One that is open is returned as
+        it is, unless it is broken: then it is closed and opened again.
 
         Raises Corrupt, and AppendFailed if what the journals hold for it could not be written.
         """
@@ -123,9 +124,9 @@ class Store:
         """
         Write one batch per append and make them durable together; returns their base offsets.
 
-        All or nothing may be acknowledged. Raises Fenced or ValueError before anything is written;
-        AppendFailed after which every log of the round is to be closed and opened again; SyncFailed
-        after which the store takes no more work.
+        All or nothing may be acknowledged. Raises Fenced or ValueError before anything is
+        written; AppendFailed after which every log of the round is to be closed and opened again;
+        SyncFailed after which the store takes no more work.
         """
         self._check()
         offsets: dict[str, int] = {}
@@ -163,13 +164,13 @@ class Store:
 
     def _sync_one(self) -> None:
         """One piece of the work of dropping an old journal: at most one more sync in a round."""
-        name = self._journals.waiting_for()
-        if name is None:
-            return
-        log = self._logs[name]
-        if not log.broken:
-            log.sync()
-            self._journals.synced(name)
+        for name in self._journals.waiting_for():
+            log = self._logs[name]
+            if not log.broken:
+                log.sync()
+                self._journals.synced(name)
+                break
+        self._journals.drop_done()
 
     def _check(self) -> None:
         if self._failed is not None:

@@ -12,25 +12,30 @@ PIECE: Final = 1024 * 1024
 
 
 class Window:
-    """The bytes of an open file up to `size`, seen through `buffer`."""
+    """The bytes of an open file up to `size`, seen through `buffer`, and `view` on it."""
 
-    __slots__ = ("_start", "buffer", "files", "handle", "size")
+    __slots__ = ("_start", "buffer", "files", "handle", "size", "view")
 
     def __init__(self, files: Files, handle: int, size: int) -> None:
         self.files = files
         self.handle = handle
         self.size = size
         self.buffer = b""
+        self.view = memoryview(self.buffer)
         self._start = 0
 
     def find(self, position: int, length: int) -> int:
-        """Where in `buffer` the bytes at `position` are, loading as needed; -1 if the file ends first."""
+        """
+        Where in `buffer` the bytes at `position` are, loading as needed; -1 if the file ends
+        first.
+        """
         if position + length > self.size:
             return -1
         at = position - self._start
         if at < 0 or at + length > len(self.buffer):
             wanted = min(max(PIECE, length), self.size - position)
             self.buffer = self.files.read(self.handle, wanted, position)
+            self.view = memoryview(self.buffer)
             self._start = position
             at = 0
         return at if at + length <= len(self.buffer) else -1

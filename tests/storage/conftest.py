@@ -1,4 +1,5 @@
 import pytest
+
 from tests.support.fake_files import FakeDisk, FakeFiles
 
 

@@ -1,14 +1,14 @@
 """
-The power goes, or the process is killed, at every call of a scripted run. Whatever is left, the next
-process finds every acknowledged record, nothing that was never written, and a newer epoch.
+The power goes, or the process is killed, at every call of a scripted run. Whatever is left, the
+next process finds every acknowledged record, nothing that was never written, and a newer epoch.
 """
 
 import pytest
-from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 
 from protocol.record_batch import decode_records, iter_batches
 from storage.limits import Limits
 from storage.store import Append, Store
+from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 
 # Small, so that the run rolls journals and segments many times.
 LIMITS = Limits(segment_bytes=700, index_interval_bytes=200, journal_bytes=1200)
@@ -51,7 +51,10 @@ class Client:
             self.acknowledged[log.name] = base + 2
 
     def check(self, logs: list) -> None:
-        """All that was acknowledged is there, in order; what was not is there from its start or not at all."""
+        """
+        All that was acknowledged is there, in order; what was not is there from its start or not
+        at all.
+        """
         for log in logs:
             found = [value for chunk in log.batches() for value in values_of(chunk)]
             assert len(found) == log.next_offset >= self.acknowledged[log.name]
@@ -61,7 +64,9 @@ class Client:
 
 
 def values_of(chunk: bytes) -> list[bytes | None]:
-    return [record.value for header in iter_batches(chunk) for record in decode_records(chunk, header)]
+    return [
+        record.value for header in iter_batches(chunk) for record in decode_records(chunk, header)
+    ]
 
 
 def calls_of_a_run() -> int:

@@ -1,18 +1,17 @@
 """
-A disk in memory that forgets what was not synced, tears what was half written, and fails on demand.
+A disk in memory that forgets what was not synced, tears what was half written, and fails on
+demand.
 
-Complete enough to run a whole Store, or several processes of one, under virtual time. One FakeDisk is
-one machine; every process has a FakeFiles on it.
+Complete enough to run a whole Store, or several processes of one, under virtual time. One
+FakeDisk is one machine; every process has a FakeFiles on it.
 
-    disk = FakeDisk()
-    files = FakeFiles(disk)
-    disk.crash_at = 17          # the power goes in the middle of the 17th call that changes anything
-    ... raises Crash ...
-    disk.power_cut("tear", seed=3)
-    files = FakeFiles(disk)     # the next process
+    disk = FakeDisk() files = FakeFiles(disk) disk.crash_at = 17          # the power goes in the
+    middle of the 17th call that changes anything ... raises Crash ... disk.power_cut("tear",
+    seed=3) files = FakeFiles(disk)     # the next process
 
-What a power cut leaves is chosen by its mode: "lose" keeps nothing unsynced, "keep" keeps all, "tear"
-keeps each unsynced write whole, in part, as zeros or not at all, and the names up to some point.
+What a power cut leaves is chosen by its mode: "lose" keeps nothing unsynced, "keep" keeps all,
+"tear" keeps each unsynced write whole, in part, as zeros or not at all, and the names up to some
+point.
 """
 
 import errno
@@ -166,7 +165,10 @@ class FakeDisk:
         self.revive()
 
     def revive(self) -> None:
-        """After a Crash that is to be a `kill -9`: the page cache is still there, the process is not."""
+        """
+        After a Crash that is to be a `kill -9`: the page cache is still there, the process is
+        not.
+        """
         self.dead = False
         self.crash_at = None
         for inode in self._tree.values():
@@ -272,7 +274,8 @@ class FakeFiles(Files):
         try:
             self._step(f"sync {self._handles[handle][0]}")
         except OSError:
-            # As Linux does: the pages are marked clean, so the next sync would succeed without them.
+            # As Linux does: the pages are marked clean, so the next sync would succeed without
+            # them.
             inode.pending.clear()
             raise
         inode.sync()
