@@ -144,6 +144,11 @@ class Partition:
 
     # -- durability ----------------------------------------------------------------------------
 
+    @property
+    def has_unwritten(self) -> bool:
+        """There is something for :meth:`take` to hand out."""
+        return self.gate.taken != self.gate.appended
+
     def take(self) -> Unwritten | None:
         """Records to write next."""
         return self.gate.take()

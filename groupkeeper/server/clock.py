@@ -1,0 +1,23 @@
+"""The two times: monotonic for deadlines, wall for what is written. Nothing else reads a clock.
+
+Both are the event loop's in the end, so that a loop under virtual time moves them.
+"""
+
+import asyncio
+import time
+
+
+class Clock:
+    """Integer milliseconds, rounded up: a timer must not fire early, find nothing due, and spin."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.seconds = loop.time
+        """Monotonic, as a float, for measuring."""
+
+    def now(self) -> int:
+        """Monotonic milliseconds."""
+        return int(self.seconds() * 1000) + 1
+
+    def wall(self) -> int:
+        """Unix milliseconds."""
+        return int(time.time() * 1000)

@@ -1,0 +1,86 @@
+"""What every client asks first: which APIs there are, and who coordinates a group.
+
+Not the topics: Metadata is the data plane's.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+
+from coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.find_coordinator import (
+    KEY_TYPE_GROUP,
+    KEY_TYPE_TRANSACTION,
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from protocol.registry import APIS
+
+API_VERSIONS = 18
+SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""What a client may call itself (KIP-511)."""
+
+REASONS = {
+    ErrorCode.NONE: "NONE",
+    ErrorCode.INVALID_REQUEST: "The coordinator type is not known.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactions are not supported.",
+}
+
+
+class Versions:
+    """ApiVersions: what is routed is what is advertised."""
+
+    def __init__(self, keys: Iterable[int]) -> None:
+        self._api_keys = [
+            ApiVersion(api_key=key, min_version=low, max_version=high)
+            for key, (low, high) in sorted((k, APIS[k].advertised) for k in keys)
+        ]
+
+    def handle(
+        self, request: ApiVersionsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> ApiVersionsResponse:
+        """The ranges of all routed APIs."""
+        named = (request.client_software_name, request.client_software_version)
+        if caller.api_version >= 3 and not all(SOFTWARE.fullmatch(name) for name in named):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return ApiVersionsResponse(api_keys=self._api_keys)
+
+    def unknown_version(
+        self, request: None, caller: Caller, reply_to: ReplyTo
+    ) -> ApiVersionsResponse:
+        """In the form of version 0, with the one range that helps the client to ask again."""
+        own = [each for each in self._api_keys if each.api_key == API_VERSIONS]
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
+
+
+class CoordinatorLookup:
+    """FindCoordinator: this node coordinates every group."""
+
+    def __init__(self, node_id: int, address: Callable[[], tuple[str, int]]) -> None:
+        self._node_id = node_id
+        self._address = address
+
+    def handle(
+        self, request: FindCoordinatorRequest, caller: Caller, reply_to: ReplyTo
+    ) -> FindCoordinatorResponse:
+        """One result per key from v4 on, a single one before."""
+        error = ErrorCode.NONE
+        if request.key_type == KEY_TYPE_TRANSACTION:
+            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        elif request.key_type != KEY_TYPE_GROUP:
+            error = ErrorCode.INVALID_REQUEST
+        node_id, (host, port) = self._node_id, self._address()
+        if error:
+            node_id, host, port = -1, "", -1
+        if caller.api_version >= 4:
+            results = [
+                Coordinator(key=key, node_id=node_id, host=host, port=port, error_code=error)
+                for key in request.coordinator_keys
+            ]
+            return FindCoordinatorResponse(coordinators=results)
+        return FindCoordinatorResponse(
+            error_code=error, error_message=REASONS[error], node_id=node_id, host=host, port=port
+        )

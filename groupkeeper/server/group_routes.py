@@ -1,0 +1,181 @@
+"""The group APIs: which partition answers, and what is settled before a group is asked.
+
+A request for one group goes to its partition as it is. A request for several is split into one
+per group, a listing into one per partition. Topics and partitions that do not exist are set aside
+from commits and deletions first, as Kafka's front end does; no group is asked about those.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from coordinator.caller import Caller
+from coordinator.offsets import commit_refused
+from groupkeeper.exchange import Handler, ReplyTo, Response
+from groupkeeper.server.gather import Gather
+from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.offset_fetch import flat_reply, one_per_group
+from groupkeeper.server.topic_check import PartitionCount, all_known, known_of, overlay
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+
+@dataclass(slots=True)
+class GroupRoutes:
+    """Handlers of the group APIs, over the partitions of this process."""
+
+    hosts: Hosts
+    partition_count: PartitionCount
+
+    def table(self) -> dict[int, Handler]:
+        """API key to handler."""
+        return {
+            8: self.offset_commit,
+            9: self.offset_fetch,
+            11: self.one_group,
+            12: self.one_group,
+            13: self.one_group,
+            14: self.one_group,
+            15: self.describe_groups,
+            16: self.list_groups,
+            42: self.delete_groups,
+            47: self.offset_delete,
+        }
+
+    def one_group(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
+        """JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the group's partition decides."""
+        self.hosts.of(request.group_id).call(request, caller, reply_to)
+
+    def offset_commit(
+        self, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """What does not exist is refused here; with nothing left, the group is not even asked."""
+        count = self.partition_count
+        if all_known(request.topics, count) and caller.api_version > 0 and request.topics:
+            self.one_group(request, caller, reply_to)
+            return None
+        everything = commit_refused(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        request.topics = known_of(request.topics, count)
+        if caller.api_version == 0:  # offsets in ZooKeeper, which is gone
+            refused = commit_refused(request, ErrorCode.UNSUPPORTED_VERSION)
+            return overlay(everything, refused)
+        if not any(topic.partitions for topic in request.topics):
+            return everything
+
+        def merge(replies: list[OffsetCommitResponse]) -> OffsetCommitResponse:
+            return overlay(everything, replies[0])
+
+        self.one_group(request, caller, Gather(reply_to, 1, merge).part(0))
+        return None
+
+    def offset_delete(
+        self, request: OffsetDeleteRequest, caller: Caller, reply_to: ReplyTo
+    ) -> None:
+        """As for commits, but the group is asked in any case: its error discards the rest."""
+        everything = _delete_refused(request)
+        request.topics = known_of(request.topics, self.partition_count)
+
+        def merge(replies: list[OffsetDeleteResponse]) -> OffsetDeleteResponse:
+            reply = replies[0]
+            return reply if reply.error_code else overlay(everything, reply)
+
+        self.one_group(request, caller, Gather(reply_to, 1, merge).part(0))
+
+    def offset_fetch(
+        self, request: OffsetFetchRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """One group up to v7, several from v8 on (KIP-709); the core knows the newer form."""
+        version = caller.api_version
+        parts = one_per_group(request, version)
+
+        def merge(replies: list[OffsetFetchResponse]) -> OffsetFetchResponse:
+            if version < 8:
+                return flat_reply(request, version, replies[0].groups[0])
+            return OffsetFetchResponse(groups=list(chain(*(r.groups for r in replies))))
+
+        hosts = [part.groups[0].group_id for part in parts]
+        return self._ask(list(zip(hosts, parts, strict=True)), merge, caller, reply_to)
+
+    def describe_groups(
+        self, request: DescribeGroupsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """One part per group, in the order asked."""
+        parts = [
+            (
+                group_id,
+                DescribeGroupsRequest(
+                    groups=[group_id],
+                    include_authorized_operations=request.include_authorized_operations,
+                ),
+            )
+            for group_id in request.groups
+        ]
+
+        def merge(replies: list[DescribeGroupsResponse]) -> DescribeGroupsResponse:
+            return DescribeGroupsResponse(groups=list(chain(*(r.groups for r in replies))))
+
+        return self._ask(parts, merge, caller, reply_to)
+
+    def delete_groups(
+        self, request: DeleteGroupsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """One part per group; an id that comes twice is answered once."""
+        group_ids = dict.fromkeys(request.groups_names)
+        parts = [(group_id, DeleteGroupsRequest(groups_names=[group_id])) for group_id in group_ids]
+
+        def merge(replies: list[DeleteGroupsResponse]) -> DeleteGroupsResponse:
+            return DeleteGroupsResponse(results=list(chain(*(r.results for r in replies))))
+
+        return self._ask(parts, merge, caller, reply_to)
+
+    def list_groups(self, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo) -> None:
+        """Every partition is asked; one that cannot answer makes the list an error, not short."""
+
+        def merge(replies: list[ListGroupsResponse]) -> ListGroupsResponse:
+            failed = next((r for r in replies if r.error_code), None)
+            return failed or ListGroupsResponse(groups=list(chain(*(r.groups for r in replies))))
+
+        gather = Gather(reply_to, len(self.hosts), merge)
+        for index, host in enumerate(self.hosts):
+            host.call(request, caller, gather.part(index))
+
+    def _ask(
+        self,
+        parts: Sequence[tuple[str, Any]],
+        merge: Callable[[list[Any]], Response],
+        caller: Caller,
+        reply_to: ReplyTo,
+    ) -> Response | None:
+        """Ask each group's partition; ``parts`` are group ids with their requests."""
+        if not parts:
+            return merge([])
+        gather = Gather(reply_to, len(parts), merge)
+        for index, (group_id, part) in enumerate(parts):
+            self.hosts.of(group_id).call(part, caller, gather.part(index))
+        return None
+
+
+def _delete_refused(request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topics = [
+        OffsetDeleteResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=error)
+                for p in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return OffsetDeleteResponse(topics=topics)

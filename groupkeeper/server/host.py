@@ -1,0 +1,267 @@
+"""A partition in this process: the place where decisions meet the log, the clock and the replies.
+
+The only module that knows both ``coordinator`` and ``storage``: to each other they are strangers.
+It drives a :class:`~coordinator.partition.Partition` through its life: claimed, loaded from the
+log, active, and after any failure closed and loaded again, because there is no undo.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator.caller import Caller
+from coordinator.config import GroupConfig
+from coordinator.facts import Fact
+from coordinator.gate import Replies, Unwritten
+from coordinator.heartbeat import Beat
+from coordinator.partition import Partition, PartitionState
+from coordinator.refusals import refuse
+from coordinator.step import Record, Step
+from groupkeeper.exchange import ReplyTo
+from groupkeeper.server.clock import Clock
+from groupkeeper.server.logs import Log as Lines
+from groupkeeper.server.metrics import Metrics, PartitionSnapshot
+from groupkeeper.server.writer import Writer
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.record_batch import CorruptBatch
+from storage.errors import StorageError, SyncFailed
+from storage.log import Log
+from storage.store import Append, Store
+
+OFFSETS_TOPIC = "__consumer_offsets"
+RETRY_FIRST_S, RETRY_MOST_S = 0.1, 30.0
+"""A partition that cannot be loaded is tried again, ever more rarely."""
+
+_log = Lines("partition")
+
+
+@dataclass(slots=True)
+class HostServices:
+    """What all partitions of a process share."""
+
+    clock: Clock
+    writer: Writer
+    metrics: Metrics
+    config: GroupConfig
+    new_member_id: Callable[[str], str]
+    observe: Callable[[Fact], None]
+    grew: Callable[[int, int], None]
+    """Partition and bytes: for those who fetch the offsets topic."""
+    give_up: Callable[[BaseException], None]
+    """The disk cannot be trusted any more: end the process."""
+
+
+class PartitionHost:
+    """Drives one partition of ``__consumer_offsets``."""
+
+    def __init__(self, index: int, services: HostServices) -> None:
+        self.index = index
+        self.name = f"{OFFSETS_TOPIC}-{index}"
+        self.log: Log | None = None
+        self._services = services
+        self._loop = asyncio.get_running_loop()
+        self._partition = self._new_partition()
+        self._writing = self._partition
+        """Whose records are in the round under way; meanwhile it may have been closed."""
+        self._epoch = -1
+        self._size = 0
+        self._problem = ""
+        self._stopping = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0
+        self._loading: asyncio.Task[None] | None = None
+
+    def _new_partition(self) -> Partition:
+        return Partition(self._services.config, self._services.new_member_id)
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def call(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
+        """Decide one request. The reply may leave now, later, or when it is durable."""
+        clock, partition = self._services.clock, self._partition
+        if self._stopping:
+            reply_to.answer(refuse(request, caller, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
+        try:
+            step = partition.handle(request, caller, reply_to, (clock.now(), clock.wall()))
+        except Exception as bug:  # noqa: BLE001  # the state may be half changed: reload it
+            self._fail(bug, "a decision failed", answered=reply_to)
+            reply_to.answer(refuse(request, caller, ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
+        self._settle(step)
+
+    def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
+        """See :meth:`Partition.steady_beat`."""
+        return None if self._stopping else self._partition.steady_beat(request)
+
+    def beat(self, beat: Beat, now: int) -> bool:
+        """A heartbeat as before; False when it has to take the long way."""
+        return self._partition.beat(beat, now)
+
+    def forget_topics(self, topics: list[str]) -> None:
+        """Topics were deleted; so are the offsets committed for them."""
+        clock = self._services.clock
+        self._settle(self._partition.forget_topics(topics, clock.now(), clock.wall()))
+
+    def _settle(self, step: Step) -> None:
+        for fact in step.facts:
+            self._services.observe(fact)
+        for reply_to, response in step.replies:
+            reply_to.answer(response)
+        if self._partition.has_unwritten:
+            self._services.writer.enqueue(self)
+        self._set_alarm()
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def _set_alarm(self) -> None:
+        """One alarm per partition, moved only when the next deadline gets earlier."""
+        due = self._partition.next_deadline()
+        if due is None or (self._alarm is not None and self._alarm_at <= due):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = due
+        self._alarm = self._loop.call_at(due / 1000, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        clock = self._services.clock
+        try:
+            step = self._partition.advance(max(clock.now(), self._alarm_at), clock.wall())
+        except Exception as bug:  # noqa: BLE001  # see call()
+            self._fail(bug, "a timer failed")
+            return
+        self._settle(step)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def take(self) -> Unwritten | None:
+        """What the next round writes for this partition."""
+        self._writing = self._partition
+        return self._partition.take()
+
+    def append_of(self, records: list[Record], wall_ms: int) -> Append:
+        """The records as the store takes them."""
+        assert self.log is not None
+        return Append(self.log, self._epoch, wall_ms, records)
+
+    def written(self, unwritten: Unwritten) -> None:
+        """A round is durable."""
+        if self._writing is self._partition:
+            for reply_to, response in self._partition.written(unwritten.mark):
+                reply_to.answer(response)
+        if self.log is not None:
+            size, self._size = self._size, self.log.size
+            self._services.grew(self.index, self._size - size)
+
+    def not_written(self, error: BaseException) -> None:
+        """A round failed: nothing of it may be acknowledged."""
+        if isinstance(error, SyncFailed):
+            self._services.give_up(error)
+        if self._writing is self._partition:
+            self._fail(error, "the log could not be written")
+
+    # -- life cycle ----------------------------------------------------------------------------
+
+    def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
+        """Close, refuse what waited, and start over from the log."""
+        self._problem = f"{event}: {error}"
+        bug = not isinstance(error, StorageError | OSError)
+        _log.error(event, partition=self.index, error=str(error), exc_info=error if bug else None)
+        self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
+        self._dismiss(self._partition.close(), answered)
+        if not self._stopping:
+            self.start_loading()
+
+    def _dismiss(self, replies: Replies, answered: ReplyTo | None = None) -> None:
+        for reply_to, response in replies:
+            if reply_to is not answered:
+                reply_to.answer(response)
+
+    def start_loading(self) -> None:
+        """Load the partition in the background, for as long as it takes."""
+        self._partition = self._new_partition()
+        self._loading = self._loop.create_task(self._load_until_it_works())
+
+    async def _load_until_it_works(self) -> None:
+        pause = RETRY_FIRST_S
+        while True:
+            try:
+                await self._load()
+            except (StorageError, CorruptBatch, OSError) as error:
+                self._problem = f"cannot be loaded: {error}"
+                _log.error("cannot be loaded", partition=self.index, error=str(error))
+                if isinstance(error, SyncFailed):
+                    self._services.give_up(error)
+                self._partition.close()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, RETRY_MOST_S)
+                self._partition = self._new_partition()
+            else:
+                return
+
+    async def _load(self) -> None:
+        began = self._services.clock.seconds()
+        writer, partition = self._services.writer, self._partition
+        self._epoch = await writer.call(writer.store.claim, self.index)
+        self.log = await writer.call(writer.store.open_log, self.name)
+        for batches in self.log.batches(self.log.start_offset):
+            partition.replay(batches)
+            await asyncio.sleep(0)
+        self._activate(began)
+
+    def load_empty(self, store: Store) -> bool:
+        """A log without records needs no reading: the partition is active at once.
+
+        Only before the writer has anything to do. False when it failed and has to be retried.
+        """
+        began = self._services.clock.seconds()
+        try:
+            self._epoch = store.claim(self.index)
+            self.log = store.open_log(self.name)
+        except (StorageError, OSError):
+            return False  # loading in the background will meet it again, and say so
+        self._activate(began)
+        return True
+
+    def _activate(self, began: float) -> None:
+        clock = self._services.clock
+        step = self._partition.activate(clock.now(), clock.wall())
+        self._problem = ""
+        self._size = self.log.size if self.log is not None else 0
+        self._services.metrics.replayed(clock.seconds() - began)
+        self._settle(step)
+
+    def stop(self) -> None:
+        """The process ends: refuse new requests, and those that wait for other members."""
+        self._stopping = True
+        if self._loading is not None:
+            self._loading.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def close(self) -> None:
+        """After :meth:`stop` and when everything is written: dismiss whoever still waits."""
+        self._dismiss(self._partition.close())
+
+    # -- for people ----------------------------------------------------------------------------
+
+    def snapshot(self) -> PartitionSnapshot:
+        """The partition as it is now."""
+        partition = self._partition
+        groups = partition.groups.values()
+        state: str = partition.state
+        if self._stopping:
+            state = PartitionState.CLOSED
+        return PartitionSnapshot(
+            partition=self.index,
+            state=state,
+            groups=Counter(str(group.state) for group in groups),
+            members=sum(len(group.members) for group in groups),
+            offsets=sum(len(offsets) for g in groups for offsets in g.offsets.values()),
+            reason=self._problem or ("" if state == PartitionState.ACTIVE else state),
+        )

@@ -1,0 +1,72 @@
+"""All partitions of ``__consumer_offsets`` in this process, and which group lives where.
+
+One process owns them all so far; whom to send a client to instead would be said here.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from coordinator.placement import partition_of
+from groupkeeper.server.host import HostServices, PartitionHost
+from groupkeeper.server.metrics import PartitionSnapshot
+from storage.log import Log
+from storage.store import Store
+
+PLACEMENTS = 10_000
+"""How many group ids are remembered with their partition; hashing one takes longer than a step."""
+
+
+class Hosts:
+    """Partitions by index."""
+
+    def __init__(self, count: int, services: HostServices) -> None:
+        self._hosts = [PartitionHost(index, services) for index in range(count)]
+        self._placed: dict[str, PartitionHost] = {}
+
+    def __iter__(self) -> Iterator[PartitionHost]:
+        return iter(self._hosts)
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
+    def of(self, group_id: str) -> PartitionHost:
+        """The partition that a group lives in."""
+        host = self._placed.get(group_id)
+        if host is None:
+            if len(self._placed) >= PLACEMENTS:
+                self._placed.clear()
+            host = self._hosts[partition_of(group_id, len(self._hosts))]
+            self._placed[group_id] = host
+        return host
+
+    def start(self, store: Store) -> None:
+        """Claim and load everything: what has no log at once, the rest in the background."""
+        existing = set(store.log_names())
+        waiting = [
+            host for host in self._hosts if host.name in existing or not host.load_empty(store)
+        ]
+        # Only now: loading runs on the writer's thread, and the store is for one at a time.
+        for host in waiting:
+            host.start_loading()
+
+    def stop(self) -> None:
+        """The process ends: nobody is served any more."""
+        for host in self._hosts:
+            host.stop()
+
+    def close(self) -> None:
+        """After :meth:`stop`, and when everything is written: dismiss whoever still waits."""
+        for host in self._hosts:
+            host.close()
+
+    def log_of(self, partition: int) -> Log | None:
+        """The log of one partition of the offsets topic, for who fetches it as a topic."""
+        return self._hosts[partition].log if 0 <= partition < len(self._hosts) else None
+
+    def snapshots(self) -> Iterable[PartitionSnapshot]:
+        """Every partition as it is now."""
+        return [host.snapshot() for host in self._hosts]
+
+    def forget_topics(self, topics: list[str]) -> None:
+        """Topics were deleted: their committed offsets go too."""
+        for host in self._hosts:
+            host.forget_topics(topics)

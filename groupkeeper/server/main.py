@@ -1,0 +1,72 @@
+"""``groupkeeper serve``: start the server, say that it is ready, run until told to stop.
+
+The Kafka port opens first; what is expensive to import comes after it, or with its first use.
+"""
+
+import asyncio
+import gc
+import signal
+import sys
+
+from groupkeeper.server import logs
+from groupkeeper.server.http import HttpServer
+from groupkeeper.server.options import ServeOptions, format_address
+from groupkeeper.server.pages import pages
+from groupkeeper.server.server import Server
+from storage.errors import StorageError
+
+_log = logs.Log("server")
+
+
+def run(options: ServeOptions) -> int:
+    """Serve until SIGTERM or SIGINT. Returns the exit code; what is wrong is one line on stderr."""
+    logs.configure()
+    try:
+        options.data_dir.mkdir(parents=True, exist_ok=True)
+        server = Server(options)
+        return asyncio.run(_serve(server, options))
+    except (StorageError, OSError) as error:
+        return _complain(str(error))
+
+
+async def _serve(server: Server, options: ServeOptions) -> int:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    await server.start()
+    http: HttpServer | None = None
+    http_at = "off"
+    if options.http is not None:
+        http = HttpServer(pages(server.metrics))
+        http_at = format_address(await http.start(options.http))
+    print(  # noqa: T201  # the ready line is the interface to whoever started us
+        f"groupkeeper ready kafka={format_address(server.kafka)} http={http_at} "
+        f"node={options.node_id} data={options.data_dir}",
+        flush=True,
+    )
+    _settle_down(options)
+    server.failed.add_done_callback(lambda _: stopped.set())
+    await stopped.wait()
+    _log.info("stopping")
+    if http is not None:
+        await http.close()
+    if server.failed.done():
+        return _complain(f"the disk cannot be trusted any more: {server.failed.result()}")
+    await server.stop()
+    return 0
+
+
+def _settle_down(options: ServeOptions) -> None:
+    """What need not be done before clients are served."""
+    if options.unused_keys:
+        _log.info("settings that are of use to Kafka only", keys=", ".join(options.unused_keys))
+    # What was made while starting lives as long as the process: it need not be looked at again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
+def _complain(message: str) -> int:
+    print(f"groupkeeper: {message}", file=sys.stderr)  # noqa: T201  # a line for whoever started us
+    return 1

@@ -1,0 +1,159 @@
+"""The server put together: store, writer, partitions, data plane, routes, ports.
+
+No behaviour of its own. What it takes from the outside world is one value, so that a simulation
+can run the same server on virtual time, in memory.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from coordinator.config import GroupConfig
+from coordinator.facts import Fact
+from coordinator.heartbeat import Beat
+from groupkeeper.server.clock import Clock
+from groupkeeper.server.connection import ConnectionServices
+from groupkeeper.server.fact_lines import write_line
+from groupkeeper.server.host import HostServices
+from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.listener import Listener
+from groupkeeper.server.metrics import Metrics
+from groupkeeper.server.options import Address, ServeOptions
+from groupkeeper.server.routes import build_routes
+from groupkeeper.server.settings import Settings
+from groupkeeper.server.steady import Driver
+from groupkeeper.server.writer import Writer
+from groupkeeper.topics.metadata import Node
+from groupkeeper.topics.plane import EmbeddedTopics
+from groupkeeper.topics.plane import World as TopicsWorld
+from protocol.messages.heartbeat import HeartbeatRequest
+from storage.files import Files
+from storage.limits import Limits
+from storage.store import Store
+
+
+def _uuid_member_id(prefix: str) -> str:
+    """``<prefix>-<uuid>``, as Kafka makes them."""
+    return f"{prefix}-{uuid.uuid4()}"
+
+
+def _writer_thread() -> Executor:
+    return ThreadPoolExecutor(1, thread_name_prefix="writer")
+
+
+@dataclass(slots=True)
+class World:
+    """What the server takes from outside; a simulation puts its own there."""
+
+    files: Files = field(default_factory=Files)
+    clock: Callable[[asyncio.AbstractEventLoop], Clock] = Clock
+    new_member_id: Callable[[str], str] = _uuid_member_id
+    executor: Callable[[], Executor] = _writer_thread
+    topics: TopicsWorld | None = None
+
+
+class Server:
+    """One process's server, from locks to ports."""
+
+    def __init__(self, options: ServeOptions, world: World | None = None) -> None:
+        """Takes the node's lock and reads the catalog. Raises StorageError (Locked) and OSError."""
+        self._options = options
+        self._world = world or World()
+        settings = options.settings
+        limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
+        self.store = Store.open(self._world.files, str(options.data_dir), options.node_id, limits)
+        self.kafka: Address = options.listen
+        self.metrics = Metrics()
+        topics = self._world.topics or TopicsWorld(files=self._world.files)
+        self.topics = EmbeddedTopics(
+            self.store, settings, Node(options.node_id, self.address), topics
+        )
+
+    def address(self) -> Address:
+        """What clients are told to connect to."""
+        return self._options.advertise or self.kafka
+
+    async def start(self) -> None:
+        """Open the port. What has a log is loaded in the background. Raises OSError."""
+        settings, loop = self._options.settings, asyncio.get_running_loop()
+        clock = self._world.clock(loop)
+        self.failed: asyncio.Future[BaseException] = loop.create_future()
+        """Done when the disk cannot be trusted any more and the process has to end."""
+        self._executor = self._world.executor()
+        self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
+        services = HostServices(
+            clock,
+            self._writer,
+            self.metrics,
+            group_config(settings),
+            self._world.new_member_id,
+            self._observe,
+            self.topics.group_log_grew,
+            self._give_up,
+        )
+        self.hosts = Hosts(settings.offsets_topic_num_partitions, services)
+        self.metrics.snapshots = self.hosts.snapshots
+        self.topics.serve_group_logs(self.hosts.log_of)
+        self.topics.topics_deleted.append(self.hosts.forget_topics)
+        self.listener = self._listener(clock)
+        self.kafka = await self.listener.start(self._options.listen)
+        self.hosts.start(self.store)
+
+    def _listener(self, clock: Clock) -> Listener:
+        settings = self._options.settings
+        routes, versions = build_routes(
+            self.hosts, self.topics, self._options.node_id, self.address
+        )
+        services = ConnectionServices(
+            routes,
+            versions.unknown_version,
+            self._steady_beat,
+            clock,
+            self.metrics.requests,
+            self.metrics.connections,
+            settings.socket_request_max_bytes,
+        )
+        return Listener(services, settings.max_connections)
+
+    async def stop(self) -> None:
+        """Refuse what is new, finish what is under way, hang up, give back the locks."""
+        self.listener.stop()
+        self.hosts.stop()
+        await self._writer.drain()
+        self.hosts.close()
+        await self.topics.close()
+        self.listener.close()
+        await asyncio.sleep(0)  # the transports close in the next turn
+        await self._writer.call(self.store.close)
+        self._executor.shutdown()
+
+    # -- what the pieces ask of the whole ------------------------------------------------------
+
+    def _steady_beat(self, request: HeartbeatRequest) -> tuple[Driver, Beat] | None:
+        host = self.hosts.of(request.group_id)
+        beat = host.steady_beat(request)
+        return None if beat is None else (host, beat)
+
+    def _observe(self, fact: Fact) -> None:
+        self.metrics.observe(fact)
+        write_line(fact)
+
+    def _give_up(self, error: BaseException) -> None:
+        if not self.failed.done():
+            self.failed.set_result(error)
+
+
+def group_config(settings: Settings) -> GroupConfig:
+    """The settings that decisions depend on."""
+    return GroupConfig(
+        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        min_session_timeout_ms=settings.group_min_session_timeout_ms,
+        max_session_timeout_ms=settings.group_max_session_timeout_ms,
+        max_size=settings.group_max_size,
+        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+        offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
+        message_max_bytes=settings.message_max_bytes,
+    )

@@ -1,0 +1,98 @@
+"""The process's writer: rounds of group commit, one at a time.
+
+What steps write while a round is under way is the next round: under light load a round is one
+request and waits for nothing, under heavy load rounds grow by themselves. A round costs one hop to
+the writer thread and one back. The store is touched by that thread only.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, TypeVar
+
+from groupkeeper.server.clock import Clock
+from groupkeeper.server.metrics import AppendStats
+from storage.store import Append, Store
+
+if TYPE_CHECKING:
+    from coordinator.gate import Unwritten
+    from groupkeeper.server.host import PartitionHost
+
+T = TypeVar("T")
+
+
+class Writer:
+    """Collects what partitions have to write and makes it durable together."""
+
+    def __init__(self, store: Store, clock: Clock, executor: Executor, stats: AppendStats) -> None:
+        """``executor`` has exactly one thread: it is what serialises access to the store."""
+        self.store = store
+        self._clock = clock
+        self._executor = executor
+        self._stats = stats
+        self._loop = asyncio.get_running_loop()
+        self._dirty: dict[PartitionHost, None] = {}
+        self._round: asyncio.Future[list[int]] | None = None
+        self._scheduled = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def call(self, job: Callable[..., T], *args: object) -> "asyncio.Future[T]":
+        """Run something else on the store, between rounds."""
+        return self._loop.run_in_executor(self._executor, job, *args)
+
+    def enqueue(self, host: "PartitionHost") -> None:
+        """The partition has something to write. The round starts when this turn of the loop ends,
+        so that everything that arrived together is written together.
+        """
+        self._dirty[host] = None
+        if self._round is None and not self._scheduled:
+            self._scheduled = True
+            self._idle.clear()
+            self._loop.call_soon(self._start)
+
+    async def drain(self) -> None:
+        """Wait until everything enqueued so far, and what follows from it, is written."""
+        await self._idle.wait()
+
+    def _start(self) -> None:
+        self._scheduled = False
+        work: list[tuple[PartitionHost, Unwritten]] = []
+        appends: list[Append] = []
+        wall = self._clock.wall()
+        for host in self._dirty:
+            unwritten = host.take()
+            if unwritten is not None:
+                work.append((host, unwritten))
+                appends.append(host.append_of(unwritten.records, wall))
+        self._dirty = {}
+        if not work:
+            self._idle.set()
+            return
+        began = self._clock.seconds()
+        self._round = self.call(self.store.commit, appends)
+        self._round.add_done_callback(lambda done: self._finish(done, work, began))
+
+    def _finish(
+        self,
+        done: "asyncio.Future[list[int]]",
+        work: "list[tuple[PartitionHost, Unwritten]]",
+        began: float,
+    ) -> None:
+        self._round = None
+        error = None if done.cancelled() else done.exception()
+        if error is None and not done.cancelled():
+            records = [unwritten.records for _, unwritten in work]
+            size = sum(len(k) + len(v or b"") for each in records for k, v in each)
+            took = self._clock.seconds() - began
+            self._stats.record(took, sum(map(len, records)), size)
+            for host, unwritten in work:
+                host.written(unwritten)
+        else:
+            self._stats.failures += 1
+            for host, _ in work:
+                host.not_written(error or asyncio.CancelledError())
+        if self._dirty and not self._scheduled:
+            self._start()
+        elif not self._scheduled and self._round is None:
+            self._idle.set()
