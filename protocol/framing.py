@@ -1,13 +1,14 @@
-"""The envelope of a message: length-prefixed frames, request headers v1 and v2.
+"""The envelope of a request: the size in front of it and its header, v1 or v2.
 
 Response headers are written by the encoders themselves (`compile_encode.py`); which header a
 version has follows from the registry. Cutting frames out of a stream is the connection's business.
 """
 
-from struct import Struct, pack
+from struct import Struct
 from struct import error as struct_error
 
 from protocol.errors import DecodeError
+from protocol.registry import APIS
 from protocol.wire import bad_length, skip_tags
 
 SIZE_BYTES = 4  # int32 in front of every frame, not counted in itself
@@ -16,8 +17,8 @@ _read_fixed_header = Struct(">hhih").unpack_from
 _FIXED_HEADER_BYTES = 10
 _NEVER_FLEXIBLE = 1 << 16
 
-# API key -> first version with request header v2; filled by the registry.
-flexible_from: dict[int, int] = {}
+# API key -> first version with request header v2
+_flexible_from = {api.key: api.flexible for api in APIS.values() if api.flexible is not None}
 
 
 class RequestHeader:
@@ -56,20 +57,10 @@ def read_request_header(buffer: bytes, pos: int, end: int) -> tuple[RequestHeade
                 raise bad_length("RequestHeader.client_id", size, end - pos)
             client_id = buffer[pos:stop].decode()
             pos = stop
-        if version >= flexible_from.get(key, _NEVER_FLEXIBLE):
+        if version >= _flexible_from.get(key, _NEVER_FLEXIBLE):
             pos = skip_tags(buffer, pos, end) if buffer[pos] else pos + 1
     except (IndexError, struct_error, UnicodeDecodeError) as error:
         raise DecodeError(f"request header: {error}") from error
     if pos > end:
         raise DecodeError(f"request header: {pos - end} bytes missing")
     return RequestHeader(key, version, correlation_id, client_id), pos
-
-
-def write_request_header(
-    key: int, version: int, correlation_id: int, client_id: str | None
-) -> bytes:
-    """A request header without the size of the frame."""
-    name = b"" if client_id is None else client_id.encode()
-    size = -1 if client_id is None else len(name)
-    tags = b"\0" if version >= flexible_from.get(key, _NEVER_FLEXIBLE) else b""
-    return pack(">hhih", key, version, correlation_id, size) + name + tags

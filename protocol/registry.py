@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from protocol.compile_encode import API_VERSIONS_KEY, Framing
 from protocol.compiler import Decoder, decoder, encoder
 from protocol.errors import DecodeError
-from protocol.framing import flexible_from, write_request_header
 from protocol.message import Message, layout_of
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -94,8 +93,7 @@ _ALL = (
 
 APIS: dict[int, Api] = {api.key: api for api in _ALL}
 
-flexible_from.update({api.key: api.flexible for api in _ALL if api.flexible is not None})
-
+_fixed_header = Struct(">hhih")
 _read_correlation_id = Struct(">i").unpack_from
 
 
@@ -116,10 +114,15 @@ def response_encoder(key: int, version: int) -> Callable[[Message, int], bytes]:
 @cache
 def request_encoder(key: int, version: int) -> Callable[[Message, int, str | None], bytes]:
     """`encode(request, correlation_id, client_id) -> bytes`: the whole frame."""
-    encode = encoder(APIS[key].request_type, version, Framing.REQUEST)
+    api = APIS[key]
+    encode = encoder(api.request_type, version, Framing.REQUEST)
+    tags = b"\0" if api.is_flexible(version) else b""
 
     def encode_request(request: Message, correlation_id: int, client_id: str | None) -> bytes:
-        return encode(request, write_request_header(key, version, correlation_id, client_id))
+        name = b"" if client_id is None else client_id.encode()
+        size = -1 if client_id is None else len(name)
+        header = _fixed_header.pack(key, version, correlation_id, size) + name + tags
+        return encode(request, header)
 
     return encode_request
 

@@ -79,20 +79,26 @@ def _type(kind: WireType, version: int, flexible: bool) -> Any:  # Any: one of a
             return _schema(kind.cls, version, flexible)
 
 
-def values_of(message: object, version: int, flexible: bool) -> tuple[object, ...]:
-    """The message as the nested tuples of its Schema; no tagged fields set."""
+def values_of(
+    message: object, version: int, tags: dict[int, bytes] | None = None
+) -> tuple[object, ...]:
+    """The message as the nested tuples of its Schema, with `tags` in the tag buffer of each struct.
+
+    Tagged fields of the message itself are not among the values.
+    """
+    flexible = layout_of(type(message)).is_flexible(version)
+    return _values(message, version, (tags or {}) if flexible else None)
+
+
+def _values(message: object, version: int, tags: dict[int, bytes] | None) -> tuple[object, ...]:
     plain, _ = fields_in(type(message), version)
-    values = [
-        _plain_value(field.type, getattr(message, field.name), version, flexible) for field in plain
-    ]
-    if flexible:
-        values.append({})
-    return tuple(values)
+    values = [_plain(field.type, getattr(message, field.name), version, tags) for field in plain]
+    return tuple(values) if tags is None else (*values, tags)
 
 
-def _plain_value(kind: WireType, value: object, version: int, flexible: bool) -> object:
+def _plain(kind: WireType, value: object, version: int, tags: dict[int, bytes] | None) -> object:
     if isinstance(kind, StructOf):
-        return values_of(value, version, flexible)
+        return _values(value, version, tags)
     if isinstance(kind, ArrayOf) and isinstance(value, list):
-        return [_plain_value(kind.item, item, version, flexible) for item in value]
+        return [_plain(kind.item, item, version, tags) for item in value]
     return value

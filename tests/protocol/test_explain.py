@@ -1,0 +1,31 @@
+"""The reasons given for a message that cannot be written."""
+
+from protocol.explain import explain
+from protocol.messages.fetch import LeaderIdAndEpoch, PartitionData
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.metadata import MetadataResponse
+
+
+def reason(message: object, version: int = 0) -> str:
+    return str(explain(message, version, ValueError("the struct module's words")))
+
+
+def test_something_else_is_no_message() -> None:
+    assert reason("hello") == "not a message: 'hello'"
+
+
+def test_text_with_a_lone_surrogate_is_no_utf_8() -> None:
+    assert "group_id is no UTF-8" in reason(HeartbeatRequest(group_id="\ud800"))
+
+
+def test_a_list_must_be_a_list() -> None:
+    assert "brokers is no list: 7" in reason(MetadataResponse(brokers=7))  # type: ignore[arg-type]
+
+
+def test_a_nested_struct_is_looked_into() -> None:
+    data = PartitionData(current_leader=LeaderIdAndEpoch(leader_id="x"))  # type: ignore[arg-type]
+    assert "current_leader: leader_id is no int32" in reason(data, 12)
+
+
+def test_a_message_without_visible_fault_keeps_the_words_of_the_error() -> None:
+    assert reason(HeartbeatRequest()) == "HeartbeatRequest v0: the struct module's words"

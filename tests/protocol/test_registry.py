@@ -1,0 +1,91 @@
+"""The table of APIs, and whole frames in both directions."""
+
+import pytest
+
+from protocol.errors import DecodeError
+from protocol.framing import read_request_header
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.registry import (
+    APIS,
+    request_decoder,
+    request_encoder,
+    response_decoder,
+    response_encoder,
+)
+from tests.support.messages import random_message
+
+ADVERTISED = {
+    "Produce": (0, 9),
+    "Fetch": (4, 12),
+    "ListOffsets": (0, 7),
+    "Metadata": (0, 12),
+    "OffsetCommit": (0, 9),
+    "OffsetFetch": (0, 9),
+    "FindCoordinator": (0, 5),
+    "JoinGroup": (0, 9),
+    "Heartbeat": (0, 4),
+    "LeaveGroup": (0, 5),
+    "SyncGroup": (0, 5),
+    "DescribeGroups": (0, 5),
+    "ListGroups": (0, 5),
+    "ApiVersions": (0, 4),
+    "CreateTopics": (0, 7),
+    "DeleteTopics": (0, 6),
+    "InitProducerId": (0, 4),
+    "DeleteGroups": (0, 2),
+    "OffsetDelete": (0, 0),
+}
+SERVED = [
+    (api.key, version)
+    for api in APIS.values()
+    for version in range(api.served[0], api.served[1] + 1)
+]
+every_version = pytest.mark.parametrize(("key", "version"), SERVED)
+
+
+def test_the_advertised_versions_are_those_that_clients_need() -> None:
+    assert {api.name: api.advertised for api in APIS.values()} == ADVERTISED
+
+
+def test_produce_is_advertised_from_zero_and_served_from_three() -> None:
+    assert APIS[0].served == (3, 9)
+    with pytest.raises(ValueError, match="ProduceRequest has versions 3 to 9, not 2"):
+        request_decoder(0, 2)
+
+
+@every_version
+def test_a_request_frame_comes_back(key: int, version: int) -> None:
+    request = random_message(APIS[key].request_type, version, "tagged")
+    frame = request_encoder(key, version)(request, 77, "client")
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    header, pos = read_request_header(frame, 4, len(frame))
+    assert (header.api_key, header.api_version, header.correlation_id) == (key, version, 77)
+    assert request_decoder(key, version)(frame, pos, len(frame)) == request
+
+
+@every_version
+def test_a_response_frame_comes_back(key: int, version: int) -> None:
+    response = random_message(APIS[key].response_type, version, "tagged")
+    frame = response_encoder(key, version)(response, -5)
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    assert response_decoder(key, version)(frame, 4, len(frame)) == (-5, response)
+
+
+def test_a_response_header_cut_off_is_refused() -> None:
+    frame = response_encoder(12, 4)(APIS[12].response_type(), 1)
+    for cut in range(4, len(frame)):
+        with pytest.raises(DecodeError):
+            response_decoder(12, 4)(frame[:cut], 4, cut)
+
+
+def test_codecs_are_compiled_once() -> None:
+    assert request_decoder(12, 4) is request_decoder(12, 4)
+    assert response_encoder(12, 4) is response_encoder(12, 4)
+    assert request_encoder(12, 4) is request_encoder(12, 4)
+    assert response_decoder(12, 4) is response_decoder(12, 4)
+
+
+def test_an_unknown_api_has_no_codec() -> None:
+    with pytest.raises(KeyError):
+        request_decoder(99, 0)
+    assert APIS[12].request_type is HeartbeatRequest
