@@ -60,6 +60,20 @@ def test_every_module_says_what_it_is(package: str) -> None:
     assert silent == []
 
 
+@pytest.mark.parametrize("package", ["protocol", "coordinator"])
+def test_pure_packages_open_no_files_and_print_nothing(package: str) -> None:
+    """The built-ins that no import contract can see."""
+    calls = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in modules(package)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("open", "print", "input", "breakpoint")
+    ]
+    assert calls == []
+
+
 def test_tests_are_imported_by_path() -> None:
     """pytest runs with --import-mode=importlib: a package file would bring name clashes back."""
     assert [path for path in modules("tests") if path.name == "__init__.py"] == []
