@@ -9,6 +9,9 @@ import heapq
 from enum import StrEnum
 from typing import NamedTuple
 
+SLACK = 1_024
+"""How many forgotten entries the heap may hold beyond as many as there are timers."""
+
 
 class TimerKind(StrEnum):
     """What a deadline is for."""
@@ -48,10 +51,18 @@ class Deadlines:
         if bound is None or at_ms < bound:
             self._bounds[timer] = at_ms
             heapq.heappush(self._heap, (at_ms, timer))
+            if len(self._heap) > 2 * len(self.due) + SLACK:
+                self._sweep()
 
     def cancel(self, timer: Timer) -> None:
         """Forget a timer; one that is not running is no error."""
         self.due.pop(timer, None)
+
+    def _sweep(self) -> None:
+        """Cancelled timers stay in the heap until they come up; when they are many, start anew."""
+        self._bounds = dict(self.due)
+        self._heap = [(at_ms, timer) for timer, at_ms in self.due.items()]
+        heapq.heapify(self._heap)
 
     def next(self) -> int | None:
         """The earliest due time, or None when no timer runs."""

@@ -4,15 +4,14 @@ Counted from the moment the group became empty, or from the commit where there i
 a retention that came with the commit overrides the group's. Runs on a timer of the partition.
 """
 
-from protocol.records.consumer_offsets import OffsetCommitValue
-
-from coordinator.deadlines import Timer, TimerKind
 from coordinator.facts import GroupDeleted
 from coordinator.group import CONSUMER, Group, GroupState
 from coordinator.groups import Groups
 from coordinator.offsets import forget, note_removed
+from coordinator.rebalance import drop_pending
 from coordinator.records import group_key
 from coordinator.step import Step
+from protocol.records.consumer_offsets import OffsetCommitValue
 
 
 def expire_offsets(groups: Groups, step: Step) -> None:
@@ -65,5 +64,5 @@ def delete_group(groups: Groups, group: Group, expired: bool, step: Step) -> Non
     group.become(GroupState.DEAD, step.wall)
     del groups[group.group_id]
     for member_id in list(group.pending):
-        step.deadlines.cancel(Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id))
+        drop_pending(group, member_id, step)
     step.note(GroupDeleted(group.group_id, group.generation, group.state, expired))

@@ -28,16 +28,18 @@ and assignments, and offsets. Everything else here is *soft* and gone after a fa
 Not here: requests, replies, time. This module holds the data and the arithmetic on it.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from protocol.embedded import subscribed_topics
-from protocol.records.consumer_offsets import OffsetCommitValue
-
 from coordinator.causes import Cause, Who
 from coordinator.step import ReplyTo
+from protocol.embedded import subscribed_topics
 from protocol.messages.join_group import JoinGroupRequestProtocol
+from protocol.records.consumer_offsets import OffsetCommitValue
+
+Protocols = Sequence[JoinGroupRequestProtocol]
 
 CONSUMER = "consumer"
 """The only protocol type whose metadata is read."""
@@ -81,7 +83,7 @@ class Member:
     client_host: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
-    protocols: list[JoinGroupRequestProtocol]
+    protocols: Protocols
     """In order of preference; no name twice."""
     assignment: bytes = b""
     is_new: bool = False
@@ -106,10 +108,6 @@ class Member:
             if protocol.name == protocol_name:
                 return protocol.metadata
         return b""
-
-    def vote(self, candidates: Sequence[str]) -> str:
-        """The member's first choice among protocols that everybody supports."""
-        return next(p.name for p in self.protocols if p.name in candidates)
 
 
 @dataclass(slots=True)
@@ -215,9 +213,7 @@ class Group:
             self.pending_sync[new_id] = None
         self.changes += 1
 
-    def update(
-        self, member: Member, protocols: list[JoinGroupRequestProtocol], timeouts: tuple[int, int]
-    ) -> None:
+    def update(self, member: Member, protocols: Protocols, timeouts: tuple[int, int]) -> None:
         """What a (re)join says of the member. ``timeouts`` are session and rebalance, in ms."""
         self._count(member.protocols, -1)
         self._count(protocols, +1)
@@ -240,21 +236,27 @@ class Group:
         self.joined -= 1
         return reply_to
 
+    def park_sync(self, member: Member, reply_to: ReplyTo) -> None:
+        """The member's SyncGroup waits for the leader's."""
+        assert member.awaiting_sync is None
+        member.awaiting_sync = reply_to
+        self.changes += 1  # its session stands still now: heartbeats have to take the long way
+
     # -- protocols -----------------------------------------------------------------------------
 
-    def _count(self, protocols: list[JoinGroupRequestProtocol], by: int) -> None:
+    def _count(self, protocols: Protocols, by: int) -> None:
         for protocol in protocols:
             self.support[protocol.name] = count = self.support.get(protocol.name, 0) + by
             if not count:
                 del self.support[protocol.name]
 
-    def accepts(self, protocol_type: str, protocols: list[JoinGroupRequestProtocol]) -> bool:
+    def accepts(self, protocol_type: str, protocols: Protocols) -> bool:
         """May somebody with these protocols join? An asking member's own old list counts too."""
-        if not self.members:
+        if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         everybody = len(self.members)
         return protocol_type == self.protocol_type and any(
-            self.support.get(p.name) == everybody for p in protocols
+            self.support.get(p.name, 0) == everybody for p in protocols
         )
 
     def elect(self) -> str:
@@ -266,11 +268,14 @@ class Group:
         candidates = [name for name, count in self.support.items() if count == everybody]
         if len(candidates) == 1:
             return candidates[0]
-        votes: dict[str, int] = {}
-        for member in self.members.values():
-            choice = member.vote(candidates)
-            votes[choice] = votes.get(choice, 0) + 1
-        return max(votes, key=votes.__getitem__)
+        return _most_wanted(candidates, (m.protocols for m in self.members.values()))
+
+    def would_elect(self, member: Member, protocols: Protocols) -> str:
+        """What :meth:`elect` would choose if the member's list were this one."""
+        lists = [protocols if m is member else m.protocols for m in self.members.values()]
+        support = Counter(protocol.name for each in lists for protocol in each)
+        candidates = [name for name, count in support.items() if count == len(lists)]
+        return _most_wanted(candidates, lists)
 
     def resubscribe(self) -> None:
         """Read the members' topics from their metadata; one unreadable makes all unknown."""
@@ -293,3 +298,12 @@ class Group:
     def subscribes(self, topic: str) -> bool:
         """Does any member want the topic? What cannot be told counts as yes."""
         return self.subscription is None or topic in self.subscription
+
+
+def _most_wanted(candidates: Sequence[str], ballots: Iterable[Protocols]) -> str:
+    """Every ballot is for the first of its names that is a candidate; a tie is for the earliest."""
+    votes: dict[str, int] = {}
+    for ballot in ballots:
+        choice = next(p.name for p in ballot if p.name in candidates)
+        votes[choice] = votes.get(choice, 0) + 1
+    return max(votes, key=votes.__getitem__)

@@ -56,10 +56,12 @@ class Beat:
 
 
 def steady_beat(groups: Groups, request: HeartbeatRequest) -> Beat | None:
-    """The short cut for a request that was just answered NONE; None when it was not."""
+    """The short cut for a request that was just answered NONE; None when there is none."""
     group = groups.get(request.group_id)
     if group is None or group.state is GroupState.PREPARING_REBALANCE or _check(group, request):
         return None
     member = group.members[request.member_id]
+    if member.waits:  # its session timer may have run out without effect, and is not there to move
+        return None
     timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
     return Beat(group, group.changes, timer, member.session_timeout_ms)

@@ -12,9 +12,10 @@ from coordinator.deadlines import Timer, TimerKind
 from coordinator.facts import MemberJoined
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
-from coordinator.joining import Joining, park
-from coordinator.rebalance import complete_if_all_joined, prepare, remove
+from coordinator.joining import Joining, park, what_changed
+from coordinator.rebalance import complete_if_all_joined, drop_pending, prepare, remove
 from coordinator.replies import check_member, joined, note_fenced
+from coordinator.requests import join_flaw
 from coordinator.static_join import replace
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
@@ -26,13 +27,10 @@ def join(
 ) -> None:
     """Answer a JoinGroup, or let it wait for the end of the join phase."""
     joining = Joining(request, caller, reply_to)
-    member_id, config = request.member_id, step.config
-    if not request.group_id:
-        joining.refuse(ErrorCode.INVALID_GROUP_ID, step, member_id)
-        return
-    session_ms = request.session_timeout_ms
-    if not config.min_session_timeout_ms <= session_ms <= config.max_session_timeout_ms:
-        joining.refuse(ErrorCode.INVALID_SESSION_TIMEOUT, step, member_id)
+    member_id = request.member_id
+    flaw = join_flaw(request, step.config)
+    if flaw:
+        joining.refuse(flaw, step, member_id)
         return
     group = groups.get(request.group_id)
     if group is None:
@@ -40,7 +38,7 @@ def join(
             joining.refuse(ErrorCode.UNKNOWN_MEMBER_ID, step, member_id)
             return
         group = groups.create(request.group_id, step)
-    if not _has_room(group, member_id, config.max_size):
+    if not _has_room(group, member_id, step.config.max_size):
         _turn_away(group, joining, step)
         return
     if not group.accepts(request.protocol_type, request.protocols):
@@ -64,11 +62,13 @@ def _has_room(group: Group, member_id: str, max_size: int) -> bool:
 
 
 def _turn_away(group: Group, joining: Joining, step: Step) -> None:
-    """The group is full. A member that came too late for its own place loses it."""
-    member = group.members.get(joining.request.member_id)
-    if member is not None:
-        cause = joining.cause(CauseCode.GROUP_SHRUNK, member.member_id)
-        remove(group, member, cause, step)
+    """The group is full. Who came too late for its own place loses it; so with a pending id."""
+    member_id = joining.request.member_id
+    if member_id in group.members:
+        cause = joining.cause(CauseCode.GROUP_SHRUNK, member_id)
+        remove(group, group.members[member_id], cause, step)
+    elif member_id in group.pending:
+        drop_pending(group, member_id, step)
     joining.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, step)
     complete_if_all_joined(group, step)
 
@@ -131,8 +131,7 @@ def _join_with_id(group: Group, joining: Joining, step: Step) -> None:
         if instance_id is not None:  # static members never get a pending id: a foreign client
             joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step)
             return
-        del group.pending[member_id]
-        step.deadlines.cancel(Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id))
+        drop_pending(group, member_id, step)
         cause = joining.cause(CauseCode.MEMBER_JOINED, member_id)
         _add(group, joining, member_id, cause, step)
         return
@@ -153,8 +152,10 @@ def _rejoin(group: Group, member: Member, joining: Joining, step: Step) -> None:
         return
     if not changed and (group.state is GroupState.COMPLETING_REBALANCE or not leads):
         # A lost answer is given again. In Stable only the leader's wish starts a new round.
-        step.reply(joining.reply_to, joined(group, member))
+        step.reply(joining.reply_to, joined(group, member, joining.caller.api_version))
         return
-    code = CauseCode.SUBSCRIPTION_CHANGED if changed else CauseCode.LEADER_REJOINED
+    code = CauseCode.LEADER_REJOINED
+    if changed:
+        code = what_changed(member.protocols, joining.protocols)
     park(group, member, joining, step)
     prepare(group, joining.cause(code, member.member_id), step)

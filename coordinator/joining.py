@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode, Who
-from coordinator.group import Group, Member
+from coordinator.group import Group, Member, Protocols
 from coordinator.replies import answer_join, join_refused
 from coordinator.step import ReplyTo, Step
+from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
@@ -45,6 +46,18 @@ class Joining:
 
     def refuse(self, error: ErrorCode, step: Step, member_id: str = "") -> None:
         step.reply(self.reply_to, join_refused(error, self.caller.api_version, member_id))
+
+
+def what_changed(before: Protocols, after: Protocols) -> CauseCode:
+    """Why a member rejoins with another list: other topics or protocols, or only its user data?
+
+    The second is how a cooperative consumer asks for the round after a revocation (KIP-429).
+    """
+    same_names = [p.name for p in before] == [p.name for p in after]
+    topics = [[subscribed_topics(p.metadata) for p in each] for each in (before, after)]
+    if same_names and None not in topics[0] and topics[0] == topics[1]:
+        return CauseCode.MEMBER_REJOINED
+    return CauseCode.SUBSCRIPTION_CHANGED
 
 
 def park(group: Group, member: Member, joining: Joining, step: Step) -> None:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode, Who
-from coordinator.deadlines import Timer, TimerKind
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
-from coordinator.rebalance import complete_if_all_joined, prepare, remove
+from coordinator.rebalance import complete_if_all_joined, drop_pending, prepare, remove
 from coordinator.replies import check_member, note_fenced
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
@@ -78,8 +77,7 @@ def _remove_entry(
 def _remove(group: Group, entry: MemberIdentity, leaving: Leaving, step: Step) -> ErrorCode:
     member_id, instance_id = entry.member_id, entry.group_instance_id
     if instance_id is None and member_id in group.pending:
-        del group.pending[member_id]
-        step.deadlines.cancel(Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id))
+        drop_pending(group, member_id, step)
         if leaving.cause is None:
             who = Who.calling(leaving.caller, member_id)
             leaving.cause = Cause(CauseCode.MEMBER_LEFT, who, entry.reason)

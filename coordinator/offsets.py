@@ -4,7 +4,7 @@ Whether a topic exists, and whether the sender may see it, was decided before: w
 holds only what may be touched. Transactional commits are not here.
 """
 
-from protocol.records.consumer_offsets import OffsetCommitValue
+from dataclasses import dataclass
 
 from coordinator.caller import Caller
 from coordinator.causes import Who
@@ -12,12 +12,13 @@ from coordinator.facts import OffsetsCommitted, OffsetsRemoved
 from coordinator.group import CONSUMER, Group, GroupState
 from coordinator.groups import Groups
 from coordinator.rebalance import rearm_session
-from coordinator.records import offset_key, offset_value
+from coordinator.records import offset_key, offset_key_head, offset_value, too_large
 from coordinator.replies import check_member, note_fenced
 from coordinator.step import Record, ReplyTo, Step
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -36,10 +37,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-
-RECORD_OVERHEAD = 20
-"""Upper bound of what a record batch adds to the key and value of one small record, in bytes."""
-
+from protocol.records.consumer_offsets import OffsetCommitValue
 
 # -- OffsetCommit --------------------------------------------------------------------------------
 
@@ -48,6 +46,11 @@ def commit(
     groups: Groups, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
     """Store the offsets, if the sender may speak for the group now."""
+    if not any(topic.partitions for topic in request.topics):
+        step.reply(
+            reply_to, commit_refused(request, ErrorCode.NONE)
+        )  # nobody is asked, as in Kafka
+        return
     group = groups.get(request.group_id)
     error = _may_commit(group, request, caller.api_version)
     if error:
@@ -56,22 +59,20 @@ def commit(
             note_fenced(group, error, who, "OffsetCommit", step)
         step.reply(reply_to, commit_refused(request, error))
         return
-    if group is None:
-        group = groups.create(request.group_id, step)
-    response, values = _weigh(request, step)
-    records = _records(group, values)
-    if sum(len(k) + len(v or b"") + RECORD_OVERHEAD for k, v in records) > (
-        step.config.message_max_bytes
-    ):
+    weighed = _weigh(request, step)
+    if too_large(weighed.records, step.config.message_max_bytes):
         step.reply(reply_to, commit_refused(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
-    for topic, partition, value in values:
-        group.offsets.setdefault(topic, {})[partition] = value
-    step.records += records
+    if group is None:
+        group = groups.create(request.group_id, step)
+    for topic, partitions in weighed.offsets:
+        group.offsets.setdefault(topic, {}).update(partitions)
+    step.records += weighed.records
     if group.members:
         rearm_session(group, group.members[request.member_id], step)
-    step.note(OffsetsCommitted(group.group_id, group.generation, group.state, len(records)))
-    step.reply(reply_to, response)
+    count = len(weighed.records)
+    step.note(OffsetsCommitted(group.group_id, group.generation, group.state, count))
+    step.reply(reply_to, weighed.response)
 
 
 def _may_commit(group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:
@@ -94,52 +95,54 @@ def _may_commit(group: Group | None, request: OffsetCommitRequest, version: int)
     return ErrorCode.NONE
 
 
-def _weigh(
-    request: OffsetCommitRequest, step: Step
-) -> tuple[OffsetCommitResponse, list[tuple[str, int, OffsetCommitValue]]]:
-    """The reply, and the values of those partitions whose metadata is not too long."""
-    limit, now = step.config.offset_metadata_max_bytes, step.wall
+@dataclass(slots=True)
+class Weighed:
+    """What a commit comes to: without those partitions whose metadata is too long."""
+
+    response: OffsetCommitResponse
+    offsets: list[tuple[str, dict[int, OffsetCommitValue]]]
+    records: list[Record]
+
+
+def _weigh(request: OffsetCommitRequest, step: Step) -> Weighed:
+    weighed = Weighed(OffsetCommitResponse(), [], [])
     # v2 to v4 may carry a retention of their own, which then replaces the group's.
     retention = request.retention_time_ms
-    expires = -1 if retention == -1 else now + retention
-    values: list[tuple[str, int, OffsetCommitValue]] = []
-    response = OffsetCommitResponse()
+    expires = -1 if retention == -1 else step.wall + retention
     for topic in request.topics:
+        head = offset_key_head(request.group_id, topic.name)
+        accepted: dict[int, OffsetCommitValue] = {}
         results = []
         for each in topic.partitions:
-            metadata = each.committed_metadata or ""
-            error = ErrorCode.NONE
-            if len(metadata) * 2 > limit and _utf16_units(metadata) > limit:
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                value = OffsetCommitValue(
-                    offset=each.committed_offset,
-                    leader_epoch=each.committed_leader_epoch,
-                    metadata=metadata,
-                    commit_timestamp=now if each.commit_timestamp == -1 else each.commit_timestamp,
-                    expire_timestamp=expires,
-                )
-                values.append((topic.name, each.partition_index, value))
-            results.append(
-                OffsetCommitResponsePartition(
-                    partition_index=each.partition_index, error_code=error
-                )
-            )
-        response.topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=results))
-    return response, values
+            index, error = each.partition_index, ErrorCode.OFFSET_METADATA_TOO_LARGE
+            if not _is_longer(each.committed_metadata, step.config.offset_metadata_max_bytes):
+                error = ErrorCode.NONE
+                accepted[index] = value = _value_of(each, step.wall, expires)
+                weighed.records.append((offset_key(head, index), offset_value(value)))
+            results.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
+        if accepted:
+            weighed.offsets.append((topic.name, accepted))
+        weighed.response.topics.append(
+            OffsetCommitResponseTopic(name=topic.name, partitions=results)
+        )
+    return weighed
 
 
-def _utf16_units(text: str) -> int:
-    """Length as Java counts it."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+def _value_of(each: OffsetCommitRequestPartition, now: int, expires: int) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=each.committed_offset,
+        leader_epoch=each.committed_leader_epoch,
+        metadata=each.committed_metadata or "",
+        commit_timestamp=now if each.commit_timestamp == -1 else each.commit_timestamp,
+        expire_timestamp=expires,
+    )
 
 
-def _records(group: Group, values: list[tuple[str, int, OffsetCommitValue]]) -> list[Record]:
-    group_id = group.group_id
-    return [
-        (offset_key(group_id, topic, partition), offset_value(value))
-        for topic, partition, value in values
-    ]
+def _is_longer(text: str | None, limit: int) -> bool:
+    """Longer than the limit as Java counts: in UTF-16 units."""
+    if not text or len(text) * 2 <= limit:
+        return False
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2 > limit
 
 
 def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
@@ -174,11 +177,11 @@ def fetch(
 def _fetch_group(group: Group | None, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     stored = group.offsets if group is not None else {}
     if asked.topics is None:
-        wanted = {topic: list(partitions) for topic, partitions in stored.items()}
+        wanted = [(topic, list(partitions)) for topic, partitions in stored.items()]
     else:
-        wanted = {topic.name: topic.partition_indexes for topic in asked.topics}
+        wanted = [(topic.name, topic.partition_indexes) for topic in asked.topics]
     topics = []
-    for topic, partitions in wanted.items():
+    for topic, partitions in wanted:
         have = stored.get(topic, {})
         rows = [_fetched(partition, have.get(partition)) for partition in partitions]
         topics.append(OffsetFetchResponseTopics(name=topic, partitions=rows))
@@ -245,7 +248,7 @@ def forget(group: Group, topic: str, partition: int, step: Step) -> bool:
         return False
     if not stored:
         del group.offsets[topic]
-    step.append(offset_key(group.group_id, topic, partition), None)
+    step.append(offset_key(offset_key_head(group.group_id, topic), partition), None)
     return True
 
 

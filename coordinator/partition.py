@@ -25,6 +25,7 @@ from coordinator.rebalance import prepare, rearm_session
 from coordinator.refusals import refuse, spoil
 from coordinator.replay import Replay
 from coordinator.replies import answer_join, answer_sync
+from coordinator.requests import flaw_of
 from coordinator.shard import HANDLERS, expire
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
@@ -42,6 +43,13 @@ class PartitionState(StrEnum):
     CLOSED = "closed"
 
 
+ABSENCE = {
+    PartitionState.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    PartitionState.CLOSED: ErrorCode.NOT_COORDINATOR,
+}
+"""What is answered instead of a decision."""
+
+
 class Partition:
     """The groups that hash to one partition, from replay to close."""
 
@@ -53,9 +61,18 @@ class Partition:
         self._config = config
         self._new_member_id = new_member_id
         self._replay: Replay | None = Replay()
+        self._under_way: Step | None = None
+        """A step that has begun and not ended: it raised, and what it answered was not sent."""
 
-    def _step(self, now: int, wall: int) -> Step:
-        return Step(now, wall, self._config, self.deadlines, self._new_member_id)
+    def _begin(self, now: int, wall: int) -> Step:
+        step = Step(now, wall, self._config, self.deadlines, self._new_member_id)
+        self._under_way = step
+        return step
+
+    def _end(self, step: Step) -> Step:
+        self.gate.admit(step)
+        self._under_way = None
+        return step
 
     # -- loading -------------------------------------------------------------------------------
 
@@ -68,7 +85,7 @@ class Partition:
         """The log is read to its end: build the groups and start every session in full."""
         assert self._replay is not None and self.state is PartitionState.LOADING
         self._replay.restore(self.groups)
-        step = self._step(now, wall)
+        step = self._begin(now, wall)
         for group in list(self.groups.values()):
             for member in group.members.values():
                 rearm_session(group, member, step)
@@ -79,8 +96,7 @@ class Partition:
         step.note(self._loaded(self._replay.records))
         self._replay = None
         self.state = PartitionState.ACTIVE
-        self.gate.admit(step)
-        return step
+        return self._end(step)
 
     def _loaded(self, records: int) -> GroupsLoaded:
         groups = self.groups.values()
@@ -92,28 +108,23 @@ class Partition:
 
     def handle(self, request: Any, caller: Caller, reply_to: ReplyTo, at: tuple[int, int]) -> Step:
         """One request. ``at`` is monotonic and wall time, in ms. The step has what may leave."""
-        step = self._step(*at)
+        step = self._begin(*at)
         if self.state is PartitionState.ACTIVE:
             HANDLERS[type(request)](self.groups, request, caller, reply_to, step)
-            self.gate.admit(step)
         else:
-            loading = self.state is PartitionState.LOADING
-            error = ErrorCode.NOT_COORDINATOR
-            if loading:
-                error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            error = flaw_of(request, caller.api_version, self._config) or ABSENCE[self.state]
             step.reply(reply_to, refuse(request, caller, error))
-        return step
+        return self._end(step)
 
     def advance(self, now: int, wall: int) -> Step:
         """Handle the timers that have come due."""
-        step = self._step(now, wall)
+        step = self._begin(now, wall)
         for _ in range(TIMERS_PER_TURN):
             timer = self.deadlines.pop(now)
             if timer is None:
                 break
             expire(self.groups, timer, step)
-        self.gate.admit(step)
-        return step
+        return self._end(step)
 
     def next_deadline(self) -> int | None:
         """When :meth:`advance` has something to do, in monotonic ms."""
@@ -121,11 +132,10 @@ class Partition:
 
     def forget_topics(self, topics: list[str], now: int, wall: int) -> Step:
         """Topics were deleted, and with them goes what was committed for them."""
-        step = self._step(now, wall)
+        step = self._begin(now, wall)
         if self.state is PartitionState.ACTIVE:
             forget_topics(self.groups, topics, step)
-            self.gate.admit(step)
-        return step
+        return self._end(step)
 
     # -- the short cut for steady heartbeats -----------------------------------------------------
 
@@ -162,13 +172,16 @@ class Partition:
     def close(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> Replies:
         """Forget everything. All that waited, in members or in the gate, is refused."""
         self.state = PartitionState.CLOSED
-        replies = [(to, spoil(reply, error)) for to, reply in self.gate.abandon()]
-        step = self._step(0, 0)
+        unsent = self.gate.abandon()
+        if self._under_way is not None:
+            unsent += self._under_way.replies
+        step = self._begin(0, 0)
         for group in self.groups.values():
             _dismiss(group, error, step)
         self.groups.clear()
         self.deadlines = Deadlines()
-        return replies + step.replies
+        self._replay = self._under_way = None
+        return [(to, spoil(reply, error)) for to, reply in unsent] + step.replies
 
 
 def _dismiss(group: Group, error: ErrorCode, step: Step) -> None:

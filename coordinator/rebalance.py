@@ -20,6 +20,9 @@ from coordinator.replies import answer_join, answer_sync, joined
 from coordinator.step import Step
 from protocol.errors import ErrorCode
 
+PROLONG_AT_LEAST_MS = 1_000
+"""A join phase in which nobody joined goes on at least this long: a timeout of 0 must not spin."""
+
 
 def prepare(group: Group, cause: Cause, step: Step) -> None:
     """Everybody has to join again. Under way already: the cause is added, and it may be over."""
@@ -40,7 +43,10 @@ def prepare(group: Group, cause: Cause, step: Step) -> None:
             group.group_id, group.generation, group.state, cause, was, len(group.members), wait
         )
     )
-    complete_if_all_joined(group, step)
+    if wait:
+        complete_if_all_joined(group, step)
+    else:
+        complete(group, step)
 
 
 def complete_if_all_joined(group: Group, step: Step) -> None:
@@ -55,8 +61,9 @@ def complete_early(group: Group, step: Step) -> None:
         complete(group, step)
 
 
-def _start_join_timer(group: Group, step: Step) -> int:
-    wait = group.rebalance_timeout_ms
+def _start_join_timer(group: Group, step: Step, at_least_ms: int = 0) -> int:
+    """How long the join phase may take, in ms. 0 is legal, and nobody is waited for then."""
+    wait = max(group.rebalance_timeout_ms, at_least_ms)
     step.deadlines.set(Timer(TimerKind.JOIN, group.group_id), step.now + wait)
     return wait
 
@@ -70,7 +77,7 @@ def _start_delay(group: Group, step: Step) -> int:
     rebalance = group.rebalance
     assert rebalance is not None
     if delay <= 0:
-        return _start_join_timer(group, step)
+        return 0
     rebalance.initial_delay = True
     rebalance.delay_ms = delay
     rebalance.delay_left_ms = max(group.rebalance_timeout_ms - delay, 0)
@@ -107,7 +114,7 @@ def complete(group: Group, step: Step) -> None:
         empty(group, step)
     elif not group.joined:
         # Only offline static members are left. Their sessions decide, not the rebalance timeout.
-        _start_join_timer(group, step)
+        _start_join_timer(group, step, PROLONG_AT_LEAST_MS)
     else:
         _next_generation(group, step)
 
@@ -149,7 +156,7 @@ def _next_generation(group: Group, step: Step) -> None:
     step.deadlines.set(Timer(TimerKind.SYNC, group.group_id), sync_by)
     for member in group.members.values():
         if member.awaiting_join is not None:
-            step.reply(group.unpark_join(member), joined(group, member))
+            step.reply(group.unpark_join(member), joined(group, member, member.join_version))
         if member.is_new:
             member.is_new = False
             step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
@@ -186,6 +193,12 @@ def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
         step.deadlines.cancel(Timer(kind, group.group_id, member.member_id))
     group.remove(member)
     step.note(MemberRemoved(group.group_id, group.generation, group.state, member.who, cause))
+
+
+def drop_pending(group: Group, member_id: str, step: Step) -> None:
+    """An id that was handed out is not waited for any longer (KIP-394)."""
+    del group.pending[member_id]
+    step.deadlines.cancel(Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id))
 
 
 def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:

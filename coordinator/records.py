@@ -5,8 +5,12 @@ explicit expiry; GroupMetadataValue v3), which every tool in the field reads. Re
 Not here: when a record is written. That is the handlers' decision.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from struct import Struct
 
+from coordinator.group import Group, GroupState, Member
+from coordinator.step import Record
+from protocol.messages.join_group import JoinGroupRequestProtocol
 from protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -17,8 +21,20 @@ from protocol.records.consumer_offsets import (
     encode_value,
 )
 
-from coordinator.group import Group, GroupState, Member
-from protocol.messages.join_group import JoinGroupRequestProtocol
+_PARTITION = Struct(">i")
+_PLAIN_VALUE = Struct(">hqihq")
+
+_BATCH_OVERHEAD = 61
+_RECORD_OVERHEAD = 20
+"""Bytes that a record batch adds, and upper bound of what it adds per small record."""
+
+
+def too_large(records: Sequence[Record], limit: int) -> bool:
+    """Would the records of one decision exceed the largest message (``message.max.bytes``)?"""
+    size = _BATCH_OVERHEAD + _RECORD_OVERHEAD * len(records)
+    for key, value in records:
+        size += len(key) + len(value or b"")
+    return size > limit
 
 
 def group_key(group_id: str) -> bytes:
@@ -26,14 +42,24 @@ def group_key(group_id: str) -> bytes:
     return encode_key(GroupMetadataKey(group=group_id))
 
 
-def offset_key(group_id: str, topic: str, partition: int) -> bytes:
+def offset_key_head(group_id: str, topic: str) -> bytes:
+    """OffsetCommitKey, type 1, without the partition: what all offsets of a topic share."""
+    return encode_key(OffsetCommitKey(group=group_id, topic=topic))[: -_PARTITION.size]
+
+
+def offset_key(head: bytes, partition: int) -> bytes:
     """OffsetCommitKey, type 1."""
-    return encode_key(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+    return head + _PARTITION.pack(partition)
 
 
 def offset_value(value: OffsetCommitValue) -> bytes:
     """OffsetCommitValue v3; v1 only when the commit carried a retention of its own."""
-    return encode_value(value, 3 if value.expire_timestamp == -1 else 1)
+    if value.expire_timestamp != -1:
+        return encode_value(value, 1)
+    if value.metadata:
+        return encode_value(value, 3)
+    # Nearly all commits are like this, and they are most of what is ever written.
+    return _PLAIN_VALUE.pack(3, value.offset, value.leader_epoch, 0, value.commit_timestamp)
 
 
 def group_value(group: Group, members: Iterable[MemberMetadata]) -> bytes:

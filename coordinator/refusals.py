@@ -81,17 +81,18 @@ def spoil(response: Response, error: ErrorCode) -> Response:
     """Turn a reply that may not leave any more into a refusal of the same shape."""
     match response:
         case JoinGroupResponse():
-            name = None if response.protocol_name is None else ""
-            return JoinGroupResponse(
-                error_code=error,
-                generation_id=-1,
-                protocol_name=name,
-                member_id=response.member_id,
-            )
+            # Where the protocol type is given, or the name is null, the version is 7 or later.
+            later = response.protocol_type is not None or response.protocol_name is None
+            return join_refused(error, 7 if later else 0, response.member_id)
         case SyncGroupResponse() | HeartbeatResponse() | LeaveGroupResponse():
             return type(response)(error_code=error)
         case OffsetDeleteResponse() | ListGroupsResponse():
             return type(response)(error_code=error)
+    return _spoil_each(response, error)
+
+
+def _spoil_each(response: Response, error: ErrorCode) -> Response:
+    match response:
         case OffsetCommitResponse():
             for topic in response.topics:
                 for partition in topic.partitions:
@@ -108,4 +109,6 @@ def spoil(response: Response, error: ErrorCode) -> Response:
         case DeleteGroupsResponse():
             for result in response.results:
                 result.error_code = error
+        case _:
+            raise TypeError(f"not a group response: {type(response).__name__}")
     return response

@@ -1,7 +1,7 @@
 """The replies that several decisions share. How each looks by version is said here once.
 
-Fields that a version does not have are left out by the encoder, so one object serves them all;
-only what a version *means* differently is decided here.
+Fields that a version does not have are left out by the encoder; what a version *means* differently
+is decided here. Not here: replies that only one decision gives.
 """
 
 from coordinator.causes import Who
@@ -23,12 +23,12 @@ def join_refused(error: ErrorCode, version: int, member_id: str = "") -> JoinGro
     )
 
 
-def joined(group: Group, member: Member) -> JoinGroupResponse:
+def joined(group: Group, member: Member, version: int) -> JoinGroupResponse:
     """The current generation for one member; the leader also gets everybody's metadata."""
     leads = member.member_id == group.leader_id
     return JoinGroupResponse(
         generation_id=group.generation,
-        protocol_type=group.protocol_type,
+        protocol_type=group.protocol_type if version >= 7 else None,
         protocol_name=group.protocol_name,
         leader=group.leader_id or "",
         member_id=member.member_id,

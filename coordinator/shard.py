@@ -18,7 +18,14 @@ from coordinator.heartbeat import heartbeat
 from coordinator.join import join
 from coordinator.leave import leave
 from coordinator.offsets import commit, delete, fetch
-from coordinator.rebalance import complete, complete_early, delay_over, prepare, remove
+from coordinator.rebalance import (
+    complete,
+    complete_early,
+    delay_over,
+    drop_pending,
+    prepare,
+    remove,
+)
 from coordinator.step import ReplyTo, Step
 from coordinator.sync import sync, sync_over
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -86,7 +93,7 @@ def _remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
 
 def _pending_over(group: Group, member_id: str, step: Step) -> None:
     """The id was never used (KIP-394); nobody waits for it any longer."""
-    del group.pending[member_id]
+    drop_pending(group, member_id, step)
     cause = Cause(CauseCode.PENDING_MEMBER_EXPIRED, Who(member_id))
     who = Who(member_id)
     step.note(MemberRemoved(group.group_id, group.generation, group.state, who, cause))

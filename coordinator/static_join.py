@@ -8,16 +8,14 @@ in CompletingRebalance it always does, because the leader may be planning for th
 
 from dataclasses import replace as copied
 
-from protocol.records.consumer_offsets import MemberMetadata
-
 from coordinator.causes import CauseCode
 from coordinator.deadlines import Timer, TimerKind
 from coordinator.facts import MemberReplaced
 from coordinator.group import Group, GroupState, Member
 from coordinator.joining import Joining, park
-from coordinator.rebalance import complete_if_all_joined, prepare
-from coordinator.records import group_key, group_value, member_metadata
-from coordinator.replies import answer_join, answer_sync, join_refused, joined, roll
+from coordinator.rebalance import prepare
+from coordinator.records import group_key, group_value, member_metadata, too_large
+from coordinator.replies import answer_join, answer_sync, join_refused, joined
 from coordinator.step import Step
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse
@@ -27,31 +25,36 @@ def replace(group: Group, joining: Joining, step: Step) -> None:
     """The instance's new incarnation takes the member over."""
     instance_id = joining.request.group_instance_id or ""
     member = group.members[group.instances[instance_id]]
-    old_id, new_id = member.member_id, step.new_member_id(instance_id)
+    new_id = step.new_member_id(instance_id)
     stable = group.state is GroupState.STABLE
-    value = _record_of_replacement(group, member, new_id, joining) if stable else b""
-    if len(value) > step.config.message_max_bytes:
-        step.reply(joining.reply_to, _too_large(group, joining))
+    if stable and group.would_elect(member, joining.protocols) == group.protocol_name:
+        _go_on(group, member, new_id, joining, step)
         return
-    led = group.leader_id == old_id
+    old_id = member.member_id
     _take_over(group, member, new_id, step)
-    if stable and _elects_the_same(group, member, joining):
-        group.update(member, joining.protocols, joining.timeouts)
-        step.append(group_key(group.group_id), value)
-        version = joining.caller.api_version
-        step.reply(joining.reply_to, _quick_answer(group, member, old_id if led else None, version))
-        _note(group, member, old_id, True, step)
-        return
     _note(group, member, old_id, False, step)
-    preparing = group.state is GroupState.PREPARING_REBALANCE
     park(group, member, joining, step)
-    if preparing:
-        complete_if_all_joined(group, step)
-        return
     code = CauseCode.STATIC_MEMBER_RETURNED_UNREADY
     if stable:
         code = CauseCode.STATIC_MEMBER_RETURNED_CHANGED
     prepare(group, joining.cause(code, new_id), step)
+
+
+def _go_on(group: Group, member: Member, new_id: str, joining: Joining, step: Step) -> None:
+    """Stable stays Stable: the new id is written, and nobody else notices."""
+    old_id, led = member.member_id, group.leader_id == member.member_id
+    record = group_key(group.group_id), _value_with(group, member, new_id, joining)
+    if too_large([record], step.config.message_max_bytes):
+        step.reply(joining.reply_to, _too_large(group, joining))
+        return
+    _take_over(group, member, new_id, step)
+    group.update(member, joining.protocols, joining.timeouts)
+    step.append(*record)
+    response = joined(group, member, joining.caller.api_version)
+    if led:
+        _tell_leader(response, old_id, joining.caller.api_version)
+    step.reply(joining.reply_to, response)
+    _note(group, member, old_id, True, step)
 
 
 def _take_over(group: Group, member: Member, new_id: str, step: Step) -> None:
@@ -68,16 +71,7 @@ def _take_over(group: Group, member: Member, new_id: str, step: Step) -> None:
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
 
-def _elects_the_same(group: Group, member: Member, joining: Joining) -> bool:
-    """Would the group elect today's protocol if the member's list were the request's?"""
-    before, timeouts = member.protocols, (member.session_timeout_ms, member.rebalance_timeout_ms)
-    group.update(member, joining.protocols, timeouts)
-    elected = group.elect()
-    group.update(member, before, timeouts)
-    return elected == group.protocol_name
-
-
-def _record_of_replacement(group: Group, member: Member, new_id: str, joining: Joining) -> bytes:
+def _value_with(group: Group, member: Member, new_id: str, joining: Joining) -> bytes:
     """The group record as it will be. Made first: one that is too large must change nothing."""
     session_ms, rebalance_ms = joining.timeouts
     new = copied(
@@ -87,7 +81,7 @@ def _record_of_replacement(group: Group, member: Member, new_id: str, joining: J
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=rebalance_ms,
     )
-    members: list[MemberMetadata] = [
+    members = [
         member_metadata(new if each is member else each, group.protocol_name)
         for each in group.members.values()
     ]
@@ -95,24 +89,17 @@ def _record_of_replacement(group: Group, member: Member, new_id: str, joining: J
     return group_value(copied(group, leader_id=leader), members)
 
 
-def _quick_answer(
-    group: Group, member: Member, led_as: str | None, version: int
-) -> JoinGroupResponse:
-    """The current generation, at once.
+def _tell_leader(response: JoinGroupResponse, old_id: str, version: int) -> None:
+    """A leader that came back leads on, but must not send a plan that nobody waits for.
 
-    A leader that came back is told so from v9 (KIP-814: watch topics, do not assign). Older
-    clients are shown their *old* id as leader, so that they do not send a plan nobody wants.
+    From v9 it is told so (KIP-814: watch topics, do not assign). Older clients are shown their
+    *old* id as leader's, and no members.
     """
-    response = joined(group, member)
-    if led_as is None:
-        return response
     if version >= 9:
         response.skip_assignment = True
-        response.members = roll(group)
     else:
-        response.leader = led_as
+        response.leader = old_id
         response.members = []
-    return response
 
 
 def _too_large(group: Group, joining: Joining) -> JoinGroupResponse:
@@ -120,7 +107,7 @@ def _too_large(group: Group, joining: Joining) -> JoinGroupResponse:
     error, version = ErrorCode.UNKNOWN_SERVER_ERROR, joining.caller.api_version
     response = join_refused(error, version)
     response.generation_id = group.generation
-    response.protocol_type = group.protocol_type
+    response.protocol_type = group.protocol_type if version >= 7 else None
     response.protocol_name = group.protocol_name
     response.leader = group.leader_id or ""
     return response

@@ -11,8 +11,9 @@ from coordinator.facts import RebalanceCompleted
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
 from coordinator.rebalance import prepare, rearm_session, remove, withdraw_plan
-from coordinator.records import group_key, group_value, member_metadata
+from coordinator.records import group_key, group_value, member_metadata, too_large
 from coordinator.replies import answer_sync, check_member, note_fenced, sync_refused, synced
+from coordinator.requests import sync_flaw
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupRequest
@@ -36,16 +37,15 @@ def sync(
         step.reply(reply_to, synced(group, member))
         return
     answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS, step)  # an earlier one of its own
-    member.awaiting_sync = reply_to
+    group.park_sync(member, reply_to)
     if member.member_id == group.leader_id:
         _assign(group, request, step)
 
 
 def _check(group: Group | None, request: SyncGroupRequest, version: int) -> ErrorCode:
-    if version >= 5 and (request.protocol_type is None or request.protocol_name is None):
-        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # KIP-559: mandatory from v5
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
+    flaw = sync_flaw(request, version)
+    if flaw:
+        return flaw
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     error = check_member(group, request.member_id, request.group_instance_id)
@@ -64,8 +64,10 @@ def _check(group: Group | None, request: SyncGroupRequest, version: int) -> Erro
 
 def _arrived(group: Group, member: Member, step: Step) -> None:
     """The sync timer runs until every member has synced, also after the leader's plan."""
-    if group.pending_sync.pop(member.member_id, True) is None and not group.pending_sync:
-        step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
+    if member.member_id in group.pending_sync:
+        del group.pending_sync[member.member_id]
+        if not group.pending_sync:
+            step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
 
 
 def _assign(group: Group, request: SyncGroupRequest, step: Step) -> None:
@@ -75,14 +77,15 @@ def _assign(group: Group, request: SyncGroupRequest, step: Step) -> None:
         member_metadata(m, group.protocol_name, plan.get(m.member_id, b""))
         for m in group.members.values()
     ]
-    value = group_value(group, shares)  # with the time of the join completion, as Kafka's
-    if len(value) > step.config.message_max_bytes:
+    # The time in the record is that of the join completion, as Kafka's.
+    record = group_key(group.group_id), group_value(group, shares)
+    if too_large([record], step.config.message_max_bytes):
         _refuse_plan(group, step)
         return
     for member in group.members.values():
         member.assignment = plan.get(member.member_id, b"")
     group.become(GroupState.STABLE, step.wall)
-    step.append(group_key(group.group_id), value)
+    step.append(*record)
     for member in group.members.values():
         if member.awaiting_sync is not None:
             step.reply(member.awaiting_sync, synced(group, member))
@@ -104,8 +107,7 @@ def _refuse_plan(group: Group, step: Step) -> None:
 def sync_over(group: Group, step: Step) -> None:
     """Time is up for those who joined and never synced, static members too (KAFKA-12890)."""
     late = [group.members[member_id] for member_id in group.pending_sync]
-    if not late:
-        return
+    assert late, "the timer ends with the last SyncGroup"
     cause = Cause(CauseCode.SYNC_TIMEOUT, late[0].who)
     for member in late:
         remove(group, member, Cause(CauseCode.SYNC_TIMEOUT, member.who), step)
