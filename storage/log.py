@@ -266,7 +266,7 @@ class Log:
         self.sync()
 
     def _recover(self, active: Segment, cover: Cover | None) -> None:
-        """Find the sound end of the last segment; cut off the rest if nothing is lost by it."""
+        """Find the sound end of the last segment; cut off the rest if nothing is lost."""
         valid, epoch = 0, -1
         for batch in valid_batches(active.window(), 0, active.base_offset):
             check_epoch(active.path, batch, epoch)
@@ -280,7 +280,7 @@ class Log:
         count, end = batches_after(active.window(), valid, self._next_offset)
         if count and not (cover is not None and cover.reaches(self._next_offset, end)):
             raise Corrupt(
-                f"{active.path}: the batch at byte {valid} is damaged and {count} sound ones follow: "
+                f"{active.path}: the batch at byte {valid} is damaged, {count} sound ones follow: "
                 f"restore the file, or lose them with: truncate -s {valid} {active.path}"
             )
         active.truncate(valid)

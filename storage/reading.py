@@ -11,27 +11,31 @@ from protocol.record_batch import LENGTH_OVERHEAD, decode_records, read_header
 from storage.errors import Corrupt
 from storage.scan import FIELDS, Batch, valid_batches
 from storage.segment import Segment
+from storage.window import Window
 
 CHUNK: Final = 1024 * 1024
-_WALK: Final = 16 * 1024
+# The index points at most one interval and one batch before what is wanted.
+_WALK: Final = 8 * 1024
 
 
 def read_batches(segments: Sequence[Segment], offset: int, max_bytes: int) -> bytes:
     """Whole batches of one segment from the one that holds an offset (or the next one kept)."""
     for segment in _from(segments, offset):
         position = segment.index.floor(max(0, offset - segment.base_offset))
-        size = 0
-        # Walk on from where the index points, a few kilobytes at most, to the wanted batch.
-        while position < segment.size:
-            head = segment.read(position, FIELDS.size)
-            base, length, _, _, _, delta, _ = FIELDS.unpack(head)
-            size = length + LENGTH_OVERHEAD
-            if base + delta >= offset:
-                break
-            position += size
-        if position < segment.size:
+        position, size = _seek(segment.window(_WALK), position, offset)
+        if size:
             return _cut(segment.read(position, max(max_bytes, size)))
     return b""
+
+
+def _seek(window: Window, position: int, offset: int) -> tuple[int, int]:
+    """Walk on from where the index points to the wanted batch; its place and size, 0 if none."""
+    while (at := window.find(position, FIELDS.size)) >= 0:
+        base, length, _, _, _, delta, _ = FIELDS.unpack_from(window.view, at)
+        if base + delta >= offset:
+            return position, length + LENGTH_OVERHEAD
+        position += length + LENGTH_OVERHEAD
+    return position, 0
 
 
 def _cut(data: bytes) -> bytes:

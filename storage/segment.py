@@ -12,7 +12,7 @@ from storage.files import Files
 from storage.index import Index
 from storage.limits import Limits
 from storage.scan import Batch, valid_batches
-from storage.window import Window
+from storage.window import PIECE, Window
 
 LOG_SUFFIX: Final = ".log"
 DIGITS: Final = 20
@@ -65,8 +65,8 @@ class Segment:
     def read(self, position: int, size: int) -> bytes:
         return self._files.read(self._handle, min(size, self.size - position), position)
 
-    def window(self) -> Window:
-        return Window(self._files, self._handle, self.size)
+    def window(self, piece: int = PIECE) -> Window:
+        return Window(self._files, self._handle, self.size, piece)
 
     def sync(self) -> None:
         self._files.sync(self._handle)

@@ -14,12 +14,13 @@ PIECE: Final = 1024 * 1024
 class Window:
     """The bytes of an open file up to `size`, seen through `buffer`, and `view` on it."""
 
-    __slots__ = ("_start", "buffer", "files", "handle", "size", "view")
+    __slots__ = ("_start", "buffer", "files", "handle", "piece", "size", "view")
 
-    def __init__(self, files: Files, handle: int, size: int) -> None:
+    def __init__(self, files: Files, handle: int, size: int, piece: int = PIECE) -> None:
         self.files = files
         self.handle = handle
         self.size = size
+        self.piece = piece
         self.buffer = b""
         self.view = memoryview(self.buffer)
         self._start = 0
@@ -33,7 +34,7 @@ class Window:
             return -1
         at = position - self._start
         if at < 0 or at + length > len(self.buffer):
-            wanted = min(max(PIECE, length), self.size - position)
+            wanted = min(max(self.piece, length), self.size - position)
             self.buffer = self.files.read(self.handle, wanted, position)
             self.view = memoryview(self.buffer)
             self._start = position
