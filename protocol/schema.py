@@ -7,9 +7,8 @@ field) is supplied here with the same interface. Its types know no difference be
 not nullable.
 """
 
-from io import BytesIO
 from struct import Struct
-from typing import Any
+from typing import Any, Protocol
 
 from aiokafka.protocol import types as aiokafka_types
 
@@ -27,6 +26,12 @@ _FIXED: dict[str, Any] = {
 }
 
 
+class Readable(Protocol):
+    """Where aiokafka's types read from, such as a BytesIO."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class PackedType:
     """A value of fixed width that aiokafka has no type for."""
 
@@ -36,7 +41,7 @@ class PackedType:
     def encode(self, value: object) -> bytes:
         return self._struct.pack(value)
 
-    def decode(self, data: BytesIO) -> object:
+    def decode(self, data: Readable) -> object:
         return self._struct.unpack(data.read(self._struct.size))[0]
 
 
@@ -46,7 +51,7 @@ class SizedTags:
     def encode(self, value: dict[int, bytes]) -> bytes:
         return write_tags(sorted(value.items()))
 
-    def decode(self, data: BytesIO) -> dict[int, bytes]:
+    def decode(self, data: Readable) -> dict[int, bytes]:
         tags: dict[int, bytes] = aiokafka_types.TaggedFields.decode(data)
         return tags
 

@@ -1,0 +1,157 @@
+"""Writes docs/protocol.md from the message classes; ``--check`` only compares."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from protocol.message import Field, Layout, layout_of
+from protocol.records import consumer_offsets
+from protocol.registry import APIS, Api
+from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+
+PAGE = Path(__file__).with_name("protocol.md")
+
+HEAD = """\
+# Protocol
+
+*Generated from `protocol/messages/` and `protocol/records/` by `make docs`; edit there.*
+
+Groupkeeper speaks Kafka's wire protocol: names, versions, types and defaults are those of Kafka's
+own definitions. A server answers the APIs below in the versions served. It advertises them in
+ApiVersions; where it advertises more than it serves, the difference is answered with
+UNSUPPORTED_VERSION (old librdkafka compresses only for a server that lists Produce version 0).
+
+From its first flexible version on (KIP-482) a message has compact lengths and a tag buffer at the
+end of each struct; unknown tags are passed over. Everything else is strict: a length beyond the
+end, bytes left over, null where the definition has none, tags out of order or text that is not
+UTF-8 close the connection.
+
+| API | key | advertised | served | flexible from |
+|---|---|---|---|---|
+"""
+
+FIELDS = """
+`n+` means from version n on, `a.b` a field in each element of `a`; `tag n` is a tagged field, left
+out while it holds its default.
+"""
+
+RECORDS = """
+## Records of the `__consumer_offsets` log
+
+A key is an int16 type and its fields, a value an int16 version and its fields. Key types 0 and 1
+are offsets, 2 is a group; other types are recognised and passed over. Values are
+written in version 3 and read in versions 0 to 4, newer ones as 4 (KIP-915).
+"""
+
+TABLE = """
+| field | type | versions | default | |
+|---|---|---|---|---|
+"""
+
+
+def span(low: int, high: int, newest: int) -> str:
+    if high >= newest:
+        return f"{low}+" if low < newest else str(low)
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def type_name(kind: WireType) -> str:
+    match kind:
+        case ArrayOf():
+            return "[]" + type_name(kind.item)
+        case StructOf():
+            return layout_of(kind.cls).name
+        case Fixed() | Sized():
+            return kind.name
+
+
+def default(field: Field) -> str:
+    match field.default:
+        case None:
+            return "null"
+        case bool():
+            return str(field.default).lower()
+        case bytes():
+            return "zero" if field.default else "empty"
+        case str():
+            return f'"{field.default}"'
+        case _:
+            return str(field.default)
+
+
+def remarks(field: Field, layout: Layout) -> str:
+    oldest, newest = layout.versions
+    first = max(field.since, field.nullable_since, oldest)
+    last = min(field.until, newest)
+    notes = [] if field.tag is None else [f"tag {field.tag}"]
+    if first <= newest and field.nullable_in(first):
+        always = first <= max(field.since, oldest)
+        notes.append("nullable" if always else f"nullable {span(first, last, newest)}")
+    return ", ".join(notes)
+
+
+def rows(fields: tuple[Field, ...], layout: Layout, path: str = "") -> Iterator[str]:
+    oldest, newest = layout.versions
+    for field in fields:
+        name = path + field.name
+        versions = span(max(field.since, oldest), field.until, newest)
+        kind = type_name(field.type)
+        yield f"| `{name}` | {kind} | {versions} | {default(field)} | {remarks(field, layout)} |\n"
+        part = field.type.item if isinstance(field.type, ArrayOf) else field.type
+        if isinstance(part, StructOf):
+            yield from rows(layout_of(part.cls).fields, layout, f"{name}.")
+
+
+def section(cls: type) -> str:
+    layout = layout_of(cls)
+    what = " ".join((cls.__doc__ or "").split())
+    oldest, newest = layout.versions
+    versions = f"version {oldest}" if oldest == newest else f"versions {oldest} to {newest}"
+    return (
+        f"\n### {layout.name}, {versions}\n\n{what}\n"
+        + TABLE
+        + "".join(rows(layout.fields, layout))
+    )
+
+
+def api_row(api: Api) -> str:
+    advertised, served = (f"{low}-{high}" for low, high in (api.advertised, api.served))
+    flexible = "never" if api.flexible is None else api.flexible
+    link = f"[{api.name}](#{api.name.lower()})"
+    return f"| {link} | {api.key} | {advertised} | {served} | {flexible} |\n"
+
+
+def page() -> str:
+    apis = [APIS[key] for key in sorted(APIS)]
+    records = (
+        consumer_offsets.OffsetCommitKey,
+        consumer_offsets.GroupMetadataKey,
+        consumer_offsets.OffsetCommitValue,
+        consumer_offsets.GroupMetadataValue,
+    )
+    return "".join(
+        (
+            HEAD,
+            *map(api_row, apis),
+            FIELDS,
+            *(
+                f"\n## {a.name}\n" + section(a.request_type) + section(a.response_type)
+                for a in apis
+            ),
+            RECORDS,
+            *map(section, records),
+        )
+    )
+
+
+def main() -> int:
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
+        print(f"{PAGE.name} is out of date: run `make docs`", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
