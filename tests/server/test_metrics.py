@@ -1,8 +1,10 @@
 """Counting, and the page that Prometheus reads."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -189,6 +191,13 @@ def test_names_are_unique_and_in_base_units() -> None:
     assert len(names) == len(set(names))
     assert {f"groupkeeper_{name}_total" for name in COUNTERS} <= set(names)
     assert not [name for name in names if name.endswith(("_ms", "_millis", "_kb"))]
+
+
+def test_every_metric_is_in_the_operations_page() -> None:
+    page = Path(__file__).parents[2] / "docs" / "operations.md"
+    table = page.read_text(encoding="utf-8").partition("## Metrics")[2].partition("\n## ")[0]
+    described = set(re.findall(r"`([a-z_]+)`", " ".join(re.findall(r"^\|(.*?)\|", table, re.M))))
+    assert {f"groupkeeper_{name}" for name in described} == set(families())
 
 
 def test_counting_does_not_import_prometheus_client() -> None:

@@ -1,0 +1,17 @@
+"""What every test shares: an environment without our variables, and calm property tests."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# A loaded machine is no reason to fail; how long an example takes is not what these tests ask.
+settings.register_profile("groupkeeper", deadline=None)
+settings.load_profile("groupkeeper")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_settings_from_outside() -> None:
+    """What the developer's shell exports must not change what a test sees."""
+    for name in [name for name in os.environ if name.startswith("GROUPKEEPER_")]:
+        del os.environ[name]
