@@ -36,7 +36,9 @@ class Held:
             reader.close()
 
     def reaches(self, first: int, end: int) -> bool:
-        """Whether every batch from offset `first` up to `end` is held."""
+        """Whether there is anything from offset `first` up to `end`, and all of it is held."""
+        if end <= first:
+            return False
         for base, last, *_ in self._entries:
             if base <= first <= last:
                 first = last + 1
@@ -177,17 +179,24 @@ class Journals:
         Let go of the files. `clean`: all logs of this run are synced, so one journal with nothing
         but the epochs takes the place of those that are not needed for a log of an earlier run.
         """
-        if clean and self._epochs:
-            self._roll().touched.clear()
-            self.write((), ())
-            for writer in self._retiring:
-                writer.touched.clear()
-            self.drop_done()
+        if clean:
+            self._leave_epochs()
         self._close_foreign()
         for reader in self._earlier:
             reader.close()
         for writer in self._writers():
             writer.close()
+
+    def _leave_epochs(self) -> None:
+        if self._epochs:
+            self._roll()
+            self.write((), ())
+        elif self._writer is not None:
+            self._retiring.append(self._writer)
+            self._writer = None
+        for writer in self._retiring:
+            writer.touched.clear()
+        self.drop_done()
 
     def _writers(self) -> list[JournalWriter]:
         return [*self._retiring, *([self._writer] if self._writer else [])]

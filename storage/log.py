@@ -24,7 +24,7 @@ class Cover(Protocol):
     """What a journal holds for a log: finished batches in offset order."""
 
     def reaches(self, first: int, end: int) -> bool:
-        """Whether every batch from offset `first` up to `end` is held."""
+        """Whether there is anything from offset `first` up to `end`, and all of it is held."""
         ...
 
     def batches_from(self, offset: int) -> Iterator[bytes]:
@@ -278,7 +278,8 @@ class Log:
         if valid == active.size:
             return
         count, end = batches_after(active.window(), valid, self._next_offset)
-        if count and not (cover is not None and cover.reaches(self._next_offset, end)):
+        repairable = cover is not None and cover.reaches(self._next_offset, end)
+        if count and not repairable:
             raise Corrupt(
                 f"{active.path}: the batch at byte {valid} is damaged, {count} sound ones follow: "
                 f"restore the file, or lose them with: truncate -s {valid} {active.path}"

@@ -59,20 +59,23 @@ def valid_batches(window: Window, position: int, next_offset: int) -> Iterator[B
 
 def batches_after(window: Window, position: int, next_offset: int) -> tuple[int, int]:
     """
-    How many sound batches lie behind the bad bytes at a position, and the offset after the last
-    of them.
+    How many sound batches lie at or behind bytes that do not continue a file at `next_offset`, and
+    the offset after the last of them.
 
-    A batch whose length is still right is stepped over; otherwise a header is searched for byte
-    by byte.
+    At the very place any offset counts: no checksum covers the base offset of the batch before it,
+    and that may be what is wrong. Behind it, later offsets are searched for byte by byte, as no
+    length in bad bytes can be trusted.
     """
     count = 0
     end = next_offset
+    lowest = 0
     while position < window.size:
-        for batch in valid_batches(window, position, end):
+        for batch in valid_batches(window, position, lowest):
             count += 1
             end = batch.last_offset + 1
             position = batch.position + batch.size
-        position = _next_candidate(window, position + 1, end)
+        lowest = next_offset
+        position = _next_candidate(window, position, lowest)
     return count, end
 
 

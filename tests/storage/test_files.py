@@ -1,0 +1,118 @@
+"""The real file system, and that the fake one behaves like it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.files import Files
+from tests.support.fake_files import FakeDisk, FakeFiles
+
+
+@pytest.fixture(params=["real", "fake"])
+def any_files(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Files:
+    monkeypatch.chdir(tmp_path)
+    return Files() if request.param == "real" else FakeFiles(FakeDisk())
+
+
+def test_bytes_are_read_where_they_were_written(any_files: Files) -> None:
+    any_files.make_folder("a/b")
+    handle = any_files.open("a/b/c", create=True)
+    any_files.write(handle, b"hello", 3)
+    assert any_files.read(handle, 100, 0) == b"\0\0\0hello"
+    assert any_files.read(handle, 2, 4) == b"el"
+    assert any_files.size(handle) == 8
+
+
+def test_a_truncated_file_is_shorter(any_files: Files) -> None:
+    handle = any_files.open("c", create=True)
+    any_files.write(handle, b"hello", 0)
+    any_files.truncate(handle, 2)
+    assert any_files.read(handle, 100, 0) == b"he"
+
+
+def test_a_missing_file_is_not_made_unasked(any_files: Files) -> None:
+    with pytest.raises(FileNotFoundError):
+        any_files.open("missing")
+    with pytest.raises(FileNotFoundError):
+        any_files.open("no/folder", create=True)
+
+
+def test_names_come_sorted_and_a_missing_folder_has_none(any_files: Files) -> None:
+    any_files.make_folder("d")
+    for name in ("b", "a"):
+        any_files.close(any_files.open(f"d/{name}", create=True))
+    assert any_files.list_folder("d") == ["a", "b"]
+    assert any_files.list_folder("e") == []
+
+
+def test_removing_and_renaming(any_files: Files) -> None:
+    any_files.make_folder("d")
+    handle = any_files.open("d/a", create=True)
+    any_files.write(handle, b"x", 0)
+    any_files.rename("d/a", "d/b")
+    assert any_files.list_folder("d") == ["b"]
+    with pytest.raises(OSError, match="not empty"):
+        any_files.remove_folder("d")
+    any_files.remove("d/b")
+    any_files.remove("d/b")
+    any_files.remove_folder("d")
+    any_files.remove_folder("d")
+
+
+def test_a_lock_is_held_until_its_file_is_closed(any_files: Files) -> None:
+    first = any_files.open("l", create=True)
+    second = any_files.open("l")
+    assert any_files.lock(first)
+    assert not any_files.lock(second)
+    any_files.close(first)
+    assert any_files.lock(second)
+
+
+def test_everything_can_be_synced(any_files: Files) -> None:
+    any_files.make_folder("d")
+    handle = any_files.open("d/a", create=True)
+    any_files.sync(handle)
+    any_files.sync_folder("d")
+    any_files.sync_folder(".")
+
+
+def test_handles_are_not_inherited(tmp_path: Path) -> None:
+    handle = Files().open(str(tmp_path / "a"), create=True)
+    assert not os.get_inheritable(handle)
+
+
+def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left"):
+        Files().write(Files().open("/dev/full"), b"x", 0)
+
+
+SECOND = """
+import sys
+from storage.errors import Locked
+from storage.files import Files
+from storage.store import Store
+try:
+    Store.open(Files(), sys.argv[1], 0)
+except Locked as error:
+    print(error)
+"""
+
+
+def test_a_second_process_is_refused_in_one_line(tmp_path: Path) -> None:
+    from storage.store import Store
+
+    store = Store.open(Files(), str(tmp_path), 0)
+    command = [sys.executable, "-c", SECOND, str(tmp_path)]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert refused.stdout == (
+        f"node 0 is already running on {tmp_path} (pid {os.getpid()}); "
+        "stop it or choose another --node-id or --data-dir\n"
+    )
+    store.close()
+    allowed = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert allowed.stdout == ""

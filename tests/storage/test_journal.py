@@ -1,0 +1,99 @@
+import pytest
+
+from storage.errors import Corrupt
+from storage.journal import JournalReader, JournalWriter, batch_entry, claim_entry
+from tests.support.batches import batch
+from tests.support.fake_files import FakeDisk, FakeFiles
+
+PATH = "journals/0-00000000000000000005"
+
+
+@pytest.fixture
+def writer(files: FakeFiles) -> JournalWriter:
+    files.make_folder("journals")
+    return JournalWriter(files, "journals", 0, 5)
+
+
+def write(writer: JournalWriter, *values: bytes, base: int = 0, name: bytes = b"t-0") -> None:
+    writer.write(batch_entry(name, batch(base, *values)))
+
+
+def read(files: FakeFiles) -> JournalReader:
+    return JournalReader(files, PATH)
+
+
+def test_entries_are_found_by_log_and_read_back(writer: JournalWriter, files: FakeFiles) -> None:
+    write(writer, b"a", b"b")
+    write(writer, b"x", base=90, name=b"other-1")
+    write(writer, b"c", base=2)
+    reader = read(files)
+    assert reader.names == {"t-0", "other-1"}
+    assert [(base, last) for base, last, _, _ in reader.entries("t-0")] == [(0, 1), (2, 2)]
+    [_, (_, _, position, size)] = reader.entries("t-0")
+    assert reader.batch(position, size) == batch(2, b"c")
+
+
+def test_a_round_holds_entries_of_many_logs_and_claims(
+    writer: JournalWriter, files: FakeFiles
+) -> None:
+    pieces = [*claim_entry(3, 9), *batch_entry(b"t-0", batch(0, b"a")), *claim_entry(3, 8)]
+    writer.write(pieces)
+    reader = read(files)
+    assert (reader.epochs, reader.names, reader.next_round) == ({3: 9}, {"t-0"}, 6)
+
+
+def test_a_round_without_entries_counts(writer: JournalWriter, files: FakeFiles) -> None:
+    assert read(files).is_empty
+    writer.write(())
+    assert not read(files).is_empty
+
+
+def test_a_round_larger_than_a_piece_is_read(writer: JournalWriter, files: FakeFiles) -> None:
+    write(writer, bytes(3_000_000))
+    write(writer, b"b", base=1)
+    assert [base for base, *_ in read(files).entries("t-0")] == [0, 1]
+
+
+@pytest.mark.parametrize("cut", [1, 19, 20, 50])
+def test_an_unfinished_round_is_as_if_never_begun(
+    writer: JournalWriter, files: FakeFiles, cut: int
+) -> None:
+    write(writer, b"a")
+    end = writer.size
+    write(writer, b"b", base=1)
+    files.truncate(files.open(PATH), end + cut)
+    reader = read(files)
+    assert [base for base, *_ in reader.entries("t-0")] == [0]
+    assert reader.next_round == 6
+
+
+@pytest.mark.parametrize("place", [0, 4, 11, 15, 16, 30, 60])
+def test_a_damaged_round_with_a_sound_one_behind_it_is_corrupt(
+    writer: JournalWriter, files: FakeFiles, disk: FakeDisk, place: int
+) -> None:
+    write(writer, b"a")
+    first = writer.size
+    write(writer, b"b", base=1)
+    write(writer, b"c", base=2)
+    disk.flip(PATH, first + place)
+    with pytest.raises(Corrupt, match=f"the round at byte {first} is damaged"):
+        read(files)
+
+
+def test_a_damaged_last_round_is_as_if_never_begun(
+    writer: JournalWriter, files: FakeFiles, disk: FakeDisk
+) -> None:
+    write(writer, b"a")
+    first = writer.size
+    write(writer, b"b", base=1)
+    disk.flip(PATH, first + 30)
+    assert read(files).next_round == 6
+
+
+def test_a_file_that_goes_on_with_an_old_round_ends_before_it(
+    writer: JournalWriter, files: FakeFiles, disk: FakeDisk
+) -> None:
+    write(writer, b"a")
+    old = disk.contents(PATH)
+    files.write(files.open(PATH), old, len(old))
+    assert read(files).next_round == 6

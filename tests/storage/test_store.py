@@ -1,0 +1,290 @@
+import errno
+
+import pytest
+
+from protocol.record_batch import read_header
+from storage.errors import AppendFailed, Corrupt, Fenced, Locked, SyncFailed
+from storage.limits import Limits
+from storage.store import Append, Store
+from tests.support.batches import TIME, values_of
+from tests.support.fake_files import FakeDisk, FakeFiles
+
+NAME = "__consumer_offsets-0"
+LOG_FILE = f"data/{NAME}/00000000000000000000.log"
+
+
+def open_store(disk: FakeDisk, node: int = 0, limits: Limits | None = None) -> Store:
+    return Store.open(FakeFiles(disk), "data", node, limits)
+
+
+@pytest.fixture
+def store(disk: FakeDisk) -> Store:
+    return open_store(disk)
+
+
+def put(store: Store, *values: bytes, name: str = NAME, epoch: int = 1) -> int:
+    [base] = store.commit([append(store, *values, name=name, epoch=epoch)])
+    return base
+
+
+def append(store: Store, *values: bytes, name: str = NAME, epoch: int = 1) -> Append:
+    return Append(store.open_log(name), epoch, TIME, [(b"key", value) for value in values])
+
+
+def found(store: Store, name: str = NAME) -> list[bytes | None]:
+    return [value for chunk in store.open_log(name).batches() for value in values_of(chunk)]
+
+
+def journals(disk: FakeDisk) -> list[str]:
+    return disk.children("data/journals")
+
+
+def test_a_round_returns_the_base_offsets(store: Store) -> None:
+    put(store, b"a", b"b")
+    other = append(store, b"x", name="__group_events-0")
+    assert store.commit([append(store, b"c"), other]) == [2, 0]
+
+
+def test_two_batches_of_a_round_may_go_to_one_log(store: Store) -> None:
+    assert store.commit([append(store, b"a", b"b"), append(store, b"c")]) == [0, 2]
+    assert found(store) == [b"a", b"b", b"c"]
+
+
+def test_a_batch_carries_epoch_and_time(store: Store, disk: FakeDisk) -> None:
+    put(store, b"a", epoch=7)
+    header = read_header(disk.contents(LOG_FILE))
+    assert (header.leader_epoch, header.max_timestamp) == (7, TIME)
+
+
+def test_a_round_is_one_write_and_one_sync_of_the_journal(store: Store, disk: FakeDisk) -> None:
+    names = [f"__consumer_offsets-{number}" for number in range(5)]
+    store.commit([append(store, b"v", name=name) for name in names])
+    before = len(disk.trace)
+    store.commit([append(store, b"v", name=name) for name in names])
+    kinds = [(call.split()[0], call.split()[1].split("/")[1]) for call in disk.trace[before:]]
+    assert kinds == [("write", "journals"), ("sync", "journals"), *(("write", n) for n in names)]
+
+
+def test_an_open_log_is_returned_as_it_is(store: Store) -> None:
+    assert store.open_log(NAME) is store.open_log(NAME)
+
+
+@pytest.mark.parametrize("name", ["topic", "-1", "topic-", "a/../b-1", ""])
+def test_a_log_has_the_name_of_a_partition(store: Store, name: str) -> None:
+    with pytest.raises(ValueError, match="topic"):
+        store.open_log(name)
+
+
+def test_the_partition_folders_are_listed(store: Store) -> None:
+    put(store, b"v")
+    put(store, b"v", name="my-topic-12")
+    assert store.log_names() == [NAME, "my-topic-12"]
+
+
+def test_a_power_cut_loses_nothing_that_was_committed(store: Store, disk: FakeDisk) -> None:
+    put(store, b"a")
+    put(store, b"b")
+    disk.power_cut("lose")
+    assert not disk.has(f"data/{NAME}")
+    assert found(open_store(disk)) == [b"a", b"b"]
+
+
+def test_a_second_process_with_the_node_id_is_refused(store: Store, disk: FakeDisk) -> None:
+    pid = disk.contents("data/nodes/0").decode().strip()
+    with pytest.raises(Locked) as refused:
+        open_store(disk)
+    assert str(refused.value) == (
+        f"node 0 is already running on data (pid {pid}); "
+        "stop it or choose another --node-id or --data-dir"
+    )
+    store.close()
+    open_store(disk)
+
+
+def test_a_shard_has_one_owner(store: Store, disk: FakeDisk) -> None:
+    assert store.claim(3) == 1
+    other = open_store(disk, node=1)
+    with pytest.raises(Locked, match="shard 3 is held by node 0"):
+        other.claim(3)
+    store.release(3)
+    assert other.claim(3) == 2
+
+
+def test_many_claims_share_one_sync(store: Store, disk: FakeDisk) -> None:
+    for shard in range(50):
+        store.claim(shard)
+    before = len(disk.trace)
+    store.open_log(NAME)
+    syncs = [call for call in disk.trace[before:] if call.startswith("sync data")]
+    assert syncs == ["sync data/journals/0-00000000000000000001"]
+
+
+def test_a_claim_rises_within_a_process(store: Store) -> None:
+    assert [store.claim(3), store.claim(3)] == [1, 2]
+
+
+def test_an_odd_lease_file_does_not_lower_the_epoch(store: Store, disk: FakeDisk) -> None:
+    store.claim(3)
+    store.open_log(NAME)
+    disk.power_cut("lose")
+    files = FakeFiles(disk)
+    files.write(files.open("data/leases/3", create=True), bytes(5), 0)
+    assert open_store(disk).claim(3) == 2
+
+
+def test_the_next_owner_finds_what_the_last_one_committed(store: Store, disk: FakeDisk) -> None:
+    store.claim(0)
+    put(store, b"a")
+    disk.power_cut("lose")
+    other = open_store(disk, node=1)
+    assert other.claim(0) == 2
+    assert found(other) == [b"a"]
+
+
+def test_an_older_epoch_is_fenced_and_nothing_is_written(store: Store, disk: FakeDisk) -> None:
+    put(store, b"a", epoch=2)
+    before = len(disk.trace)
+    with pytest.raises(Fenced, match="in epoch 2, not 1"):
+        put(store, b"b", epoch=1)
+    assert len(disk.trace) == before
+
+
+def test_journals_are_dropped_as_their_logs_are_synced(disk: FakeDisk) -> None:
+    store = open_store(disk, limits=Limits(journal_bytes=500))
+    store.claim(0)
+    for _ in range(60):
+        put(store, b"v")
+        assert len(journals(disk)) <= 2
+    assert found(store) == [b"v"] * 60
+
+
+def test_a_round_syncs_at_most_one_log_more(disk: FakeDisk) -> None:
+    store = open_store(disk, limits=Limits(journal_bytes=3000))
+    names = [f"__consumer_offsets-{number}" for number in range(4)]
+    for _ in range(40):
+        before = len(disk.trace)
+        store.commit([append(store, b"v", name=name) for name in names])
+        syncs = [call for call in disk.trace[before:] if call.startswith("sync data")]
+        assert len(syncs) <= 2
+
+
+def test_a_closed_store_leaves_the_epochs_and_nothing_else(store: Store, disk: FakeDisk) -> None:
+    store.claim(0)
+    put(store, b"v")
+    store.close()
+    assert len(journals(disk)) == 1
+    disk.power_cut("lose")
+    assert found(open_store(disk)) == [b"v"]
+    assert open_store(disk, node=1).claim(0) == 2
+
+
+def test_no_space_in_the_journal_leaves_the_logs_as_they_were(store: Store, disk: FakeDisk) -> None:
+    put(store, b"a")
+    disk.failures[disk.calls + 1] = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(AppendFailed, match="No space left"):
+        put(store, b"b")
+    put(store, b"c")
+    disk.power_cut("lose")
+    assert found(open_store(disk)) == [b"a", b"c"]
+
+
+def test_no_space_in_a_segment_breaks_that_log_only(store: Store, disk: FakeDisk) -> None:
+    put(store, b"x", name="__group_events-0")
+    disk.failures[disk.calls + 3] = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(AppendFailed, match="cannot append to data/__consumer_offsets-0"):
+        put(store, b"a" * 100)
+    broken = store._logs[NAME]
+    with pytest.raises(AppendFailed, match="opened again"):
+        store.commit([Append(broken, 1, TIME, [(b"k", b"v")])])
+    put(store, b"y", name="__group_events-0")
+    assert found(store) == [b"a" * 100]
+    put(store, b"b")
+    assert found(store) == [b"a" * 100, b"b"]
+
+
+def test_a_journal_is_kept_for_a_log_that_is_broken(disk: FakeDisk) -> None:
+    store = open_store(disk, limits=Limits(journal_bytes=500))
+    put(store, b"x", name="__group_events-0")
+    store.open_log(NAME)
+    disk.failures[disk.calls + 3] = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(AppendFailed):
+        put(store, b"a")
+    for _ in range(30):
+        put(store, b"y", name="__group_events-0")
+    disk.power_cut("lose")
+    assert found(open_store(disk)) == [b"a"]
+
+
+def test_after_a_failed_sync_the_store_takes_no_more_work(store: Store, disk: FakeDisk) -> None:
+    put(store, b"a")
+    disk.failures[disk.calls + 2] = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(SyncFailed, match="Input/output error"):
+        put(store, b"b")
+    with pytest.raises(SyncFailed, match="failed before"):
+        store.commit([])
+    with pytest.raises(SyncFailed, match="failed before"):
+        store.open_log("__group_events-0")
+    store.close()
+    disk.power_cut("lose")
+    assert found(open_store(disk)) == [b"a"]
+
+
+def test_a_journal_write_that_cannot_be_taken_back_stops_the_store(
+    store: Store, disk: FakeDisk
+) -> None:
+    put(store, b"a")
+    for call in (1, 2):
+        disk.failures[disk.calls + call] = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(SyncFailed, match="take back"):
+        put(store, b"b")
+
+
+def test_a_journal_covers_damage_in_its_logs(store: Store, disk: FakeDisk) -> None:
+    for value in (b"a", b"b", b"c", b"d"):
+        put(store, value)
+    size = len(disk.contents(LOG_FILE)) // 4
+    disk.power_cut("keep")
+    disk.flip(LOG_FILE, size + 70)
+    assert found(open_store(disk)) == [b"a", b"b", b"c", b"d"]
+
+
+def test_damage_that_no_journal_covers_stops_the_opening(store: Store, disk: FakeDisk) -> None:
+    for value in (b"a", b"b", b"c", b"d"):
+        put(store, value)
+    store.close()
+    disk.flip(LOG_FILE, len(disk.contents(LOG_FILE)) // 4 + 70)
+    with pytest.raises(Corrupt, match="2 sound ones follow"):
+        open_store(disk).open_log(NAME)
+
+
+def test_damage_before_the_journal_begins_stops_the_opening(disk: FakeDisk) -> None:
+    store = open_store(disk, limits=Limits(journal_bytes=300))
+    for _ in range(12):
+        put(store, b"v")
+    disk.power_cut("keep")
+    disk.flip(LOG_FILE, 70)
+    with pytest.raises(Corrupt, match="byte 0 is damaged"):
+        open_store(disk).open_log(NAME)
+
+
+def test_a_log_that_ends_before_its_journal_begins_is_corrupt(disk: FakeDisk) -> None:
+    store = open_store(disk, limits=Limits(journal_bytes=300))
+    for _ in range(12):
+        put(store, b"v")
+    disk.power_cut("keep")
+    files = FakeFiles(disk)
+    files.truncate(files.open(LOG_FILE), 0)
+    with pytest.raises(Corrupt, match="ends at offset 0, epoch -1, but its journal goes on at"):
+        open_store(disk).open_log(NAME)
+
+
+def test_an_epoch_that_goes_back_in_the_journal_is_corrupt(disk: FakeDisk) -> None:
+    store = open_store(disk)
+    put(store, b"a", epoch=5)
+    disk.power_cut("lose")
+    store = open_store(disk)
+    store.open_log(NAME)._epochs._entries.clear()
+    put(store, b"b", epoch=4)
+    disk.power_cut("lose")
+    with pytest.raises(Corrupt, match="epoch 5, but its journal goes on at offset 1, epoch 4"):
+        open_store(disk).open_log(NAME)
