@@ -52,7 +52,7 @@ def batch(*values: str, compression: str = "none", timestamp: int = NOW, **produ
 
 
 class InlineWorker:
-    """Does each job at once: the order is the same as on the thread, only the waiting is missing."""
+    """Does each job at once: the order is that of the thread, only the waiting is missing."""
 
     async def __call__(self, job: Callable[[], T]) -> T:
         return job()

@@ -1,0 +1,145 @@
+"""The catalog: durable before visible, whatever crashes in the middle."""
+
+import asyncio
+
+import pytest
+
+from groupkeeper.topics import plane
+from groupkeeper.topics.catalog import Catalog, Topic
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from storage.errors import StorageError
+from storage.limits import Limits
+from storage.log import Log
+from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.topics.scene import NOW, InlineWorker, Scene, batch
+
+
+def opened(disk: FakeDisk) -> Catalog:
+    files = FakeFiles(disk)
+    catalog = Catalog(lambda: Log.open(files, "data/catalog", Limits()), 4, InlineWorker())
+    catalog.load(NOW, lambda: "cluster-1")
+    return catalog
+
+
+def topic(name: str, partitions: int = 1, **configs: str) -> Topic:
+    return Topic(name, name.encode().ljust(16, b"."), partitions, configs)
+
+
+async def test_topics_come_back_as_they_were():
+    disk = FakeDisk()
+    await opened(disk).create([topic("a", 3, **{"retention.ms": "5"}), topic("b")], NOW)
+    again = opened(disk)
+    found = again.by_name["a"]
+    assert (found.partition_count, found.configs) == (3, {"retention.ms": "5"})
+    assert again.by_id[found.topic_id] is found
+    assert again.counts == {"a": 3, "b": 1, "__consumer_offsets": 4}
+
+
+async def test_a_deleted_topic_is_a_leftover_until_it_is_purged():
+    disk = FakeDisk()
+    catalog = opened(disk)
+    await catalog.create([topic("a", 3)], NOW)
+    await catalog.delete([catalog.by_name["a"]], NOW)
+    assert "a" not in catalog.counts
+    again = opened(disk)
+    leftover = again.leftovers["a"]
+    assert leftover.partition_count == 3
+    await again.purged([leftover], NOW)
+    assert opened(disk).leftovers == {}
+
+
+def test_the_cluster_keeps_its_id():
+    disk = FakeDisk()
+    assert opened(disk).cluster_id == "cluster-1"
+    files = FakeFiles(disk)
+    catalog = Catalog(lambda: Log.open(files, "data/catalog", Limits()), 4, InlineWorker())
+    catalog.load(NOW, lambda: "another")
+    assert catalog.cluster_id == "cluster-1"
+
+
+def test_the_group_topic_keeps_its_id_and_takes_its_count_from_the_settings():
+    disk = FakeDisk()
+    assert (
+        opened(disk).by_name["__consumer_offsets"].topic_id
+        == opened(disk).by_name["__consumer_offsets"].topic_id
+    )
+
+
+async def test_a_catalog_that_cannot_be_read_is_not_taken_for_an_empty_one():
+    disk = FakeDisk()
+    await opened(disk).create([topic("a")], NOW)
+    disk.flip("data/catalog/00000000000000000000.log", 70)
+    with pytest.raises(StorageError):
+        opened(disk)
+
+
+def make(*names: str) -> CreateTopicsRequest:
+    wishes = [CreatableTopic(name=n, num_partitions=1, replication_factor=1) for n in names]
+    return CreateTopicsRequest(topics=wishes)
+
+
+async def life(scene: Scene, known: dict[str, int]) -> None:
+    """Topics come, get messages and go; `known` notes what was acknowledged."""
+    known["id"] = (await _init(scene)).producer_id
+    await scene.ask(plane.CREATE_TOPICS, make("a", "b"), 7)
+    known["b kept"] = 1
+    await scene.produce("a", 0, batch("old"))
+    deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")])
+    await scene.ask(plane.DELETE_TOPICS, deletion, 6)
+    known["a deleted"] = 1
+    await scene.ask(plane.CREATE_TOPICS, make("a"), 7)
+
+
+async def _init(scene: Scene) -> object:
+    return await scene.ask(plane.INIT_PRODUCER_ID, InitProducerIdRequest(transactional_id=None), 4)
+
+
+async def crash(scene: Scene, known: dict[str, int]) -> None:
+    """Live until the disk says that it is over."""
+    living = asyncio.ensure_future(life(scene, known))
+    for _ in range(10_000):
+        if scene.disk.dead:
+            break
+        await asyncio.sleep(0)
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(living, *others, return_exceptions=True)
+
+
+async def calls_of_a_life() -> tuple[int, int]:
+    scene = Scene()
+    first = scene.disk.calls
+    await life(scene, {})
+    return first, scene.disk.calls
+
+
+@pytest.mark.parametrize("mode", ["kill", "lose", "keep", "tear"])
+async def test_a_crash_at_every_call(mode):
+    first, last = await calls_of_a_life()
+    assert last - first > 15
+    for at in range(first + 1, last + 1):
+        await crash_and_check(at, mode)
+
+
+async def crash_and_check(at: int, mode: str) -> None:
+    scene = Scene()
+    known: dict[str, int] = {}
+    scene.disk.crash_at = at
+    await crash(scene, known)
+    if mode == "kill":
+        scene.files.kill()
+        scene.disk.revive()
+    else:
+        scene.disk.power_cut(mode, seed=at)
+    again = Scene(scene.disk)
+    if "b kept" in known:
+        assert again.plane.partition_count("b") == 1
+    if "id" in known:
+        assert (await _init(again)).producer_id > known["id"]
+    is_new = again.plane.partition_count("a") is None
+    await again.create("a")
+    if is_new or "a deleted" in known:
+        assert (await again.fetch(("a", 0, 0))).high_watermark == 0

@@ -1,0 +1,127 @@
+"""DeleteTopics: by name, by id, and what is left on the disk: nothing."""
+
+import pytest
+
+from groupkeeper.topics import plane
+from protocol.errors import ErrorCode
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tests.topics.scene import batch
+
+
+async def ask(scene, *states):
+    request = DeleteTopicsRequest(topics=list(states))
+    return (await scene.ask(plane.DELETE_TOPICS, request, 6)).responses
+
+
+def folders(scene):
+    return scene.disk.children("data")
+
+
+async def test_a_topic_goes_with_its_files(scene):
+    await scene.produce("t", 0, batch("a"))
+    assert folders(scene) == ["catalog", "t-0"]
+    result = (await scene.delete("t"))[0]
+    assert (result.name, result.error_code, result.error_message) == ("t", 0, None)
+    assert folders(scene) == ["catalog"]
+    assert scene.plane.partition_count("t") is None
+    assert (await scene.restart()).plane.partition_count("t") is None
+
+
+async def test_files_of_partitions_that_were_not_opened_go_too(scene):
+    await scene.produce("t", 1, batch("a"))
+    again = await scene.restart()
+    await again.delete("t")
+    assert folders(again) == ["catalog"]
+
+
+@pytest.mark.parametrize("version", [0, 1, 3, 5])
+async def test_by_name_before_version_6(scene, version):
+    request = DeleteTopicsRequest(topic_names=["t", "nowhere"])
+    results = (await scene.ask(plane.DELETE_TOPICS, request, version)).responses
+    assert [(r.name, r.error_code) for r in results] == [("t", 0), ("nowhere", 3)]
+
+
+async def test_by_id(scene):
+    topic_id = (await scene.metadata("t")).topics[0].topic_id
+    found, unknown = await ask(
+        scene, DeleteTopicState(topic_id=topic_id), DeleteTopicState(topic_id=b"?" * 16)
+    )
+    assert (found.name, found.topic_id, found.error_code) == ("t", topic_id, 0)
+    assert (unknown.name, unknown.error_code) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+@pytest.mark.parametrize(
+    "state", [DeleteTopicState(), DeleteTopicState(name="t", topic_id=b"?" * 16)]
+)
+async def test_name_or_id_but_not_both(scene, state):
+    result = (await ask(scene, state))[0]
+    assert (result.error_code, bool(result.error_message)) == (ErrorCode.INVALID_REQUEST, True)
+    assert scene.plane.partition_count("t") == 2
+
+
+async def test_a_topic_named_twice_goes_once(scene):
+    first, second = await scene.delete("t", "t")
+    assert (first.error_code, second.error_code) == (0, ErrorCode.INVALID_REQUEST)
+
+
+async def test_the_group_topic_stays(scene):
+    result = (await scene.delete("__consumer_offsets"))[0]
+    assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert scene.plane.partition_count("__consumer_offsets") == 4
+
+
+async def test_others_are_told(scene):
+    told: list[list[str]] = []
+    scene.plane.topics_deleted.append(told.append)
+    await scene.create("u")
+    await scene.delete("t", "nowhere", "u")
+    assert told == [["t", "u"]]
+
+
+async def test_a_new_topic_of_the_same_name_is_empty_and_has_another_id(scene):
+    await scene.produce("t", 0, batch("a", id=1))
+    old = (await scene.metadata("t")).topics[0].topic_id
+    await scene.delete("t")
+    await scene.create("t")
+    assert (await scene.metadata("t")).topics[0].topic_id != old
+    assert (await scene.fetch(("t", 0, 0))).high_watermark == 0
+    assert (await scene.produce("t", 0, batch("b", id=1))).base_offset == 0
+
+
+async def test_the_name_is_free_for_a_colliding_one(scene):
+    await scene.create("a.b")
+    await scene.delete("a.b")
+    assert (await scene.create("a_b")).error_code == 0
+
+
+async def test_a_full_disk_deletes_nothing(scene):
+    await scene.produce("t", 0, batch("a"))
+    scene.disk.capacity = 0
+    assert (await scene.delete("t"))[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (await scene.fetch(("t", 0, 0))).high_watermark == 1
+
+
+async def test_a_failed_removal_is_done_before_the_name_is_used_again(scene, monkeypatch):
+    await scene.produce("t", 0, batch("old"))
+    monkeypatch.setattr(scene.files, "remove_folder", _refuse)
+    assert (await scene.delete("t"))[0].error_code == 0
+    assert scene.failures
+    assert (await scene.create("t")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    monkeypatch.undo()
+    assert (await scene.create("t")).error_code == 0
+    assert (await scene.fetch(("t", 0, 0))).high_watermark == 0
+
+
+async def test_a_failed_removal_is_done_at_the_next_start(scene, monkeypatch):
+    await scene.produce("t", 0, batch("old"))
+    monkeypatch.setattr(scene.files, "remove", _refuse)
+    await scene.delete("t")
+    assert "t-0" in folders(scene)
+    again = scene.kill()
+    assert folders(again) == ["catalog"]
+    assert (await again.create("t")).error_code == 0
+    assert "t-0" not in folders(again.kill())
+
+
+def _refuse(path: str) -> None:
+    raise PermissionError(13, "Permission denied", path)

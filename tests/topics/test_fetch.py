@@ -1,0 +1,263 @@
+"""Fetch: what is read, what is refused, and how long it waits."""
+
+import asyncio
+
+import pytest
+
+from groupkeeper.topics import plane
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.record_batch import iter_batches
+from tests.topics.scene import HeldWorker, Scene, batch
+
+LONG = 60_000
+SHORT = 5
+
+
+def counts(records: bytes) -> list[int]:
+    return [header.record_count for header in iter_batches(records)]
+
+
+async def test_reads_from_the_batch_that_holds_the_offset(scene):
+    await scene.produce("t", 0, batch("a", "b"))
+    await scene.produce("t", 0, batch("c"))
+    data = await scene.fetch(("t", 0, 1))
+    assert data.error_code == 0
+    assert counts(data.records) == [2, 1]
+    assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (3, 3, 0)
+    assert data.preferred_read_replica == -1
+
+
+async def test_at_the_end_there_is_nothing_and_no_error(scene):
+    await scene.produce("t", 0, batch("a"))
+    data = await scene.fetch(("t", 0, 1))
+    assert (data.error_code, data.records, data.high_watermark) == (0, b"", 1)
+
+
+@pytest.mark.parametrize(("level", "aborted"), [(0, None), (1, [])])
+async def test_aborted_transactions_are_for_read_committed(scene, level, aborted):
+    assert (await scene.fetch(("t", 0, 0), isolation_level=level)).aborted_transactions == aborted
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [
+        (("nowhere", 0, 0), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (("t", 9, 0), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (("t", 0, 2), ErrorCode.OFFSET_OUT_OF_RANGE),
+        (("t", 0, -1), ErrorCode.OFFSET_OUT_OF_RANGE),
+    ],
+)
+async def test_errors_are_answered_at_once(scene, wanted, code):
+    await scene.produce("t", 0, batch("a"))
+    data = await scene.fetch(wanted, max_wait_ms=LONG)
+    assert (data.error_code, data.high_watermark, data.records) == (code, -1, b"")
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [(-1, 0), (0, 0), (1, ErrorCode.UNKNOWN_LEADER_EPOCH), (-2, ErrorCode.FENCED_LEADER_EPOCH)],
+)
+async def test_leader_epochs_are_checked(scene, epoch, code):
+    assert (await scene.fetch(("t", 0, 0), current_leader_epoch=epoch)).error_code == code
+
+
+# -- sessions
+
+
+@pytest.mark.parametrize(("session", "epoch"), [(0, -1), (0, 0), (5, -1), (5, 0)])
+async def test_a_full_fetch_is_served_and_its_session_declined(scene, session, epoch):
+    reply = scene.send_fetch(("t", 0, 0), session_id=session, session_epoch=epoch)
+    response = await reply.wait()
+    assert (response.error_code, response.session_id, len(response.responses)) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("session", [0, 5])
+async def test_an_incremental_fetch_has_no_session(scene, session):
+    response = await scene.send_fetch(session_id=session, session_epoch=1).wait()
+    assert response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert (response.session_id, response.responses) == (0, [])
+
+
+# -- limits
+
+
+async def test_the_first_batch_is_given_however_large(scene):
+    await scene.produce("t", 0, batch("a" * 1000))
+    await scene.produce("t", 0, batch("b" * 1000))
+    assert counts((await scene.fetch(("t", 0, 0), partition_max_bytes=10)).records) == [1]
+    assert counts((await scene.fetch(("t", 0, 0), max_bytes=0)).records) == [1]
+
+
+async def test_a_second_partition_gets_only_what_fits(scene):
+    for partition in (0, 1):
+        await scene.produce("t", partition, batch("a" * 1000))
+    size = len(batch("a" * 1000))
+    first, second = await scene.fetch(("t", 0, 0), ("t", 1, 0), max_bytes=2 * size - 1)
+    assert (len(first.records), second.records, second.error_code) == (size, b"", 0)
+    assert second.high_watermark == 1
+    both = await scene.fetch(("t", 0, 0), ("t", 1, 0), max_bytes=2 * size)
+    assert [len(data.records) for data in both] == [size, size]
+
+
+async def test_an_empty_first_partition_does_not_use_up_the_exception(scene):
+    await scene.produce("t", 1, batch("a" * 1000))
+    _, second = await scene.fetch(("t", 0, 0), ("t", 1, 0), max_bytes=10)
+    assert counts(second.records) == [1]
+
+
+async def test_the_server_has_a_limit_of_its_own(scene):
+    small = await scene.restart(fetch_max_bytes=1024)
+    for partition in (0, 1):
+        await small.produce("t", partition, batch("a" * 1000))
+    first, second = await small.fetch(("t", 0, 0), ("t", 1, 0))
+    assert (len(first.records) > 1000, second.records) == (True, b"")
+
+
+# -- waiting
+
+
+async def test_waits_for_an_append(scene):
+    await scene.fetch(("t", 0, 0))
+    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
+    assert not reply.answered
+    await scene.produce("t", 1, batch("other partition"))
+    assert not reply.answered
+    await scene.produce("t", 0, batch("a"))
+    assert counts(reply.response.responses[0].partitions[0].records) == [1]
+
+
+async def test_waits_for_enough_bytes(scene):
+    size = len(batch("a"))
+    await scene.produce("t", 0, batch("a"))
+    reply = scene.send_fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=LONG, min_bytes=3 * size)
+    await scene.fetch(("t", 1, 0))
+    await asyncio.sleep(0)
+    await scene.produce("t", 1, batch("a"))
+    assert not reply.answered
+    await scene.produce("t", 0, batch("a"))
+    assert [t.partitions[0].high_watermark for t in reply.response.responses] == [2, 1]
+
+
+async def test_waits_no_longer_than_the_client_says(scene):
+    await scene.fetch(("t", 0, 0))
+    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=SHORT)
+    assert not reply.answered
+    assert (await reply.wait()).responses[0].partitions[0].records == b""
+    assert scene.plane.snapshot().waiting_fetches == 0
+
+
+async def test_the_end_of_the_wait_gives_what_came_meanwhile(scene):
+    await scene.fetch(("t", 0, 0))
+    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=SHORT, min_bytes=1000)
+    await scene.produce("t", 0, batch("a"))
+    assert not reply.answered
+    assert counts((await reply.wait()).responses[0].partitions[0].records) == [1]
+
+
+@pytest.mark.parametrize("more", [{"max_wait_ms": 0}, {"max_wait_ms": LONG, "min_bytes": 0}])
+async def test_who_does_not_want_to_wait_does_not(scene, more):
+    await scene.fetch(("t", 0, 0))
+    assert scene.send_fetch(("t", 0, 0), **more).answered
+
+
+async def test_a_fetch_of_nothing_is_answered_at_once(scene):
+    assert scene.send_fetch(max_wait_ms=LONG).answered
+
+
+async def test_an_answered_fetch_watches_nothing_any_more(scene):
+    reply = scene.send_fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=LONG)
+    await scene.fetch(("t", 1, 0))
+    await scene.produce("t", 0, batch("a"))
+    assert reply.answered
+    await scene.produce("t", 1, batch("a"))
+    assert scene.plane.snapshot().waiting_fetches == 0
+
+
+async def test_deleting_the_topic_ends_the_wait(scene):
+    await scene.fetch(("t", 0, 0))
+    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
+    await scene.delete("t")
+    data = reply.response.responses[0].partitions[0]
+    assert data.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_stopping_answers_those_that_wait_and_those_whose_logs_are_being_opened(scene):
+    held = HeldWorker()
+    again = Scene(scene.disk, worker=held)
+    opening = again.send_fetch(("t", 0, 0), max_wait_ms=LONG)
+    stopping = asyncio.ensure_future(again.plane.close())
+    held.go.set()
+    await stopping
+    assert opening.answered
+    await scene.fetch(("t", 0, 0))
+    waiting = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
+    await scene.plane.close()
+    assert waiting.answered
+
+
+async def test_the_same_partition_twice_in_one_request_is_read_twice(scene):
+    await scene.produce("t", 0, batch("a"))
+    wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(min_bytes=1, topics=[FetchTopic(topic="t", partitions=[wanted, wanted])])
+    response = await scene.ask(plane.FETCH, request, 12)
+    assert [counts(p.records) for p in response.responses[0].partitions] == [[1], [1]]
+
+
+async def test_reading_makes_no_folders(scene):
+    await scene.fetch(("t", 0, 0))
+    assert not scene.disk.has("data/t-0")
+
+
+async def test_a_damaged_log_is_a_storage_error_and_said_aloud(scene):
+    for value in ("a", "b"):
+        await scene.produce("t", 0, batch(value))
+    await scene.plane.close()
+    scene.disk.flip("data/t-0/00000000000000000000.log", 65)
+    again = Scene(scene.disk)
+    assert (await again.fetch(("t", 0, 0))).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert any("t-0" in failure for failure in again.failures)
+    assert (await again.produce("t", 0, batch("c"))).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (await again.produce("t", 1, batch("c"))).error_code == 0
+
+
+# -- the group topic
+
+
+class GroupLog:
+    """As much of a Log as reading needs."""
+
+    start_offset = 0
+
+    def __init__(self, records: bytes, next_offset: int) -> None:
+        self.records = records
+        self.next_offset = next_offset
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        return self.records
+
+
+async def test_partitions_of_the_group_topic_can_be_read(scene):
+    scene.plane.serve_group_logs(lambda index: GroupLog(batch("x"), 1) if index == 2 else None)
+    data = await scene.fetch(("__consumer_offsets", 2, 0))
+    assert (data.records, data.high_watermark) == (batch("x"), 1)
+
+
+async def test_a_group_partition_without_a_log_is_empty(scene):
+    data = await scene.fetch(("__consumer_offsets", 1, 0))
+    assert (data.error_code, data.records, data.high_watermark) == (0, b"", 0)
+    away = await scene.fetch(("__consumer_offsets", 1, 5))
+    assert away.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    unknown = await scene.fetch(("__consumer_offsets", 4, 0))
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_who_waits_for_a_group_partition_is_woken_by_its_owner(scene):
+    log = GroupLog(b"", 0)
+    scene.plane.serve_group_logs(lambda index: log)
+    reply = scene.send_fetch(("__consumer_offsets", 2, 0), max_wait_ms=LONG)
+    scene.plane.group_log_grew(3, 70)
+    assert not reply.answered
+    log.records, log.next_offset = batch("x"), 1
+    scene.plane.group_log_grew(2, 70)
+    assert reply.response.responses[0].partitions[0].high_watermark == 1

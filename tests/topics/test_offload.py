@@ -1,0 +1,51 @@
+"""The one thread beside the loop, and answers that come later."""
+
+import asyncio
+import threading
+
+from groupkeeper.topics.offload import LateAnswers, WorkerThread
+from tests.topics.scene import Reply
+
+
+async def test_jobs_run_one_after_another_in_order_and_off_the_loop():
+    worker = WorkerThread()
+    seen: list[tuple[int, int]] = []
+    jobs = [worker(lambda n=n: seen.append((n, threading.get_ident()))) for n in range(20)]
+    await asyncio.gather(*jobs)
+    worker.close()
+    assert [n for n, _ in seen] == list(range(20))
+    assert len({thread for _, thread in seen}) == 1
+    assert seen[0][1] != threading.get_ident()
+
+
+async def work(result: object) -> object:
+    await asyncio.sleep(0)
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+async def test_work_ends_with_one_answer():
+    late = LateAnswers(lambda where, error: None)
+    reply = Reply()
+    late.start(work("done"), reply, lambda: "broken")
+    await late.finish()
+    assert reply.response == "done"
+
+
+async def test_broken_work_is_told_and_answered():
+    told: list[BaseException] = []
+    late = LateAnswers(lambda where, error: told.append(error))
+    reply = Reply()
+    late.start(work(KeyError("x")), reply, lambda: "broken")
+    await late.finish()
+    assert reply.response == "broken"
+    assert isinstance(told[0], KeyError)
+
+
+async def test_work_may_leave_the_answer_to_somebody_else():
+    late = LateAnswers(lambda where, error: None)
+    reply = Reply()
+    late.start(work(None), reply, lambda: "broken")
+    await late.finish()
+    assert not reply.answered

@@ -1,0 +1,143 @@
+"""The whole data plane: through the codec in every version, and on a real disk and thread."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from coordinator.caller import Caller
+from groupkeeper.topics.metadata import Node
+from groupkeeper.topics.plane import EmbeddedTopics, Snapshot
+from protocol.framing import read_request_header
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.registry import (
+    APIS,
+    request_decoder,
+    request_encoder,
+    response_decoder,
+    response_encoder,
+)
+from tests.topics.scene import Reply, Scene, Settings, batch
+
+
+def wanted(key: int, version: int) -> object:
+    """A request about the topic `t` that succeeds."""
+    name = "new" if key == 19 else "t"
+    requests = {
+        0: ProduceRequest(
+            acks=1,
+            topic_data=[
+                TopicProduceData(
+                    name=name, partition_data=[PartitionProduceData(records=batch("a"))]
+                )
+            ],
+        ),
+        1: FetchRequest(
+            topics=[
+                FetchTopic(topic=name, partitions=[FetchPartition(partition_max_bytes=1 << 20)])
+            ]
+        ),
+        2: ListOffsetsRequest(
+            topics=[ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(timestamp=-1)])]
+        ),
+        3: MetadataRequest(topics=[MetadataRequestTopic(name=name)]),
+        19: CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
+        ),
+        20: DeleteTopicsRequest(topics=[DeleteTopicState(name=name)])
+        if version >= 6
+        else DeleteTopicsRequest(topic_names=[name]),
+        22: InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
+    }
+    return requests[key]
+
+
+def cases() -> list[tuple[int, int]]:
+    keys = (0, 1, 2, 3, 19, 20, 22)
+    return [(k, v) for k in keys for v in range(APIS[k].served[0], APIS[k].served[1] + 1)]
+
+
+def error_codes(message: object) -> list[int]:
+    """Every error code anywhere in a message."""
+    codes = []
+    for name in getattr(type(message), "__slots__", ()):
+        value = getattr(message, name)
+        if name == "error_code":
+            codes.append(value)
+        for part in value if isinstance(value, list) else [value]:
+            codes += error_codes(part)
+    return codes
+
+
+@pytest.mark.parametrize(("key", "version"), cases())
+async def test_every_version_goes_through_the_codec(scene, key, version):
+    sent = request_encoder(key, version)(wanted(key, version), 1, "client")
+    _, body = read_request_header(sent, 4, len(sent))
+    request = request_decoder(key, version)(sent, body, len(sent))
+    response = await scene.ask(key, request, version)
+    encoded = response_encoder(key, version)(response, 1)
+    correlation, decoded = response_decoder(key, version)(encoded, 4, len(encoded))
+    assert correlation == 1
+    assert set(error_codes(decoded)) == {0}
+
+
+async def test_counts_for_metrics(scene):
+    await scene.create("u", 5)
+    await scene.produce("t", 0, batch("a"))
+    scene.send_fetch(("t", 0, 1), max_wait_ms=60_000)
+    assert scene.plane.snapshot() == Snapshot(
+        topics=2, partitions=7, open_logs=1, waiting_fetches=1
+    )
+
+
+async def test_partition_counts(scene):
+    assert scene.plane.partition_count("t") == 2
+    assert scene.plane.partition_count("nowhere") is None
+
+
+async def test_the_start_does_not_look_at_topics(scene):
+    for n in range(20):
+        await scene.create(f"topic-{n}")
+        await scene.produce(f"topic-{n}", 0, batch("a"))
+    again = await scene.restart()
+    assert again.plane.snapshot().open_logs == 0
+
+
+async def test_a_cluster_id_looks_like_kafkas():
+    ids = {Scene().plane.cluster_id for _ in range(3)}
+    assert all(len(i) == 22 and not i.startswith("-") for i in ids)
+
+
+async def test_on_a_real_disk(tmp_path):
+    store = SimpleNamespace(data_dir=str(tmp_path))
+
+    def start() -> EmbeddedTopics:
+        return EmbeddedTopics(store, Settings(), Node(0, lambda: ("localhost", 9092)))
+
+    async def ask(plane: EmbeddedTopics, key: int, request: object, version: int) -> object:
+        reply = Reply()
+        response = plane.handlers[key](request, Caller(version), reply)
+        return response if response is not None else await reply.wait()
+
+    first = start()
+    for key in (3, 0, 22):
+        assert set(error_codes(await ask(first, key, wanted(key, 9), 4 if key == 22 else 9))) == {0}
+    await first.close()
+    second = start()
+    assert second.cluster_id == first.cluster_id
+    assert second.partition_count("t") == 3
+    data = (await ask(second, 1, wanted(1, 12), 12)).responses[0].partitions[0]
+    assert (data.error_code, data.high_watermark) == (0, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog", "t-0"]
+    assert set(error_codes(await ask(second, 20, wanted(20, 6), 6))) == {0}
+    assert [path.name for path in tmp_path.iterdir()] == ["catalog"]
+    await second.close()
