@@ -16,6 +16,7 @@ from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.metadata import MetadataRequest
+from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from protocol.types import StructOf
 from tests.support.messages import all_cases, case_id, random_message
 
@@ -122,6 +123,19 @@ def test_a_huge_count_anywhere_costs_no_memory(count: bytes) -> None:
     assert peak < 200_000
 
 
+def test_a_count_is_held_against_the_message_not_the_buffer() -> None:
+    topic = OffsetDeleteRequestTopic(name="t")
+    body = encoder(OffsetDeleteRequest, 0, Framing.BARE)(OffsetDeleteRequest(topics=[topic]))
+    buffer = body[:-4] + (200_000).to_bytes(4, "big") + bytes(1_000_000)
+    decode_one = decoder(OffsetDeleteRequest, 0)
+    tracemalloc.start()
+    with pytest.raises(DecodeError, match="partitions: length 200000, 0 bytes left"):
+        decode_one(buffer, 0, len(body))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50_000
+
+
 def test_null_is_refused_where_the_definition_has_none() -> None:
     assert "HeartbeatRequest.group_id" in refused(HeartbeatRequest, 0, b"\xff\xff")
     assert "HeartbeatRequest.group_id" in refused(HeartbeatRequest, 4, b"\0")
@@ -145,8 +159,13 @@ def test_a_varint_of_more_than_32_bits_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "tags",
-    [b"\2\5\0\4\0", b"\2\5\0\5\0", b"\1\5\7ab", b"\1\1\3" + bytes(3), b"\1\1\x09" + bytes(9)],
-    ids=["descending", "twice", "size beyond the end", "value too short", "value too long"],
+    [
+        pytest.param(b"\2\5\0\4\0", id="descending"),
+        pytest.param(b"\2\5\0\5\0", id="twice"),
+        pytest.param(b"\1\5\7ab", id="size beyond the end"),
+        pytest.param(b"\2\1\3" + bytes(8) + b"\3\1\1", id="value longer than its size"),
+        pytest.param(b"\2\1\x09" + bytes(8) + b"\3\1\1", id="value shorter than its size"),
+    ],
 )
 def test_a_malformed_tag_buffer_is_refused(tags: bytes) -> None:
     head = b"\0\0" + b"\1" + bytes(4)
