@@ -225,6 +225,8 @@ class PartitionHost:
             self.log = store.open_log(self.name)
         except (StorageError, OSError):
             return False  # loading in the background will meet it again, and say so
+        if self.log.next_offset > 0:
+            return False  # the folder was lost with the power, and the journal brought it back
         self._activate(began)
         return True
 

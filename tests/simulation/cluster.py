@@ -1,0 +1,84 @@
+"""A machine with one server on it, under virtual time: start, kill, cut the power, start again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from coordinator.facts import Fact, GroupsLoaded
+from groupkeeper.server.clock import Clock
+from groupkeeper.server.options import ServeOptions
+from groupkeeper.server.server import Server, World
+from groupkeeper.server.settings import load
+from groupkeeper.topics.plane import World as TopicsWorld
+from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
+
+START_OF_TIME_MS = 1_700_000_000_000
+ADDRESS = ("127.0.0.1", 9092)
+
+
+class VirtualClock(Clock):
+    """Wall time is virtual, too."""
+
+    def wall(self) -> int:
+        return START_OF_TIME_MS + self.now()
+
+
+class Machine:
+    """A disk and, most of the time, a server that uses it."""
+
+    def __init__(self, loop: VirtualLoop, trace: Callable[[str], None], *assignments: str) -> None:
+        self.loop = loop
+        self.disk = FakeDisk()
+        self.settings, _ = load(assignments=assignments)
+        self._trace = trace
+        self._ids = 0
+        self.server: Server | None = None
+
+    async def start(self) -> None:
+        """A new process on the same disk."""
+        self.files = FakeFiles(self.disk)
+        self.executors = [VirtualExecutor(self.loop), VirtualExecutor(self.loop)]
+        writer, worker = self.executors
+        world = World(
+            files=self.files,
+            clock=VirtualClock,
+            new_member_id=self._new_member_id,
+            executor=lambda: writer,
+            topics=TopicsWorld(
+                files=self.files,
+                worker=worker,  # type: ignore[arg-type]  # the same calls as a WorkerThread
+                wall_ms=lambda: START_OF_TIME_MS,
+                random_bytes=self.loop.random.randbytes,
+            ),
+        )
+        options = ServeOptions(Path("data"), ADDRESS, http=None, settings=self.settings)
+        self.server = Server(options, world)
+        observe = self.server.metrics.observe
+        self.server.metrics.observe = lambda fact: (self._note(fact), observe(fact))[1]  # type: ignore[method-assign]  # the simplest ear
+        await self.server.start()
+
+    def kill(self) -> None:
+        """kill -9: sockets break, locks are freed, nothing is finished."""
+        server, self.server = self.server, None
+        assert server is not None
+        listener = self.loop.listeners[ADDRESS]
+        listener.close()
+        for executor in self.executors:
+            executor.alive = False
+        self.files.kill()
+        server.hosts.stop()
+        for pipe in listener.pipes:
+            pipe.close()
+
+    def cut_power(self, mode: str) -> None:
+        """As kill, and the disk forgets what was not synced."""
+        self.kill()
+        self.disk.power_cut(mode, self.loop.random.randrange(1 << 30))
+
+    def _new_member_id(self, prefix: str) -> str:
+        self._ids += 1
+        return f"{prefix}-{self._ids:08d}"
+
+    def _note(self, fact: Fact) -> None:
+        if self.server is not None and not isinstance(fact, GroupsLoaded):
+            self._trace(f"{self.loop.time():12.4f} {fact!r}")

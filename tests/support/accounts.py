@@ -1,0 +1,35 @@
+"""Accepted requests - answers = tokens held. Checked from outside, on a whole server."""
+
+from typing import Any
+
+from groupkeeper.server.connection import Call
+from groupkeeper.server.gather import Part
+from groupkeeper.server.server import Server
+
+
+def check_accounts(server: Server) -> None:
+    """Every request under way is held exactly once, and nothing else is held by a live client."""
+    waiting = [
+        connection._waiting
+        for connection in server.listener._opened
+        if connection._waiting is not None and connection._transport is not None
+    ]
+    held = [token for token in _held(server) if token._connection._transport is not None]
+    assert len(held) == len(set(held)), "a request is held twice"
+    assert set(held) == set(waiting), "a request is under way and nobody holds it, or the reverse"
+
+
+def _held(server: Server) -> list[Call]:
+    tokens: list[Any] = []
+    for host in server.hosts:
+        partition = host._partition
+        for group in partition.groups.values():
+            for member in group.members.values():
+                tokens += [t for t in (member.awaiting_join, member.awaiting_sync) if t is not None]
+        tokens += [token for _, parked in partition.gate._parked for token, _ in parked]
+    return list(dict.fromkeys(_request_of(token) for token in tokens))
+
+
+def _request_of(token: Any) -> Call:
+    """A part of a split request stands for the whole."""
+    return token._gather._reply_to if isinstance(token, Part) else token

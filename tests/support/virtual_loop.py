@@ -1,0 +1,188 @@
+"""An event loop on which time passes only when nobody has anything to do, and a network in memory.
+
+The production server runs on it unchanged: what waits an hour waits no time at all, and the same
+seed gives the same run. Not a mock of asyncio: it *is* asyncio's loop, with another selector,
+another clock, and ``create_server`` and ``run_in_executor`` that stay inside.
+"""
+
+import asyncio
+import selectors
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from random import Random
+from typing import Any
+
+Address = tuple[str, int]
+
+
+class _IdleSelector(selectors.SelectSelector):
+    """Instead of waiting it moves the clock."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None:
+            raise RuntimeError("nothing is left to happen, and somebody still waits")
+        self.now += timeout
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """asyncio's loop with a clock of its own and listeners that only it knows."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.idle = _IdleSelector()
+        super().__init__(self.idle)
+        self.random = Random(seed)
+        self.listeners: dict[Address, VirtualServer] = {}
+        self._next_port = 10_000
+
+    def time(self) -> float:
+        return self.idle.now
+
+    async def create_server(
+        self, factory: Any, host: Any = None, port: Any = None, **_: Any
+    ) -> Any:
+        """Listen in memory; port 0 takes the next free one."""
+        if not port:
+            self._next_port += 1
+            port = self._next_port
+        if (host, port) in self.listeners:
+            raise OSError(98, f"address in use: {host}:{port}")
+        server = self.listeners[host, port] = VirtualServer(self, (host, port), factory)
+        return server
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        assert isinstance(executor, VirtualExecutor), "real threads do not know virtual time"
+        return executor.run(lambda: func(*args))
+
+    def dial(self, address: Address, client: asyncio.Protocol) -> "Pipe":
+        """Connect a client's protocol to whoever listens. Raises ConnectionRefusedError."""
+        server = self.listeners.get(address)
+        if server is None:
+            raise ConnectionRefusedError(f"nobody listens on {address}")
+        near, far = Pipe(self, client), Pipe(self, server.factory())
+        near.peer, far.peer = far, near
+        server.pipes.append(far)
+        near.protocol.connection_made(near)
+        far.protocol.connection_made(far)
+        return near
+
+
+class VirtualServer:
+    """What ``create_server`` returns, as far as anybody looks at it."""
+
+    def __init__(
+        self, loop: VirtualLoop, address: Address, factory: Callable[[], asyncio.Protocol]
+    ) -> None:
+        self._loop = loop
+        self._address = address
+        self.factory = factory
+        self.pipes: list[Pipe] = []
+        self.sockets = [self]
+
+    def getsockname(self) -> Address:
+        return self._address
+
+    def close(self) -> None:
+        self._loop.listeners.pop(self._address, None)
+
+
+class Pipe(asyncio.Transport):
+    """One end of a connection. Bytes arrive late, in order, and in pieces."""
+
+    LATENCY_S = (0.0001, 0.002)
+
+    def __init__(self, loop: VirtualLoop, protocol: asyncio.Protocol) -> None:
+        super().__init__({"peername": ("127.0.0.1", 50_000)})
+        self._loop = loop
+        self.protocol = protocol
+        self.peer: Pipe | None = None
+        self._arrives = 0.0
+        self._flying: deque[bytes] = deque()
+        """On the way to the peer; timers of one instant come in any order, bytes must not."""
+        self._inbox: deque[bytes] = deque()
+        self._reading = True
+        self._closed = False
+
+    def write(self, data: Any) -> None:
+        if self._closed or self.peer is None:
+            return
+        random, data = self._loop.random, bytes(data)
+        while data:
+            size = len(data) if random.random() < 0.7 else random.randint(1, len(data))
+            self._send(data[:size])
+            data = data[size:]
+
+    def _send(self, piece: bytes) -> None:
+        late = self._loop.random.uniform(*self.LATENCY_S)
+        self._arrives = max(self._arrives, self._loop.time() + late)
+        self._flying.append(piece)
+        self._loop.call_at(self._arrives, self._land)
+
+    def _land(self) -> None:
+        assert self.peer is not None
+        self.peer._inbox.append(self._flying.popleft())
+        self.peer._drain()
+
+    def _drain(self) -> None:
+        while self._inbox and self._reading and not self._closed:
+            self.protocol.data_received(self._inbox.popleft())
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        self._reading = True
+        self._loop.call_soon(self._drain)
+
+    def is_closing(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Hang up: what was written still arrives, then the other end is told."""
+        if not self._closed:
+            self._closed = True
+            self._loop.call_soon(self.protocol.connection_lost, None)
+            if self.peer is not None:
+                self._arrives = max(self._arrives, self._loop.time() + self.LATENCY_S[0])
+                self._loop.call_at(self._arrives, self.peer.close)
+
+    def abort(self) -> None:
+        self.close()
+
+
+class VirtualExecutor(Executor):
+    """One thread that takes virtual time for every job, and dies with its process."""
+
+    def __init__(self, loop: VirtualLoop, cost_s: tuple[float, float] = (0.0002, 0.003)) -> None:
+        self._loop = loop
+        self._cost_s = cost_s
+        self._free_at = 0.0
+        self.alive = True
+
+    def run(self, job: Callable[[], Any]) -> "asyncio.Future[Any]":
+        future = self._loop.create_future()
+        starts = max(self._free_at, self._loop.time())
+        self._free_at = starts + self._loop.random.uniform(*self._cost_s)
+        self._loop.call_at(self._free_at, self._perform, job, future)
+        return future
+
+    def _perform(self, job: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
+        if not self.alive or future.cancelled():
+            return
+        try:
+            future.set_result(job())
+        except Exception as error:  # noqa: BLE001  # what an executor's future is for
+            future.set_exception(error)
+
+    def __call__(self, job: Callable[[], Any]) -> "asyncio.Future[Any]":
+        """As the data plane's worker."""
+        return self.run(job)
+
+    def close(self) -> None:
+        self.alive = False
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self.alive = False
