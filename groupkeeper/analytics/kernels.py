@@ -98,13 +98,15 @@ def int64_at(buffer: Bytes, pos: int) -> int:
 def unsigned_varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
     """
     The number and the position after it; position -1 when it does not end before `end` or within
-    ten bytes.
+    64 bits.
     """
     value = np.int64(0)
     shift = np.int64(0)
     while pos < end and shift < 70:
         byte = np.int64(buffer[pos])
         pos += 1
+        if shift == 63 and byte > 1:
+            return 0, -1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, pos  # type: ignore[return-value]  # numba's int64

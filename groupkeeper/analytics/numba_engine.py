@@ -40,11 +40,12 @@ def read(buffer: bytes, piece: Piece) -> Iterator[pa.RecordBatch]:
         if len(batches) < used:
             end = int(table[len(batches), kernels.POSITION])
         rows = np.empty((int(batches[:, kernels.COUNT].sum()), fields.RECORD_FIELDS), np.int64)
-        rows = rows[: fields.read_records(working, batches, rows)]
+        count = fields.read_records(working, batches, rows)
         try:
-            yield from _tables(working, batches, rows, piece)
+            tables = list(_tables(working, batches, rows[:count], piece)) if count >= 0 else None
         except pa.ArrowInvalid:
-            yield from reference.read(buffer, piece, start, end)
+            tables = None
+        yield from reference.read(buffer, piece, start, end) if tables is None else tables
         start = end
 
 
@@ -81,7 +82,7 @@ def _unfold(buffer: bytes, view: Bytes, batches: Table) -> tuple[Bytes, Table]:
 
 
 def _tables(working: Bytes, batches: Table, rows: Table, piece: Piece) -> Iterator[pa.RecordBatch]:
-    """Records, then what went wrong among them. Raises ArrowInvalid before it yields."""
+    """Records, then what went wrong among them. Raises ArrowInvalid for bad UTF-8."""
     if len(rows):
         columns = _columns(working, batches[rows[:, fields.BATCH]], rows, piece)
         yield pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)

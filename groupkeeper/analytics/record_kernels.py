@@ -39,6 +39,7 @@ PROBLEM: Final = 19
 RECORD_FIELDS: Final = 20
 
 NO_TYPE: Final = -32769
+UNSURE: Final = -2
 _BAD_RECORDS: Final = 6
 _BAD_KEY: Final = 8
 _BAD_VALUE: Final = 9
@@ -82,15 +83,28 @@ def _string_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
 
 
 @inline
+def _is_ascii(buffer: Bytes, start: int, length: int) -> bool:
+    for i in range(start, start + length):
+        if buffer[i] >= 0x80:
+            return False
+    return True
+
+
+@inline
 def _after_headers(buffer: Bytes, pos: int, end: int) -> int:
-    """The position after a record's headers; -1 if they do not fit. The coordinator writes none."""
+    """
+    The position after a record's headers; -1 if they do not fit, UNSURE if a name is not plain
+    ASCII. The coordinator writes no headers.
+    """
     count, pos = varint_at(buffer, pos, end)
     if pos < 0 or count < 0:
         return -1
     for _ in range(count):
-        start, _length, pos = _blob_at(buffer, pos, end)
+        start, length, pos = _blob_at(buffer, pos, end)
         if pos < 0 or start < 0:
             return -1
+        if not _is_ascii(buffer, start, length):
+            return UNSURE
         _start, _length, pos = _blob_at(buffer, pos, end)
         if pos < 0:
             return -1
@@ -117,8 +131,11 @@ def _record_at(buffer: Bytes, pos: int, batch: Table, row: Table) -> int:
         return -1
     start, size, pos = _blob_at(buffer, pos, end)
     _set(row, VALUE, start, size)
-    if pos < 0 or _after_headers(buffer, pos, end) != end:
+    if pos < 0:
         return -1
+    pos = _after_headers(buffer, pos, end)
+    if pos != end:
+        return UNSURE if pos == UNSURE else -1
     row[OFFSET] = batch[kernels.BASE_OFFSET] + offset_delta
     row[TIMESTAMP] = batch[kernels.BASE_TIMESTAMP] + timestamp_delta
     if batch[kernels.ATTRIBUTES] & _APPEND_TIME:
@@ -155,9 +172,11 @@ def _read_key(buffer: Bytes, row: Table) -> bool:
     if 0 <= kind <= 1:
         return _read_offset_key(buffer, pos + 2, end, row)
     start, size, pos = _string_at(buffer, pos + 2, end)
+    if kind == 2 and pos != end:
+        return False
     if pos >= 0 and kind >= 0:
         _set(row, GROUP, start, size)
-    return kind != 2 or pos == end
+    return True
 
 
 @inline
@@ -277,7 +296,8 @@ def _clear(row: Table, batch: int) -> None:
 @kernel(INT(BYTES, TABLE, TABLE))
 def read_records(buffer: Bytes, batches: Table, rows: Table) -> int:
     """
-    Fill the record table from the batches, which are not compressed. Returns the number of rows.
+    Fill the record table from the batches, which are not compressed. Returns the number of rows, or
+    UNSURE when the plain parser should have a look.
 
     A batch gives all of its records or none: when one does not fit its frame, or bytes are left,
     the batch is marked as a problem. `rows` has room for the sum of COUNT.
@@ -290,6 +310,8 @@ def read_records(buffer: Bytes, batches: Table, rows: Table) -> int:
         for _ in range(batch[kernels.COUNT]):
             _clear(rows[at], number)
             pos = _record_at(buffer, pos, batch, rows[at])
+            if pos == UNSURE:
+                return UNSURE
             if pos < 0:
                 break
             rows[at, TOMBSTONE] = 1 if rows[at, VALUE] < 0 else 0

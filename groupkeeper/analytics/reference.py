@@ -108,8 +108,8 @@ def _row(record: Record, header: BatchHeader, piece: Piece) -> Row:
     row: Row = {
         "partition": piece.partition,
         "batch_position": piece.start + header.position,
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp_ms,
+        "offset": _int64(record.offset),
+        "timestamp_ms": _int64(record.timestamp_ms),
         "leader_epoch": header.leader_epoch,
         "producer_id": header.producer_id,
         "attributes": header.attributes,
@@ -120,6 +120,11 @@ def _row(record: Record, header: BatchHeader, piece: Piece) -> Row:
     if not header.is_control:
         _read_key(row, record.key)
     return row
+
+
+def _int64(number: int) -> int:
+    """What is left of a sum in 64 bits, as in Java: absurd times must not stop the reading."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def _read_key(row: Row, key: bytes | None) -> None:

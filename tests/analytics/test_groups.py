@@ -1,0 +1,68 @@
+from groupkeeper.analytics.groups import SCHEMA, decode_row
+from protocol.embedded import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
+from protocol.records.consumer_offsets import GroupMetadataValue, MemberMetadata, encode_value
+from tests.analytics.logs import NOW, group
+
+
+def decode(value):
+    return decode_row({"group": "g", "tombstone": value is None, "value": value})
+
+
+def value_of(version=3, **member):
+    made = MemberMetadata(member_id="m", client_id="c", client_host="/h", **member)
+    group = GroupMetadataValue(
+        protocol_type="consumer", generation=5, protocol="range", leader="m", members=[made]
+    )
+    return encode_value(group, version)
+
+
+def test_every_version_is_decoded():
+    for version in range(5):
+        row = decode(group("g", 5, "m", version=version, leader="m")[1])
+        assert (row["value_version"], row["generation"], row["leader"]) == (version, 5, "m")
+        assert row["state_timestamp_ms"] == (NOW if version >= 2 else -1)
+        assert [member["member_id"] for member in row["members"]] == ["m"]
+
+
+def test_a_static_member_has_its_instance_id():
+    (member,) = decode(value_of(group_instance_id="i"))["members"]
+    assert member["group_instance_id"] == "i"
+
+
+def test_consumers_say_what_they_want_and_have():
+    wanted = encode_subscription(Subscription(topics=["a", "b"]))
+    assigned = Assignment(assigned_partitions=[TopicPartition(topic="a", partitions=[1, 2])])
+    value = value_of(subscription=wanted, assignment=encode_assignment(assigned))
+    (member,) = decode(value)["members"]
+    assert list(member["subscribed_topics"]) == ["a", "b"]
+    assert member["assignment"] == [{"topic": "a", "partitions": [1, 2]}]
+
+
+def test_bytes_of_another_protocol_are_not_guessed_at():
+    (member,) = decode(value_of(subscription=b"\xff", assignment=b"\xff"))["members"]
+    assert (member["subscribed_topics"], member["assignment"]) == (None, None)
+
+
+def test_a_forgotten_member_has_nothing():
+    (member,) = decode(value_of())["members"]
+    assert member["assignment"] == []
+
+
+def test_a_tombstone_stays_one():
+    assert decode(None) == {"group": "g", "tombstone": True}
+
+
+def test_an_unreadable_value_is_a_problem():
+    row = decode(b"\0\3\0\x08")
+    assert row["problem"].startswith("unreadable value: ")
+    assert "generation" not in row
+
+
+def test_every_decoded_column_is_declared():
+    assert set(decode(value_of())) <= set(SCHEMA.names)

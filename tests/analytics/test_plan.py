@@ -1,0 +1,149 @@
+import pytest
+
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.plan import Piece, Segment, cut, find_segments, pack, plan, read_index
+from tests.analytics.logs import batch, commit, index_of, write_segment
+
+BATCHES = [batch([commit("g", "t", 0, n)], base=n) for n in range(12)]
+SIZE = len(BATCHES[0])
+BOUNDARIES = set(range(0, SIZE * 13, SIZE))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "data" / "__consumer_offsets-3"
+    write_segment(made, 0, b"".join(BATCHES))
+    return made
+
+
+def segment(folder):
+    return find_segments([folder])[0]
+
+
+def pieces(folder, limit):
+    return list(cut(segment(folder), limit, last=True))
+
+
+@pytest.mark.parametrize("where", ["", "data", "data/__consumer_offsets-3"])
+def test_folders_are_found_at_and_below_the_path(folder, tmp_path, where):
+    assert segment(tmp_path / where) == Segment(
+        folder / f"{0:020d}.log", partition=3, base=0, size=12 * SIZE
+    )
+
+
+def test_a_segment_may_be_named_itself(folder):
+    assert segment(folder / f"{0:020d}.log").partition == 3
+
+
+def test_a_segment_outside_of_a_partition_folder_has_no_partition(tmp_path):
+    assert segment(write_segment(tmp_path, 0, BATCHES[0])).partition == -1
+
+
+def test_segments_come_in_the_order_of_the_log(folder):
+    for base in (100, 20):
+        write_segment(folder, base, BATCHES[0])
+    write_segment(folder.parent / "__consumer_offsets-0", 7, BATCHES[0])
+    found = [(each.partition, each.base) for each in find_segments([folder.parent])]
+    assert found == [(0, 7), (3, 0), (3, 20), (3, 100)]
+
+
+@pytest.mark.parametrize("name", ["x.log.deleted", "x.log.swap", "x.log.cleaned", "x.snapshot"])
+def test_only_finished_log_files_are_read(folder, name):
+    (folder / name.replace("x", f"{9:020d}")).write_bytes(BATCHES[0])
+    assert len(find_segments([folder])) == 1
+
+
+def test_other_topics_are_passed_over(folder):
+    write_segment(folder.parent / "orders-3", 0, BATCHES[0])
+    write_segment(folder.parent / "orders-3" / "__consumer_offsets-9", 0, BATCHES[0])
+    assert {each.partition for each in find_segments([folder.parent])} == {3}
+
+
+def test_empty_segments_are_skipped(folder):
+    write_segment(folder, 12, b"")
+    assert plan([folder]).segments == 1
+
+
+def test_folders_without_bytes_make_an_empty_plan(tmp_path):
+    write_segment(tmp_path / "__consumer_offsets-0", 0, b"")
+    assert plan([tmp_path]).chunks == ()
+
+
+def test_a_missing_path_is_named(tmp_path):
+    with pytest.raises(AnalyticsError, match="no such file or folder: .*nowhere"):
+        plan([tmp_path / "nowhere"])
+
+
+def test_a_path_without_a_log_is_named(tmp_path):
+    with pytest.raises(AnalyticsError, match=f"nothing to read in {tmp_path}"):
+        plan([tmp_path])
+
+
+def test_a_file_that_is_no_segment_is_nothing_to_read(folder):
+    index = folder / f"{0:020d}.index"
+    index.write_bytes(b"")
+    with pytest.raises(AnalyticsError, match="nothing to read"):
+        plan([index])
+
+
+def test_two_copies_of_one_partition_are_refused(folder, tmp_path):
+    write_segment(tmp_path / "copy" / "__consumer_offsets-3", 0, BATCHES[0])
+    with pytest.raises(AnalyticsError, match="partition 3 is there twice"):
+        plan([tmp_path])
+
+
+def test_a_path_named_twice_is_read_once(folder):
+    assert plan([folder, folder.parent]).size == 12 * SIZE
+
+
+@pytest.mark.parametrize("every", [0, 1, 2, 5])
+@pytest.mark.parametrize("limit", [1, SIZE - 1, SIZE, SIZE + 1, 3 * SIZE, 100 * SIZE])
+def test_pieces_cover_the_segment_and_start_at_batches(folder, every, limit):
+    if every:
+        index = index_of(BATCHES, every=every, padding=800)
+        (folder / f"{0:020d}.index").write_bytes(index)
+    cuts = pieces(folder, limit)
+    assert [0, *(each.end for each in cuts)] == [*(each.start for each in cuts), 12 * SIZE]
+    assert {each.start for each in cuts} <= BOUNDARIES
+    assert all(each.size >= limit for each in cuts[:-1])
+
+
+def test_the_index_says_where_to_cut(folder):
+    (folder / f"{0:020d}.index").write_bytes(index_of(BATCHES, every=5, padding=80))
+    assert [each.start for each in pieces(folder, 2 * SIZE)] == [0, 5 * SIZE, 10 * SIZE]
+
+
+def test_without_an_index_the_headers_say_it(folder):
+    assert [each.start for each in pieces(folder, 4 * SIZE)] == [0, 4 * SIZE, 8 * SIZE]
+
+
+def test_zero_padding_and_what_follows_is_no_index(folder):
+    entries = index_of(BATCHES, every=4)
+    (folder / f"{0:020d}.index").write_bytes(entries + bytes(64) + entries + b"odd")
+    assert read_index(segment(folder)) == [4 * SIZE, 8 * SIZE]
+
+
+def test_an_index_that_points_between_batches_is_not_believed(folder):
+    (folder / f"{0:020d}.index").write_bytes(index_of([b"x" * 27, *BATCHES], base=-1000))
+    assert {each.start for each in pieces(folder, 2 * SIZE)} <= BOUNDARIES
+
+
+def test_a_segment_of_rubbish_is_one_piece(tmp_path):
+    path = write_segment(tmp_path / "__consumer_offsets-0", 0, b"\xff" * 1000)
+    assert [(each.start, each.end) for each in pieces(path, 10)] == [(0, 1000)]
+
+
+def test_a_torn_batch_belongs_to_the_piece_before_it(tmp_path):
+    path = write_segment(tmp_path / "__consumer_offsets-0", 0, b"".join(BATCHES)[:-9])
+    assert pieces(path, 4 * SIZE)[-1].end == 12 * SIZE - 9
+
+
+def test_only_the_end_of_the_log_may_be_torn(folder):
+    write_segment(folder, 12, b"".join(BATCHES))
+    chunks = plan([folder], chunk_bytes=5 * SIZE).chunks
+    assert [each.last for chunk in chunks for each in chunk] == [False, False, False, True]
+
+
+def test_small_pieces_are_packed_in_order():
+    small = [Piece("a", 0, 0, size, last=False) for size in (4, 4, 4, 20, 1)]
+    assert [[each.size for each in chunk] for chunk in pack(small, 9)] == [[4, 4], [4], [20], [1]]

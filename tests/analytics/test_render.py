@@ -1,0 +1,69 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from groupkeeper.analytics import render
+from groupkeeper.analytics.render import Column, instant, plain, print_table, ranges, size, text
+
+COLUMNS = [Column("group", text), Column("offset", text, number=True)]
+
+
+def printed(rows, **options):
+    to = Console(file=io.StringIO(), width=200, **options)
+    print_table(to, "Offsets", COLUMNS, rows)
+    return to.file.getvalue()
+
+
+def test_a_pipe_gets_plain_columns():
+    assert printed([("billing", 7), ("b", 12)]).splitlines() == [
+        "Offsets: 2",
+        "GROUP    OFFSET",
+        "billing       7",
+        "b            12",
+        "",
+    ]
+
+
+def test_a_terminal_gets_a_frame():
+    assert "╭" in printed([("billing", 7)], force_terminal=True)
+
+
+def test_an_empty_table_is_one_line():
+    assert printed([]).strip() == "Offsets: none"
+
+
+def test_long_tables_say_that_there_is_more(monkeypatch):
+    monkeypatch.setattr(render, "PIPE_ROWS", 1)
+    assert "1 of them shown" in printed([("a", 1), ("b", 2)])
+
+
+def test_markup_and_control_codes_of_clients_do_nothing():
+    assert "[red]x" in printed([("[red]x", 1)])
+    assert plain("a\x1b[2J\nb\0") == "a�[2J�b�"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "1970-01-01 00:00:00.000Z"),
+        (1_700_000_000_007, "2023-11-14 22:13:20.007Z"),
+        (None, "-"),
+        (-1, "-"),
+        (2**62, f"{2**62} ms"),
+    ],
+)
+def test_times_are_shown_to_the_millisecond(value, shown):
+    assert instant(value) == shown
+
+
+@pytest.mark.parametrize(("numbers", "shown"), [([], ""), ([3], "3"), ([5, 1, 2, 0], "0-2,5")])
+def test_neighbouring_partitions_are_one_range(numbers, shown):
+    assert ranges(numbers) == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (10**13, "10000.0 GB")]
+)
+def test_sizes_have_a_fitting_unit(count, shown):
+    assert size(count) == shown

@@ -1,0 +1,134 @@
+"""`analyze` on the copy of a real broker's log, against what that broker answered itself."""
+
+import json
+from collections import Counter
+
+import pytest
+from pyarrow import parquet
+
+from groupkeeper.analytics import analyze, report
+from groupkeeper.analytics.errors import AnalyticsError
+from tests.analytics.logs import write_segment
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+@pytest.fixture(scope="module")
+def answered(broker_copy):
+    return json.loads((broker_copy / "expected.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def written(spark, broker_copy, tmp_path_factory):
+    """Tables by name, as Parquet readers see them, from one run with --out."""
+    out = tmp_path_factory.mktemp("out") / "analysis"
+    assert analyze([broker_copy], out) == 0
+    names = ("records", *report.TABLES)
+    return {name: parquet.read_table(out / name).to_pylist() for name in names}
+
+
+def test_every_record_that_the_broker_dumps_is_there(written, answered):
+    counts = Counter(str(row["partition"]) for row in written["records"])
+    assert counts == answered["records_per_partition"]
+    assert not any(row["problem"] for row in written["records"])
+
+
+def test_groups_are_those_that_the_broker_describes(written, answered):
+    found = {row["group"]: row for row in written["groups"]}
+    for group in answered["groups"]:
+        row = found.pop(group["group"])
+        seen = (row["state"], row["protocol_type"] or "", row["protocol"] or "")
+        assert seen == (group["state"], group["protocol_type"], group["protocol"])
+        assert row["member_count"] == len(group["members"])
+    assert {name: row["state"] for name, row in found.items()} == {
+        "deleted": "Dead",
+        "next-generation": None,
+    }
+
+
+def test_members_are_those_that_the_broker_describes(written, answered):
+    def flat(member):
+        names = ("member_id", "group_instance_id", "client_id", "client_host")
+        return tuple(member[name] for name in names)
+
+    expected = {
+        flat(member): member["assignment"]
+        for group in answered["groups"]
+        for member in group["members"]
+    }
+    found = {
+        flat(row): {topic["topic"]: topic["partitions"] for topic in row["assignment"]}
+        for row in written["members"]
+    }
+    assert found == expected
+
+
+def test_offsets_are_those_that_the_broker_fetches(written, answered):
+    found = [
+        {
+            "group": row["group"],
+            "topic": row["topic"],
+            "partition": row["topic_partition"],
+            "offset": row["committed_offset"],
+            "metadata": row["metadata"],
+            "leader_epoch": row["commit_leader_epoch"],
+        }
+        for row in written["offsets"]
+    ]
+    assert sorted(found, key=repr) == sorted(answered["offsets"], key=repr)
+
+
+@pytest.mark.parametrize(
+    ("group", "kinds"),
+    [
+        ("billing", ["created", "rebalance", "static replacement"]),
+        ("emptied", ["created", "rebalance", "rebalance", "emptied"]),
+        ("deleted", ["created", "rebalance", "rebalance", "emptied", "deleted"]),
+        ("orders-readers", ["created", *["rebalance"] * 4]),
+    ],
+)
+def test_generations_tell_what_happened_to_the_group(written, group, kinds):
+    assert [row["kind"] for row in written["generations"] if row["group"] == group] == kinds
+
+
+def test_the_report_is_printed(spark, broker_copy, capsys):
+    assert analyze([broker_copy / "__consumer_offsets-1"]) == 0
+    said = capsys.readouterr().out
+    for part in ("Groups: ", "billing-client-1", "payments: 1, orders: 3-5", "static replacement"):
+        assert part in said
+    assert said.endswith("Read 43 records from 5.2 kB in 1 segment(s) of 1 partition(s), all of it sound.\n")
+
+
+def test_damage_is_part_of_the_report(spark, broker_copy, tmp_path, capsys):
+    source = broker_copy / "__consumer_offsets-0" / f"{0:020d}.log"
+    write_segment(tmp_path / "__consumer_offsets-0", 0, source.read_bytes()[:-10])
+    assert analyze([tmp_path]) == 0
+    said = capsys.readouterr().out
+    assert "unfinished batch at the end of the log" in said
+    assert said.endswith("115 bytes left over in 1 place(s).\n")
+
+
+def refused(capsys, *arguments):
+    assert analyze(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return err
+
+
+def test_what_cannot_be_read_is_said_in_one_line(tmp_path, capsys):
+    assert "no such file or folder" in refused(capsys, [tmp_path / "nowhere"])
+    assert "nothing to read" in refused(capsys, [tmp_path])
+    write_segment(tmp_path / "__consumer_offsets-0", 0, b"")
+    assert "all segments are empty" in refused(capsys, [tmp_path])
+
+
+def test_nothing_is_written_over(broker_copy, capsys):
+    assert "is there already" in refused(capsys, [broker_copy], broker_copy)
+
+
+def test_a_missing_java_is_said_in_one_line(broker_copy, capsys, monkeypatch):
+    def none():
+        raise AnalyticsError("Spark needs Java")
+
+    monkeypatch.setattr(report, "local_session", none)
+    assert "Spark needs Java" in refused(capsys, [broker_copy])
