@@ -75,6 +75,11 @@ class Index:
         # An entry names the last offset of its batch, so an exact hit may be that batch itself.
         return self._positions[entry - 1] if entry else 0
 
+    def floor_by_position(self, position: int) -> int:
+        """The start of a batch, at or before a position."""
+        entry = bisect_right(self._positions, position)
+        return self._positions[entry - 1] if entry else 0
+
     def floor_by_time(self, timestamp: int) -> int:
         """A position at or before the first batch that has a timestamp >= the one given."""
         entry = bisect_left(self._times, timestamp, key=lambda time: time[0])

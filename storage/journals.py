@@ -164,12 +164,13 @@ class Journals:
             writer.touched.pop(name, None)
 
     def drop_done(self) -> None:
-        """Remove the journals that no log needs any more."""
+        """
+        Remove the journals that no log needs any more. A round must have been written before, so
+        that the epochs are in the newest one.
+        """
         for writer in [writer for writer in self._retiring if not writer.touched]:
             self._retiring.remove(writer)
             writer.drop()
-        if self._writer is None or not self._writer.size:
-            return  # the epochs are in the earlier files only
         for reader in [reader for reader, names in self._earlier.items() if not names]:
             del self._earlier[reader]
             reader.drop()

@@ -24,7 +24,9 @@ def read_batches(segments: Sequence[Segment], offset: int, max_bytes: int) -> by
         position = segment.index.floor(max(0, offset - segment.base_offset))
         position, size = _seek(segment.window(_WALK), position, offset)
         if size:
-            return _cut(segment.read(position, max(max_bytes, size)))
+            data = segment.read(position, max(max_bytes, size))
+            known = segment.index.floor_by_position(position + len(data)) - position
+            return data[: _end_of_batches(data, max(size, known))]
     return b""
 
 
@@ -38,16 +40,14 @@ def _seek(window: Window, position: int, offset: int) -> tuple[int, int]:
     return position, 0
 
 
-def _cut(data: bytes) -> bytes:
-    """As many whole batches as there are; the first is whole."""
-    end = 0
-    room = len(data) - FIELDS.size
-    while end <= room:
+def _end_of_batches(data: bytes, end: int) -> int:
+    """Where the last whole batch ends, walking on from where one is known to begin or end."""
+    while end + LENGTH_OVERHEAD <= len(data):
         following = end + LENGTH_OVERHEAD + int.from_bytes(data[end + 8 : end + 12], "big")
         if following > len(data):
             break
         end = following
-    return data[:end]
+    return end
 
 
 def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[bytes]:

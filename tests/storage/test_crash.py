@@ -75,7 +75,7 @@ def calls_of_a_run() -> int:
     return disk.calls
 
 
-@pytest.mark.parametrize("mode", ["lose", "keep", "tear", "kill"])
+@pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "kill"])
 def test_nothing_acknowledged_is_lost_wherever_it_crashes(mode: str) -> None:
     for call in range(1, calls_of_a_run() + 1):
         disk = FakeDisk()
@@ -88,7 +88,7 @@ def test_nothing_acknowledged_is_lost_wherever_it_crashes(mode: str) -> None:
         client.run(rounds=1)
 
 
-@pytest.mark.parametrize("mode", ["lose", "keep", "tear", "kill"])
+@pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "kill"])
 def test_a_crash_during_recovery_from_a_crash_loses_nothing(mode: str) -> None:
     for call in range(60, calls_of_a_run(), 7):
         for again in range(1, 30, 3):
@@ -101,7 +101,7 @@ def test_a_crash_during_recovery_from_a_crash_loses_nothing(mode: str) -> None:
             disk.crash_at = disk.calls + again
             with pytest.raises(Crash):
                 client.run(rounds=40)
-            recover(disk, "tear", seed=again)
+            recover(disk, ("tear", "names")[again % 2], seed=again)
             client.run(rounds=1)
 
 

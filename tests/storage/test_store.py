@@ -89,6 +89,19 @@ def test_a_power_cut_loses_nothing_that_was_committed(store: Store, disk: FakeDi
     assert found(open_store(disk)) == [b"a", b"b"]
 
 
+def test_what_a_killed_process_left_in_the_cache_survives_a_power_cut(
+    store: Store, disk: FakeDisk
+) -> None:
+    put(store, b"a")
+    disk.revive()
+    store = open_store(disk)
+    store.open_log(NAME)
+    put(store, b"x", name="__group_events-0")
+    assert len(journals(disk)) == 1
+    disk.power_cut("names")
+    assert found(open_store(disk)) == [b"a"]
+
+
 def test_a_second_process_with_the_node_id_is_refused(store: Store, disk: FakeDisk) -> None:
     pid = disk.contents("data/nodes/0").decode().strip()
     with pytest.raises(Locked) as refused:

@@ -5,13 +5,16 @@ demand.
 Complete enough to run a whole Store, or several processes of one, under virtual time. One
 FakeDisk is one machine; every process has a FakeFiles on it.
 
-    disk = FakeDisk() files = FakeFiles(disk) disk.crash_at = 17          # the power goes in the
-    middle of the 17th call that changes anything ... raises Crash ... disk.power_cut("tear",
-    seed=3) files = FakeFiles(disk)     # the next process
+    disk = FakeDisk()
+    files = FakeFiles(disk)
+    disk.crash_at = 17          # the power goes in the middle of the 17th call that changes it
+    ...                         # raises Crash
+    disk.power_cut("tear", seed=3)
+    files = FakeFiles(disk)     # the next process
 
-What a power cut leaves is chosen by its mode: "lose" keeps nothing unsynced, "keep" keeps all,
-"tear" keeps each unsynced write whole, in part, as zeros or not at all, and the names up to some
-point.
+What a power cut leaves is its mode: "lose" keeps nothing unsynced, "names" keeps names but
+no bytes, "keep" keeps all, "tear" keeps each unsynced write whole, in part, as zeros or not at all,
+and the names up to some point.
 """
 
 import errno
@@ -58,7 +61,7 @@ class Inode:
 
 def _survivor(mode: str, data: bytes | None, random: Random) -> bytes | None:
     """What is left of an unsynced write; None for nothing. A truncation happens or does not."""
-    fate = {"lose": "gone", "keep": "whole"}.get(mode) or random.choice(
+    fate = {"lose": "gone", "names": "gone", "keep": "whole"}.get(mode) or random.choice(
         ["whole", "gone", "front", "zeros", "holes"]
     )
     if fate == "gone" or data is None:
@@ -148,7 +151,7 @@ class FakeDisk:
     def power_cut(self, mode: str = "lose", seed: int = 0) -> None:
         """Every process is gone and the page cache with it."""
         random = Random(seed)
-        kept = {"lose": 0, "keep": len(self._pending)}.get(mode)
+        kept = {"lose": 0, "names": len(self._pending), "keep": len(self._pending)}.get(mode)
         if kept is None:
             kept = random.randrange(len(self._pending) + 1)
         for entry in self._pending[:kept]:
