@@ -82,12 +82,10 @@ class Writer:
         self._round = None
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
-            records = [unwritten.records for _, unwritten in work]
-            size = sum(len(k) + len(v or b"") for each in records for k, v in each)
             took = self._clock.seconds() - began
-            self._stats.record(took, sum(map(len, records)), size)
-            for host, unwritten in work:
-                host.written(unwritten)
+            size = sum(host.written(unwritten) for host, unwritten in work)
+            records = sum(len(unwritten.records) for _, unwritten in work)
+            self._stats.record(took, records, size)
         else:
             self._stats.failures += 1
             for host, _ in work:
