@@ -47,9 +47,8 @@ def commit(
 ) -> None:
     """Store the offsets, if the sender may speak for the group now."""
     if not any(topic.partitions for topic in request.topics):
-        step.reply(
-            reply_to, commit_refused(request, ErrorCode.NONE)
-        )  # nobody is asked, as in Kafka
+        nothing = commit_refused(request, ErrorCode.NONE)
+        step.reply(reply_to, nothing)  # and the group is not asked, as in Kafka
         return
     group = groups.get(request.group_id)
     error = _may_commit(group, request, caller.api_version)

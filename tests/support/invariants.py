@@ -1,0 +1,94 @@
+"""What must hold of a partition after every step, whatever was asked of it."""
+
+from collections import Counter
+
+from coordinator.deadlines import Timer, TimerKind
+from coordinator.group import Group, GroupState, Member
+from coordinator.partition import Partition, PartitionState
+
+ALL_TO_ALL = {TimerKind.JOIN, TimerKind.INITIAL_DELAY}
+
+
+def check(partition: Partition, open_requests: int) -> None:
+    """``open_requests``: how many were handed in and have not been answered."""
+    tokens = sum(held(group) for group in partition.groups.values())
+    assert open_requests == tokens + partition.gate.parked, "accepted - answered = tokens held"
+    assert partition.gate.durable <= partition.gate.taken <= partition.gate.appended
+    due = partition.deadlines.due
+    assert partition.next_deadline() == min(due.values(), default=None)
+    if partition.state is PartitionState.ACTIVE:
+        assert Timer(TimerKind.OFFSET_EXPIRY) in due
+    else:
+        assert not partition.groups and not due
+    for group_id, group in partition.groups.items():
+        assert group.group_id == group_id
+        _check_group(group)
+        _check_timers(group, partition.deadlines.due)
+    _check_no_stray_timers(partition)
+
+
+def held(group: Group) -> int:
+    """Reply tokens in the group's members."""
+    members = group.members.values()
+    return sum((m.awaiting_join is not None) + (m.awaiting_sync is not None) for m in members)
+
+
+def _check_group(group: Group) -> None:
+    members, state = group.members, group.state
+    assert state is not GroupState.DEAD
+    assert not (state is GroupState.EMPTY and members)
+    assert members or state in (GroupState.EMPTY, GroupState.PREPARING_REBALANCE)
+    assert group.leader_id in members if members else group.leader_id is None
+    static = {m.instance_id: i for i, m in members.items() if m.instance_id is not None}
+    assert group.instances == static
+    assert group.joined == sum(m.awaiting_join is not None for m in members.values())
+    names = Counter(p.name for m in members.values() for p in m.protocols)
+    assert group.support == dict(names)
+    assert not members.keys() & group.pending.keys()
+    assert group.pending_sync.keys() <= members.keys()
+    assert all(group.offsets.values()), "no topic without an offset"
+    if state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        assert names[group.protocol_name or ""] == len(members)
+    if state is GroupState.PREPARING_REBALANCE:
+        delayed = group.rebalance is not None and group.rebalance.initial_delay
+        assert delayed or not group.all_joined, "over when nobody is waited for"
+    for member_id, member in members.items():
+        assert member.member_id == member_id
+        _check_member(group, member)
+
+
+def _check_member(group: Group, member: Member) -> None:
+    names = [p.name for p in member.protocols]
+    assert len(names) == len(set(names)) > 0
+    if member.awaiting_join is not None or member.is_new:
+        assert group.state is GroupState.PREPARING_REBALANCE
+    if member.awaiting_sync is not None:
+        assert group.state is GroupState.COMPLETING_REBALANCE
+        assert member.member_id not in group.pending_sync
+
+
+def _check_timers(group: Group, due: dict[Timer, int]) -> None:
+    def runs(kind: TimerKind, member_id: str = "") -> bool:
+        return Timer(kind, group.group_id, member_id) in due
+
+    preparing = group.state is GroupState.PREPARING_REBALANCE
+    assert sum(map(runs, sorted(ALL_TO_ALL))) == preparing
+    assert runs(TimerKind.SYNC) == bool(group.pending_sync)
+    for member_id, member in group.members.items():
+        assert member.waits or runs(TimerKind.SESSION, member_id)
+        assert runs(TimerKind.NEW_MEMBER, member_id) == member.is_new
+    for member_id in group.pending:
+        assert runs(TimerKind.PENDING_MEMBER, member_id)
+
+
+def _check_no_stray_timers(partition: Partition) -> None:
+    for kind, group_id, member_id in partition.deadlines.due:
+        if kind is TimerKind.OFFSET_EXPIRY:
+            continue
+        group = partition.groups[group_id]
+        if kind is TimerKind.PENDING_MEMBER:
+            assert member_id in group.pending
+        elif kind in (TimerKind.SESSION, TimerKind.NEW_MEMBER):
+            assert member_id in group.members
+        else:
+            assert not member_id

@@ -1,0 +1,455 @@
+"""A vocabulary for the coordinator's tests: people join, sync, leave, and time goes by.
+
+A :class:`Scene` drives one pure partition as the server does, with a log in memory. People go by
+names; the scene remembers the member id and the generation each was told, and sends them back as a
+client would. Every request and reply takes the way through the codec in its version, so nothing
+arrives that a client of that version cannot send. After every step the invariants are checked.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from coordinator.caller import Caller
+from coordinator.config import GroupConfig
+from coordinator.facts import Fact
+from coordinator.group import Group
+from coordinator.heartbeat import Beat
+from coordinator.partition import Partition
+from coordinator.step import Record, Step
+from protocol.embedded import Subscription, encode_subscription
+from protocol.errors import ErrorCode
+from protocol.framing import read_request_header
+from protocol.message import layout_of
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.record_batch import encode_batch
+from protocol.registry import request_decoder, request_encoder, response_decoder, response_encoder
+from tests.support import invariants
+
+GROUP = "g"
+WALL = 1_700_000_000_000
+SESSION, REBALANCE = 10_000, 60_000
+CONFIG = GroupConfig(min_session_timeout_ms=1)
+
+
+def topics(*names: str, owned: int = 0) -> bytes:
+    """A consumer's subscription; ``owned`` makes another one of the same topics."""
+    user_data = bytes([owned]) if owned else None
+    return encode_subscription(Subscription(version=1, topics=list(names), user_data=user_data))
+
+
+RANGE = {"range": topics("t")}
+RANGE_RR = {"range": topics("t"), "roundrobin": topics("t")}
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """A request and, sooner or later, its reply. It is its own reply token."""
+
+    who: str
+    api: str
+    key: int
+    version: int
+    response: Any = None
+
+    @property
+    def parked(self) -> bool:
+        return self.response is None
+
+    @property
+    def outcome(self) -> str:
+        """``parked``, or the name of the first error code in the reply."""
+        return "parked" if self.parked else ErrorCode(first_error(self.response)).name
+
+
+def first_error(response: Any) -> int:
+    """The error at the top, or that of the first entry that has one, whatever the API's shape."""
+    code = getattr(response, "error_code", 0)
+    for name in ("members", "topics", "partitions", "groups", "results"):
+        for entry in getattr(response, name, ()):
+            code = code or first_error(entry)
+    return int(code)
+
+
+@dataclass
+class Person:
+    """What somebody was told, and what it will say next time."""
+
+    name: str
+    member_id: str = ""
+    generation: int = -1
+    protocol: str | None = None
+    says: dict[str, Any] = field(default_factory=dict)
+
+
+class Scene:
+    """One partition, its log, its clock and the people that talk to it."""
+
+    def __init__(self, *, hold: bool = False, **config: int) -> None:
+        self.config = replace(CONFIG, **config)
+        self.now = 1_000
+        self.hold = hold
+        """Leave what is written on its way until :meth:`flush`."""
+        self.log: list[Record] = []
+        self.facts: list[Fact] = []
+        self.people: dict[str, Person] = {}
+        self.open: list[Call] = []
+        self.delivered: list[Call] = []
+        self._ids: Counter[str] = Counter()
+        self.partition = self._load()
+
+    # -- the partition ---------------------------------------------------------------------------
+
+    @property
+    def wall(self) -> int:
+        return WALL + self.now
+
+    @property
+    def group(self) -> Group:
+        return self.partition.groups[GROUP]
+
+    @property
+    def state(self) -> str:
+        return str(self.group.state) if GROUP in self.partition.groups else "Dead"
+
+    def _new_member_id(self, prefix: str) -> str:
+        self._ids[prefix] += 1
+        return f"{prefix}-{self._ids[prefix]}"
+
+    def _load(self) -> Partition:
+        partition = Partition(self.config, self._new_member_id)
+        for base in range(0, len(self.log), 100):
+            partition.replay(encode_batch(base, 0, self.wall, self.log[base : base + 100]))
+        self.partition = partition
+        self._settle(partition.activate(self.now, self.wall))
+        return partition
+
+    def ask(self, who: str, request: Any, version: int) -> Call:
+        """Hand in any request, as a client of that version would send it."""
+        key = layout_of(type(request)).key
+        assert key is not None
+        call = Call(who, type(request).__name__.removesuffix("Request"), key, version)
+        self.open.append(call)
+        caller = Caller(version, who, f"/{who}")
+        at = (self.now, self.wall)
+        self._settle(self.partition.handle(_sent(request, key, version), caller, call, at))
+        return call
+
+    def _settle(self, step: Step) -> None:
+        self.facts += step.facts
+        self._deliver(step.replies)
+        if not self.hold:
+            self.flush()
+        invariants.check(self.partition, len(self.open))
+
+    def _deliver(self, replies: Sequence[tuple[Call, Any]]) -> None:
+        for call, response in replies:
+            self.open.remove(call)  # exactly once
+            call.response = _received(response, call.key, call.version)
+            self.delivered.append(call)
+            if call.api == "JoinGroup":
+                self._remember(call)
+
+    def _remember(self, call: Call) -> None:
+        person, reply = self.person(call.who), call.response
+        if call.outcome in ("NONE", "MEMBER_ID_REQUIRED"):
+            person.member_id = reply.member_id
+        if call.outcome == "NONE":
+            person.generation, person.protocol = reply.generation_id, reply.protocol_name
+
+    # -- time, disk and disaster -----------------------------------------------------------------
+
+    def advance(self, ms: int) -> None:
+        """Let time go by, ringing at every deadline on the way."""
+        until = self.now + ms
+        for _ in range(10_000):
+            due = self.partition.next_deadline()
+            if due is None or due > until:
+                break
+            self.now = max(self.now, due)
+            self._settle(self.partition.advance(self.now, self.wall))
+        else:
+            raise AssertionError("timers spin")
+        self.now = until
+
+    def flush(self) -> None:
+        """Everything written so far becomes durable."""
+        unwritten = self.partition.take()
+        if unwritten is not None:
+            self.log += unwritten.records
+            self._deliver(self.partition.written(unwritten.mark))
+        invariants.check(self.partition, len(self.open))
+
+    def crash(self) -> None:
+        """The process dies: what was not durable is gone, and nobody hears of it."""
+        self.open.clear()
+        self._load()
+
+    def fail(self) -> None:
+        """The log cannot be written: the partition closes, and is loaded again."""
+        self._deliver(self.partition.close())
+        assert self.open == []
+        self._load()
+
+    # -- joining and syncing -----------------------------------------------------------------------
+
+    def person(self, name: str) -> Person:
+        return self.people.setdefault(name, Person(name))
+
+    def knock(self, name: str, *, version: int = 9, as_id: str | None = None, **says: Any) -> Call:
+        """One JoinGroup. What is not said is as the last time; ``as_id`` speaks under another id."""
+        person = self.person(name)
+        person.says |= says
+        words = {"protocols": RANGE, "session": SESSION, "rebalance": REBALANCE, **person.says}
+        protocols: Mapping[str, bytes] | list[tuple[str, bytes]] = words["protocols"]
+        pairs = protocols.items() if isinstance(protocols, Mapping) else protocols
+        request = JoinGroupRequest(
+            group_id=words.get("group", GROUP),
+            session_timeout_ms=words["session"],
+            rebalance_timeout_ms=words["rebalance"] if version else -1,
+            member_id=person.member_id if as_id is None else as_id,
+            group_instance_id=words.get("instance") if version >= 5 else None,
+            protocol_type=words.get("type", "consumer"),
+            protocols=[JoinGroupRequestProtocol(name=n, metadata=m) for n, m in pairs],
+            reason=words.get("reason") if version >= 8 else None,
+        )
+        return self.ask(name, request, version)
+
+    def join(self, name: str, *, version: int = 9, **says: Any) -> Call:
+        """JoinGroup, and again with the id when told so (KIP-394)."""
+        call = self.knock(name, version=version, **says)
+        if call.outcome == "MEMBER_ID_REQUIRED":
+            call = self.knock(name, version=version)
+        return call
+
+    def restart(self, name: str, *, version: int = 9, **says: Any) -> Call:
+        """The process behind the name comes back and has forgotten everything."""
+        return self.join(name, version=version, as_id="", **says)
+
+    def sync(
+        self,
+        name: str,
+        plan: Mapping[str, bytes] | None = None,
+        *,
+        version: int = 5,
+        as_id: str | None = None,
+        **other: Any,
+    ) -> Call:
+        """SyncGroup; ``plan`` by name or by member id."""
+        person = self.person(name)
+        known = {p.name: p.member_id for p in self.people.values()}
+        assignments = [
+            SyncGroupRequestAssignment(member_id=known.get(who, who), assignment=share)
+            for who, share in (plan or {}).items()
+        ]
+        fields = {
+            "group_id": GROUP,
+            "generation_id": person.generation,
+            "member_id": person.member_id if as_id is None else as_id,
+            "group_instance_id": person.says.get("instance") if version >= 3 else None,
+            "protocol_type": person.says.get("type", "consumer") if version >= 5 else None,
+            "protocol_name": person.protocol or "range" if version >= 5 else None,
+            "assignments": assignments,
+        }
+        return self.ask(name, SyncGroupRequest(**fields | other), version)
+
+    def sync_all(self, *names: str) -> None:
+        """All send SyncGroup, the leader last, with a share named for everybody."""
+        people = {self.person(name).member_id: name for name in names}
+        leader = people[self.group.leader_id or ""]
+        for name in names:
+            if name != leader:
+                self.sync(name)
+        self.sync(leader, {name: f"for {name}".encode() for name in names})
+
+    def form(self, *names: str, **says: Any) -> None:
+        """A Stable group of these people at generation 1; names in capitals are static members."""
+        for name in names:
+            static = {"instance": name} if name.isupper() else {}
+            self.join(name, **static | says)
+        self.advance(self.config.initial_rebalance_delay_ms * 2)
+        self.sync_all(*names)
+        assert self.state == "Stable"
+
+    # -- staying and leaving -----------------------------------------------------------------------
+
+    def _heartbeat(self, name: str, version: int, other: Mapping[str, Any]) -> HeartbeatRequest:
+        person = self.person(name)
+        fields = {
+            "group_id": GROUP,
+            "generation_id": person.generation,
+            "member_id": person.member_id,
+            "group_instance_id": person.says.get("instance") if version >= 3 else None,
+        }
+        return HeartbeatRequest(**fields | dict(other))
+
+    def heartbeat(self, name: str, *, version: int = 4, **other: Any) -> Call:
+        return self.ask(name, self._heartbeat(name, version, other), version)
+
+    def steady_beat(self, name: str) -> Beat | None:
+        """What the partition offers for the next heartbeat of the same bytes."""
+        return self.partition.steady_beat(self._heartbeat(name, 4, {}))
+
+    def leave(self, *names: str, version: int = 5, reason: str | None = None) -> Call:
+        """LeaveGroup of people, all in one request, sent by the first."""
+        entries = [(self.person(n).member_id, self.person(n).says.get("instance")) for n in names]
+        return self.leave_as(names[0], *entries, version=version, reason=reason)
+
+    def leave_as(
+        self,
+        name: str,
+        *entries: tuple[str, str | None],
+        version: int = 5,
+        reason: str | None = None,
+        group: str = GROUP,
+    ) -> Call:
+        """LeaveGroup with (member id, instance id) entries as they are."""
+        members = [
+            MemberIdentity(member_id=m, group_instance_id=i, reason=reason) for m, i in entries
+        ]
+        if version < 3:
+            request = LeaveGroupRequest(group_id=group, member_id=entries[0][0])
+        else:
+            request = LeaveGroupRequest(group_id=group, members=members)
+        return self.ask(name, request, version)
+
+    # -- offsets -----------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        name: str,
+        offset: int = 7,
+        *,
+        topic: str = "t",
+        partitions: Sequence[int] = (0,),
+        metadata: str | None = "",
+        version: int = 9,
+        timestamp: int = -1,
+        **other: Any,
+    ) -> Call:
+        """OffsetCommit. Who is nobody's member commits as an administrator does: generation -1."""
+        person = self.person(name)
+        rows = [
+            OffsetCommitRequestPartition(
+                partition_index=index,
+                committed_offset=offset,
+                committed_metadata=metadata,
+                commit_timestamp=timestamp,
+            )
+            for index in partitions
+        ]
+        fields = {
+            "group_id": GROUP,
+            "generation_id_or_member_epoch": person.generation,
+            "member_id": person.member_id,
+            "group_instance_id": person.says.get("instance") if version >= 7 else None,
+            "topics": [OffsetCommitRequestTopic(name=topic, partitions=rows)],
+        }
+        return self.ask(name, OffsetCommitRequest(**fields | other), version)
+
+    def fetch(self, topic: str | None = "t", *partitions: int, group: str = GROUP) -> Any:
+        """OffsetFetch: the group's part of the reply, or the call while it waits."""
+        asked = None
+        if topic is not None:
+            rows = list(partitions or (0,))
+            asked = [OffsetFetchRequestTopics(name=topic, partition_indexes=rows)]
+        part = OffsetFetchRequestGroup(group_id=group, topics=asked)
+        call = self.ask("anyone", OffsetFetchRequest(groups=[part]), 8)
+        return call if call.parked else call.response.groups[0]
+
+    def offset(self, topic: str = "t", partition: int = 0) -> int:
+        """The committed offset, -1 when there is none."""
+        return int(self.fetch(topic, partition).topics[0].partitions[0].committed_offset)
+
+    def delete_offsets(self, topic: str = "t", *partitions: int, group: str = GROUP) -> Call:
+        rows = [OffsetDeleteRequestPartition(partition_index=p) for p in partitions or (0,)]
+        request = OffsetDeleteRequest(
+            group_id=group, topics=[OffsetDeleteRequestTopic(name=topic, partitions=rows)]
+        )
+        return self.ask("anyone", request, 0)
+
+    # -- operators ---------------------------------------------------------------------------------
+
+    def describe(self, group: str = GROUP, *, version: int = 5) -> DescribedGroup:
+        call = self.ask("anyone", DescribeGroupsRequest(groups=[group]), version)
+        described: DescribedGroup = call.response.groups[0]
+        return described
+
+    def groups(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> dict[str, str]:
+        """Group id to state."""
+        request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+        listed = self.ask("anyone", request, 5).response.groups
+        return {each.group_id: each.group_state for each in listed}
+
+    def delete(self, *groups: str, version: int = 2) -> Call:
+        request = DeleteGroupsRequest(groups_names=list(groups or (GROUP,)))
+        return self.ask("anyone", request, version)
+
+    def forget_topics(self, *names: str) -> None:
+        """Topics are deleted elsewhere."""
+        self._settle(self.partition.forget_topics(list(names), self.now, self.wall))
+
+    # -- looking back -----------------------------------------------------------------------------
+
+    def noted(self, kind: type[Fact]) -> list[Any]:
+        """The facts of one kind, in order."""
+        return [fact for fact in self.facts if type(fact) is kind]
+
+
+def _sent(request: Any, key: int, version: int) -> Any:
+    frame = request_encoder(key, version)(request, 0, "client")
+    _, pos = read_request_header(frame, 4, len(frame))
+    return request_decoder(key, version)(frame, pos, len(frame))
+
+
+def _received(response: Any, key: int, version: int) -> Any:
+    frame = response_encoder(key, version)(response, 0)
+    return response_decoder(key, version)(frame, 4, len(frame))[1]
+
+
+FOUR = ("lea", "fred", "SAM", "TIM")
+"""The usual group: a leader, a follower, and two static members."""
+
+
+def in_state(state: str, **config: int) -> Scene:
+    """The usual group in a state, nobody waiting; what they offer is ``RANGE_RR``."""
+    scene = Scene(**config)
+    if state == "Dead":
+        return scene
+    scene.form(*FOUR, "zoe", protocols=RANGE_RR)
+    if state == "Empty":
+        scene.leave(*FOUR, "zoe")
+    elif state != "Stable":
+        scene.leave("zoe")
+        if state == "CompletingRebalance":
+            for name in FOUR:
+                scene.join(name)
+    else:
+        scene.leave("zoe")
+        for name in FOUR:
+            scene.join(name)
+        scene.sync_all(*FOUR)
+    assert scene.state == state
+    return scene
