@@ -1,5 +1,6 @@
-"""Whether what a producer sent may go into a log as it came: framing, checksum, size, the rules for
-clients.
+"""Whether what a producer sent may go into a log as it came.
+
+Looks at framing, checksum, size and the rules for clients.
 
 Not decompression and not the single records: a batch is stored and handed out as one piece.
 Source: Kafka's ``ProduceRequest.validateRecords``, ``UnifiedLog.analyzeAndValidateRecords`` and
@@ -22,8 +23,7 @@ ZSTD_SINCE: Final = 7
 """The first Produce version that may carry it (KIP-110)."""
 
 TRANSACTIONS_REFUSED: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-"""Final in every client, so that a transactional producer fails at once and does not wait for a
-coordinator."""
+"""Final in every client, so that a transactional producer fails at once."""
 
 NO_TRANSACTIONS: Final = "Transactions are not supported by this server"
 
@@ -40,9 +40,7 @@ class RefusedError(Exception):
 
 
 def check_batch(records: bytes | None, api_version: int, max_bytes: int) -> BatchHeader:
-    """The header of the one batch in `records`; raises RefusedError with Kafka's code for what is
-    wrong.
-    """
+    """The header of the one batch in `records`; raises RefusedError with Kafka's code."""
     if not records or len(records) <= _MAGIC_AT:
         raise RefusedError(
             ErrorCode.INVALID_RECORD,

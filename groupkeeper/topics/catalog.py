@@ -1,5 +1,4 @@
-"""Which topics there are, what the cluster is called and which producer ids are taken, in a log of
-its own.
+"""The topics, the cluster's id and the producer ids that are taken, in a log of its own.
 
 Not the topics' records, and not the rules for creating topics: whoever calls has checked.
 The log is one folder of Kafka-format segments; newest value of every key wins, values are JSON:
@@ -28,8 +27,7 @@ from storage.errors import StorageError
 from storage.log import Log
 
 PRODUCER_ID_BLOCK: Final = 1_000
-"""Producer ids are taken from the log in blocks; a restart wastes the rest of a block, as in
-Kafka."""
+"""Producer ids are taken in blocks; a restart wastes the rest of a block, as in Kafka."""
 
 _TOPIC_PREFIX = "topic:"
 _CLUSTER = "cluster"
@@ -75,9 +73,7 @@ class Topic:
 
 
 class Catalog:
-    """The topics, by name and by id. Reading is a dict lookup; changing needs ``await`` and one
-    sync.
-    """
+    """The topics, by name and by id. Reading is a dict lookup, changing a sync."""
 
     def __init__(
         self, open_log: Callable[[], Log], group_partitions: int, off_loop: OffLoop
@@ -131,9 +127,7 @@ class Catalog:
             self._add(topic)
 
     async def delete(self, topics: Sequence[Topic], wall_ms: int) -> None:
-        """Promise the deletion: the topics are gone for clients, their files are due (see
-        `purged`).
-        """
+        """Promise the deletion: the topics are gone for clients, their files are due."""
         await self._write([topic.entry(deleted=True) for topic in topics], wall_ms)
         for topic in topics:
             self._remove(topic)

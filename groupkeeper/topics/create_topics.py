@@ -101,9 +101,7 @@ class CreatingTopics:
         return planned, results
 
     def _checked(self, wish: CreatableTopic, taken: dict[str, str]) -> Topic:
-        """The topic as it would be made; raises UnwantedError. The order of the checks is
-        Kafka's.
-        """
+        """The topic as it would be made; raises UnwantedError. Checks in Kafka's order."""
         complaint = self._admin.name_complaint(wish.name)
         if complaint is None and collision_key(wish.name) in taken:
             complaint = (
@@ -140,9 +138,7 @@ class CreatingTopics:
         return wish.num_partitions
 
     def _assigned_count(self, wish: CreatableTopic) -> int:
-        """A manual assignment can only say how many partitions there are: all are on this
-        broker.
-        """
+        """A manual assignment can only say how many partitions there are."""
         for value, what in (
             (wish.replication_factor, "replication factor"),
             (wish.num_partitions, "numPartitions"),

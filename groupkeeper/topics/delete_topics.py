@@ -1,5 +1,4 @@
-"""DeleteTopics: find each topic by name or id, delete those that are there, say what became of
-each.
+"""DeleteTopics: delete the topics that are there, by name or id; say what became of each.
 
 Not the deleting itself (topic_admin.py). Source: Kafka's ``ControllerApis.deleteTopics``; KIP-516
 (by id).

@@ -1,5 +1,4 @@
-"""Fetch: answer from the logs now, or when enough has been appended, or when the client's patience
-ends.
+"""Fetch: answer from the logs now, when enough has come, or when the client's patience ends.
 
 Not the reading itself (read.py). Waiting costs nothing: appends tell the waiting Fetch how much
 came, one timer of the loop ends it. Sessions (KIP-227) are declined with session id 0, so every
@@ -82,9 +81,7 @@ class Fetching:
 
 
 class WaitingFetch:
-    """A Fetch that waits for `missing` bytes; finished exactly once, by appends, a change, the
-    timer or the end.
-    """
+    """A Fetch that waits for `missing` bytes; finished exactly once."""
 
     __slots__ = ("_fetching", "_missing", "_partitions", "_reply_to", "_request", "_timer")
 

@@ -1,6 +1,4 @@
-"""Whether a client's idea of a partition's leader epoch is ours (KIP-320). There is one leader and
-one epoch.
-"""
+"""Whether a client's idea of the leader epoch is ours (KIP-320). There is only one."""
 
 from typing import Final
 

@@ -113,9 +113,7 @@ class ListingOffsets:
 
 
 def _find(partition: Partition, timestamp: int) -> tuple[int, int]:
-    """Offset and its timestamp; earliest and latest have none. Nothing that late in the log: -1 and
-    -1.
-    """
+    """Offset and its timestamp (the ends have none); -1 and -1 if nothing is that young."""
     if timestamp == LATEST_TIMESTAMP:
         return _bounds(partition)[1], -1
     if timestamp == EARLIEST_TIMESTAMP:

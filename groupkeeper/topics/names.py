@@ -20,9 +20,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def complaint(name: str) -> str | None:
-    """What is wrong with a topic name, or None. Must be asked before a name gets near the file
-    system.
-    """
+    """What is wrong with a name, or None. Ask before it gets near the file system."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

@@ -12,11 +12,8 @@ from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.producers import ProducerStates
 from protocol.record_batch import (
     BatchHeader,
-    CorruptBatch,
-    decode_records,
     iter_batches,
     patch,
-    read_header,
 )
 from storage.errors import StorageError
 from storage.log import Log
@@ -27,6 +24,10 @@ LEADER_EPOCH: Final = 0
 WRITE_BACK_BYTES: Final = 32 * 1024 * 1024
 """So much may be in the page cache only; then it is synced off the event loop, before a roll has to
 do it on the loop."""
+
+LEARN_BYTES: Final = 16 * 1024 * 1024
+"""About so much of the end of a log is looked through for producers when it is opened: a producer
+that repeats a batch does so soon, and one that is not known may begin with any sequence."""
 
 NO_TIMESTAMP: Final = -1
 
@@ -42,13 +43,10 @@ class Watcher(Protocol):
 
 
 class Partition:
-    """One partition of one topic. Its offsets are known while `log` is there; it makes no files
-    before the first append.
-    """
+    """One partition of one topic. It makes no files before the first append."""
 
     __slots__ = (
         "_max_timestamp",
-        "_max_timestamp_offset",
         "deleted",
         "index",
         "log",
@@ -68,7 +66,6 @@ class Partition:
         self.producers = ProducerStates()
         self.watchers: dict[Watcher, None] = {}
         self._max_timestamp = NO_TIMESTAMP
-        self._max_timestamp_offset = -1
 
     @property
     def folder(self) -> str:
@@ -76,9 +73,7 @@ class Partition:
 
     @property
     def readable(self) -> bool:
-        """False: the log must be opened first. The coordinator's logs are never opened from
-        here.
-        """
+        """False: the log must be opened first. The coordinator's are not opened here."""
         return self.log is not None or self.topic.internal
 
     @property
@@ -108,34 +103,39 @@ class Partition:
             watcher.grew(size)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """The first record that is at least that young, as offset and timestamp; None if all are
-        older.
+        """Offset and timestamp of the first record that is at least that young, or None.
+
+        Raises StorageError, OSError and CorruptBatch (a client's compressed bytes are not checked).
         """
         return None if self.log is None else self.log.offset_for_timestamp(timestamp_ms)
 
     def newest_timestamp(self) -> tuple[int, int] | None:
-        """Offset and epoch milliseconds of the record with the highest timestamp, the first if
-        several.
+        """Offset and epoch milliseconds of the first record with the largest timestamp.
+
+        Raises as `offset_for_timestamp`. Two looks into the log, unless older messages have larger
+        timestamps than all that were seen since it was opened.
         """
-        if self.log is None or self._max_timestamp == NO_TIMESTAMP:
-            return None
-        chunk = self.log.read(self._max_timestamp_offset, 1)
-        header = read_header(chunk)
-        try:
-            records = list(decode_records(chunk, header))
-        except CorruptBatch:
-            # Stored as it came: what a client compressed badly still has its header.
-            return header.last_offset, header.max_timestamp
-        newest = max(records, key=lambda record: record.timestamp_ms)
-        return newest.offset, newest.timestamp_ms
+        newest = self.offset_for_timestamp(self._max_timestamp)
+        if newest is None:
+            # Empty, or a client's header said more than its records hold.
+            newest = self.offset_for_timestamp(NO_TIMESTAMP)
+        step = 1
+        while newest is not None and step:
+            later = self.offset_for_timestamp(newest[1] + step)
+            if later is not None:
+                newest = later
+                step *= 2
+            else:
+                step //= 2
+        return newest
 
     def open(self, open_log: Callable[[], Log]) -> None:
-        """Open the log, blocking, and learn from all it holds. Raises StorageError and OSError."""
+        """Open the log, blocking, and learn from its end. Raises StorageError and OSError."""
         log = open_log()
         self.producers = ProducerStates()
         self._max_timestamp = NO_TIMESTAMP
         self.unsynced_bytes = 0
-        for chunk in log.batches():
+        for chunk in log.batches(_recent(log)):
             for header in iter_batches(chunk):
                 self._note(header, header.base_offset)
         self.log = log
@@ -163,9 +163,7 @@ class Partition:
             log.delete()
 
     def _note(self, header: BatchHeader, base_offset: int) -> None:
-        if header.max_timestamp > self._max_timestamp:
-            self._max_timestamp = header.max_timestamp
-            self._max_timestamp_offset = base_offset
+        self._max_timestamp = max(self._max_timestamp, header.max_timestamp)
         if header.producer_id >= 0 and not header.is_control:
             self.producers.appended(
                 header.producer_id,
@@ -174,3 +172,11 @@ class Partition:
                 header.last_offset_delta,
                 base_offset,
             )
+
+
+def _recent(log: Log) -> int:
+    """An offset about LEARN_BYTES before the end, as if all records had the same size."""
+    size = log.size
+    if size <= LEARN_BYTES:
+        return log.start_offset
+    return log.next_offset - (log.next_offset - log.start_offset) * LEARN_BYTES // size

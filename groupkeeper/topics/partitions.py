@@ -80,9 +80,7 @@ class Partitions:
         return sum(p.log is not None and not p.topic.internal for p in self._known.values())
 
     async def prepare(self, partitions: Iterable[Partition]) -> None:
-        """Open what is not open, write back what is due. A partition that fails has no log
-        afterwards.
-        """
+        """Open what is not open, write back what is due. What fails has no log afterwards."""
         wanted = list(partitions)
         await self._off_loop(lambda: self._prepare(wanted))
 
@@ -100,9 +98,7 @@ class Partitions:
                 self._failed(partition.folder, error)
 
     def detach(self, topic: Topic) -> None:
-        """Forget a deleted topic's partitions and answer who waits for them. Their files are still
-        there.
-        """
+        """Forget a deleted topic's partitions and answer who waits for them. Files stay."""
         for index in range(topic.partition_count):
             partition = self._known.get((topic.name, index))
             if partition is None or partition.topic is not topic:

@@ -179,9 +179,7 @@ class EmbeddedTopics:
         self._partitions.group_log = group_log
 
     def group_log_grew(self, index: int, size: int) -> None:
-        """So many bytes are new and durable in a partition of the group topic: wake who waits for
-        them.
-        """
+        """So many bytes are new and durable in a partition of the group topic."""
         self._partitions.grew(GROUP_TOPIC, index, size)
 
     def snapshot(self) -> Snapshot:
@@ -203,9 +201,7 @@ class EmbeddedTopics:
 
 
 def _cluster_id(random_bytes: Callable[[int], bytes]) -> str:
-    """22 characters, like Kafka's: a random UUID in URL-safe base64, and none that looks like an
-    option.
-    """
+    """Like Kafka's: a random UUID in 22 URL-safe characters that look like no option."""
     while True:
         cluster_id = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         if not cluster_id.startswith("-"):

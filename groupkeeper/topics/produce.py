@@ -50,9 +50,7 @@ class Producing:
         self._failed = failed
 
     def handle(self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo) -> Response | None:
-        """The response; NO_REPLY for acks 0, whatever happened; None when logs have to be opened
-        first.
-        """
+        """The response, NO_REPLY for acks 0, or None when logs have to be opened first."""
         response = _refusal(request, caller.api_version)
         if response is None:
             unready = list(self._unready(request))
@@ -126,9 +124,7 @@ class Producing:
 
 
 def _duplicate(partition: Partition, header: BatchHeader) -> int | None:
-    """Where the batch of an idempotent producer is stored already; raises RefusedError if it may
-    not be appended.
-    """
+    """Where the batch is stored already, or None; raises RefusedError if it does not fit."""
     if header.producer_id < 0:
         return None
     stored_at = partition.producers.duplicate_of(

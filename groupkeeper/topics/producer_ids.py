@@ -20,9 +20,7 @@ _NONE = -1
 
 
 class ProducerIds:
-    """Hands out ids from a durable block; a new block costs one sync, the ids in between
-    nothing.
-    """
+    """Hands out ids from a durable block; only a new block costs a sync."""
 
     def __init__(self, catalog: Catalog, late: LateAnswers, wall_ms: Callable[[], int]) -> None:
         self._catalog = catalog

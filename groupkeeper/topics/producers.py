@@ -25,9 +25,7 @@ def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
 
 
 class _Producer:
-    """One producer id: its epoch and its newest batches as (first sequence, last sequence, base
-    offset).
-    """
+    """One producer id: its epoch, newest batches as (first, last sequence, base offset)."""
 
     __slots__ = ("batches", "epoch")
 
@@ -50,9 +48,7 @@ class ProducerStates:
     def duplicate_of(
         self, producer_id: int, epoch: int, base_sequence: int, last_offset_delta: int
     ) -> int | None:
-        """Base offset under which this very batch is stored already, if it is one of the last
-        five.
-        """
+        """Base offset of this very batch, if it is one of the last five stored."""
         producer = self._producers.get(producer_id)
         if producer is None or producer.epoch != epoch:
             return None

@@ -46,9 +46,7 @@ class Reader:
         self._failed = failed
 
     def look(self, request: FetchRequest) -> Look:
-        """Partitions in the order asked for: the first with data gives at least one batch, however
-        large.
-        """
+        """Partitions in their order: the first with data gives a batch, however large."""
         budget = min(request.max_bytes, self.max_bytes)
         look = Look(FetchResponse(), 0, False)
         for topic in request.topics:
@@ -94,9 +92,7 @@ class Reader:
 
 
 def _bounded(log: Log, wanted: FetchPartition, budget: int, first: bool) -> bytes:
-    """What fits; a first batch that does not fit is given only if nothing else is in the response
-    (KIP-74).
-    """
+    """What fits; the first batch of a response need not (KIP-74)."""
     limit = min(wanted.partition_max_bytes, budget)
     if limit <= 0 and not first:
         return b""

@@ -30,9 +30,7 @@ class Outside:
 
 
 class TopicAdmin:
-    """The only writer of the catalog's topics. Callers hold `changing` from their checks to the
-    end.
-    """
+    """The catalog's only writer. Callers hold `changing` from their checks to the end."""
 
     def __init__(
         self, catalog: Catalog, partitions: Partitions, outside: Outside, failed: Failed
@@ -71,9 +69,7 @@ class TopicAdmin:
         return ErrorCode.NONE
 
     async def delete(self, topics: Sequence[Topic]) -> ErrorCode:
-        """All of them or none. Files that cannot be removed now are removed later, at the latest at
-        the next start.
-        """
+        """All of them or none. Files that resist are removed at the next start, at the latest."""
         try:
             await self.catalog.delete(topics, self._outside.wall_ms())
         except (StorageError, OSError) as error:

@@ -182,18 +182,34 @@ async def test_deleting_the_topic_ends_the_wait(scene):
     assert data.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_stopping_answers_those_that_wait_and_those_whose_logs_are_being_opened(scene):
-    held = HeldWorker()
-    again = Scene(scene.disk, worker=held)
-    opening = again.send_fetch(("t", 0, 0), max_wait_ms=LONG)
-    stopping = asyncio.ensure_future(again.plane.close())
-    held.go.set()
-    await stopping
-    assert opening.answered
+async def test_stopping_answers_those_that_wait(scene):
     await scene.fetch(("t", 0, 0))
     waiting = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
     await scene.plane.close()
     assert waiting.answered
+
+
+async def test_stopping_leaves_nobody_to_wait_whose_log_is_just_being_opened(scene):
+    held = HeldWorker()
+    again = Scene(scene.disk, worker=held)
+    opening = again.send_fetch(("t", 0, 0), max_wait_ms=LONG)
+    stopping = asyncio.ensure_future(again.plane.close())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    held.go.set()
+    await stopping
+    assert opening.answered
+
+
+async def test_an_answered_fetch_has_no_timer_any_more(scene):
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+    await scene.fetch(("t", 0, 0))
+    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=SHORT)
+    await scene.produce("t", 0, batch("a"))
+    assert reply.answered
+    await asyncio.sleep(2 * SHORT / 1000)
+    assert told == []
 
 
 async def test_the_same_partition_twice_in_one_request_is_read_twice(scene):

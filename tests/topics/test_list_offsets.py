@@ -53,6 +53,23 @@ async def test_the_record_with_the_largest_timestamp(scene, compression):
     assert found(await again.offsets("t", 0, LARGEST)) == (0, 2, NOW + 51, 0)
 
 
+async def test_the_largest_timestamp_may_be_in_the_part_not_looked_through(scene, monkeypatch):
+    monkeypatch.setattr("groupkeeper.topics.partition.LEARN_BYTES", 100)
+    await scene.produce("t", 0, batch("a", "b", timestamp=NOW + 5_000_000))
+    for _ in range(20):
+        await scene.produce("t", 0, batch("c"))
+    again = await scene.restart()
+    assert found(await again.offsets("t", 0, LARGEST)) == (0, 1, NOW + 5_000_001, 0)
+
+
+async def test_a_header_that_promises_too_much_is_not_believed(scene):
+    raw = bytearray(batch("a", "b"))
+    raw[35:43] = (NOW + 9_999).to_bytes(8, "big")
+    raw[17:21] = crc32c(bytes(raw[21:])).to_bytes(4, "big")
+    await scene.produce("t", 0, bytes(raw))
+    assert found(await scene.offsets("t", 0, LARGEST)) == (0, 1, NOW + 1, 0)
+
+
 @pytest.mark.parametrize(("timestamp", "version"), [(LARGEST, 6), (-4, 7), (-5, 7)])
 async def test_names_of_times_that_the_version_does_not_have(scene, timestamp, version):
     answer = await scene.offsets("t", 0, timestamp, version=version)
@@ -115,8 +132,8 @@ def undecodable() -> bytes:
 
 async def test_a_batch_that_no_codec_understands_does_not_break_the_server(scene):
     assert (await scene.produce("t", 0, undecodable())).error_code == 0
-    assert found(await scene.offsets("t", 0, LARGEST))[:3] == (0, 0, NOW)
-    assert (await scene.offsets("t", 0, NOW)).error_code == ErrorCode.CORRUPT_MESSAGE
+    for timestamp in (LARGEST, NOW):
+        assert (await scene.offsets("t", 0, timestamp)).error_code == ErrorCode.CORRUPT_MESSAGE
     assert (await scene.offsets("t", 0, LATEST)).offset == 1
 
 

@@ -201,6 +201,16 @@ async def test_sequences_survive_a_restart(scene, orderly):
     assert (await again.produce("t", 0, batch("c", id=1, sequence=2))).base_offset == 2
 
 
+async def test_opening_learns_from_the_end_of_a_long_log(scene, monkeypatch):
+    monkeypatch.setattr("groupkeeper.topics.partition.LEARN_BYTES", 300)
+    for sequence in range(50):
+        await scene.produce("t", 0, batch("a", id=1, sequence=sequence))
+    again = await scene.restart()
+    assert (await again.produce("t", 0, batch("a", id=1, sequence=49))).base_offset == 49
+    assert (await again.produce("t", 0, batch("a", id=1, sequence=51))).error_code == 45
+    assert (await again.produce("t", 0, batch("a", id=1, sequence=50))).base_offset == 50
+
+
 async def test_much_unsynced_data_is_written_back_before_more_is_taken(scene, monkeypatch):
     monkeypatch.setattr("groupkeeper.topics.partition.WRITE_BACK_BYTES", 150)
     for value in ("a" * 100, "b" * 100, "c"):
