@@ -8,6 +8,7 @@ log, active, and after any failure closed and loaded again, because there is no 
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,13 +108,14 @@ class PartitionHost:
         self._settle(self._partition.forget_topics(topics, clock.now(), clock.wall()))
 
     def _settle(self, step: Step) -> None:
-        for fact in step.facts:
-            self._services.observe(fact)
-        for reply_to, response in step.replies:
-            reply_to.answer(response)
+        """What the state needs first, what others are told second: telling may go wrong."""
         if self._partition.has_unwritten:
             self._services.writer.enqueue(self)
         self._set_alarm()
+        for reply_to, response in step.replies:
+            reply_to.answer(response)
+        for fact in step.facts:
+            self._services.observe(fact)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -170,21 +172,28 @@ class PartitionHost:
 
     def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
         """Close, refuse what waited, and start over from the log."""
-        self._problem = f"{event}: {error}"
-        bug = not isinstance(error, StorageError | OSError)
-        _log.error(event, partition=self.index, error=str(error), exc_info=error if bug else None)
+        self._note(event, error)
         self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
-        self._dismiss(self._partition.close(), answered)
+        refused = self._partition.close()
         if not self._stopping:
             self.start_loading()
+        self._dismiss(refused, answered)
+
+    def _note(self, event: str, error: BaseException) -> None:
+        self._problem = f"{event}: {error}"
+        bug = not isinstance(error, StorageError | CorruptBatch | OSError)
+        _log.error(event, partition=self.index, error=str(error), exc_info=error if bug else None)
 
     def _dismiss(self, replies: Replies, answered: ReplyTo | None = None) -> None:
-        for reply_to, response in replies:
+        # A step that raised may have left a request both with its member and among its replies.
+        for reply_to, response in {id(to): (to, reply) for to, reply in replies}.values():
             if reply_to is not answered:
                 reply_to.answer(response)
 
     def start_loading(self) -> None:
         """Load the partition in the background, for as long as it takes."""
+        if self._loading is not None:
+            self._loading.cancel()
         self._partition = self._new_partition()
         self._loading = self._loop.create_task(self._load_until_it_works())
 
@@ -193,9 +202,8 @@ class PartitionHost:
         while True:
             try:
                 await self._load()
-            except (StorageError, CorruptBatch, OSError) as error:
-                self._problem = f"cannot be loaded: {error}"
-                _log.error("cannot be loaded", partition=self.index, error=str(error))
+            except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
+                self._note("cannot be loaded", error)
                 if isinstance(error, SyncFailed):
                     self._services.give_up(error)
                 self._partition.close()
@@ -215,14 +223,20 @@ class PartitionHost:
             await asyncio.sleep(0)
         self._activate(began)
 
+    def claim(self, store: Store) -> None:
+        """The first half of :meth:`load_empty`: claims that come together share one sync."""
+        with suppress(StorageError, OSError):  # who has no epoch is loaded in the background
+            self._epoch = store.claim(self.index)
+
     def load_empty(self, store: Store) -> bool:
         """A log without records needs no reading: the partition is active at once.
 
         Only before the writer has anything to do. False when it failed and has to be retried.
         """
         began = self._services.clock.seconds()
+        if self._epoch < 0:
+            return False
         try:
-            self._epoch = store.claim(self.index)
             self.log = store.open_log(self.name)
         except (StorageError, OSError):
             return False  # loading in the background will meet it again, and say so

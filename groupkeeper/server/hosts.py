@@ -41,6 +41,9 @@ class Hosts:
     def start(self, store: Store) -> None:
         """Claim and load everything: what has no log at once, the rest in the background."""
         existing = set(store.log_names())
+        fresh = [host for host in self._hosts if host.name not in existing]
+        for host in fresh:
+            host.claim(store)
         waiting = [
             host for host in self._hosts if host.name in existing or not host.load_empty(store)
         ]
