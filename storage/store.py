@@ -9,9 +9,8 @@ one begins; every commit then syncs one of the logs the old one stands in for, a
 synced the old one is removed. Opening a log puts the two together again.
 
 Not thread-safe: `claim`, `open_log`, `commit` and `close` are for one thread at a time. Meanwhile
-others may read logs, and open logs that no round is written to, once a log has been opened since
-the last claim. A log either goes through `commit`, or is appended to directly and synced when its
-owner likes, never both.
+others may read logs, and open logs that no round is written to. A log either goes through `commit`,
+or is appended to directly and synced when its owner likes, never both.
 """
 
 from collections.abc import Sequence
@@ -75,14 +74,26 @@ class Store:
         """
         Take the lock of a shard and return its epoch, higher than any before. Raises Locked.
 
-        Nothing is synced yet: the claims made so far become durable together, before the first
-        log is opened or the first round written.
+        Nothing is synced yet: the claims made so far become durable with the next round, so before
+        any batch of a round carries their epochs. Until then it does no harm to give one again.
         """
         lease = self._leases.get(shard) or Lease(self._files, self.data_dir, shard, self.node_id)
         self._leases[shard] = lease
         epoch = lease.raise_epoch(self._journals.known_epoch(shard))
         self._journals.claimed(shard, epoch)
         return epoch
+
+    def settle(self) -> None:
+        """
+        Make the claims durable now, with one sync. Due before a log is appended to directly under
+        a claimed epoch: its batches might reach the disk before the next round does.
+        """
+        self._check()
+        try:
+            self._journals.settle()
+        except SyncFailed as error:
+            self._failed = error
+            raise
 
     def release(self, shard: int) -> None:
         """Give a shard's lock back. Close its logs first."""
@@ -110,7 +121,6 @@ class Store:
                 return log
             log.close()
         try:
-            self._journals.settle()
             with self._journals.held(name) as held:
                 log = Log.open(self._files, f"{self.data_dir}/{name}", self._limits, held)
         except SyncFailed as error:

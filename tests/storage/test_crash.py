@@ -31,7 +31,6 @@ class Client:
         logs = [store.open_log(name) for name in NAMES]
         assert epochs[0] > self.epoch
         self.check(logs)
-        self.epoch = epochs[0]
         for number in range(rounds):
             chosen = [log for at, log in enumerate(logs) if (number + at) % 3]
             self.commit(store, chosen, epochs[0])
@@ -46,6 +45,7 @@ class Client:
             self.written[log.name] += values
             appends.append(Append(log, epoch, self.number, [(b"key", value) for value in values]))
         bases = store.commit(appends)
+        self.epoch = epoch
         for log, base in zip(logs, bases, strict=True):
             assert base + 2 == len(self.written[log.name])
             self.acknowledged[log.name] = base + 2
@@ -119,6 +119,6 @@ def test_epochs_rise_over_power_cuts_without_a_sync_of_the_leases(disk: FakeDisk
     for mode in ("lose", "tear", "lose", "keep", "lose"):
         store = Store.open(FakeFiles(disk), "data", 0, LIMITS)
         seen.append(store.claim(7))
-        store.open_log("t-0")
+        store.settle()
         disk.power_cut(mode)
     assert seen == [1, 2, 3, 4, 5]

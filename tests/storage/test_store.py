@@ -126,10 +126,13 @@ def test_a_shard_has_one_owner(store: Store, disk: FakeDisk) -> None:
 def test_many_claims_share_one_sync(store: Store, disk: FakeDisk) -> None:
     for shard in range(50):
         store.claim(shard)
-    before = len(disk.trace)
-    store.open_log(NAME)
-    syncs = [call for call in disk.trace[before:] if call.startswith("sync data")]
+        store.open_log(f"__consumer_offsets-{shard}")
+    assert not [call for call in disk.trace if call.startswith("sync data")]
+    put(store, b"v")
+    syncs = [call for call in disk.trace if call.startswith("sync data")]
     assert syncs == ["sync data/journals/0-00000000000000000001"]
+    disk.power_cut("lose")
+    assert open_store(disk).claim(49) == 2
 
 
 def test_a_claim_rises_within_a_process(store: Store) -> None:
@@ -138,7 +141,7 @@ def test_a_claim_rises_within_a_process(store: Store) -> None:
 
 def test_an_odd_lease_file_does_not_lower_the_epoch(store: Store, disk: FakeDisk) -> None:
     store.claim(3)
-    store.open_log(NAME)
+    store.settle()
     disk.power_cut("lose")
     files = FakeFiles(disk)
     files.write(files.open("data/leases/3", create=True), bytes(5), 0)
