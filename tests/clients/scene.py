@@ -107,6 +107,11 @@ class Group:
         description: dict[str, Any] = self.observer.ask("describe_group", group=self.name)
         return description
 
+    def change_observer(self) -> None:
+        """A fresh observer: the old one may still be backing off from a server that was away."""
+        self.observer.kill()
+        self.observer = self.workers.start(self.observer.library)
+
     # ------------------------------------------------------------ records
 
     def send(self, per_partition: int = 10) -> list[Record]:

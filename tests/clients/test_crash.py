@@ -17,6 +17,7 @@ def test_members_go_on_without_a_rebalance_and_commits_are_read_back(
 
     own_server.kill()
     own_server.start()
+    own_group.change_observer()
     after = own_group.send()
     own_group.await_records(after, *members)
 
@@ -38,6 +39,7 @@ def test_a_group_that_nobody_is_in_keeps_its_commits(own_group: Group, own_serve
 
     own_server.kill()
     own_server.start()
+    own_group.change_observer()
     (new,) = own_group.settled(1)
     after = own_group.send()
     own_group.await_records(after, new)

@@ -56,8 +56,11 @@ class KafkaPython(Worker):
         if assignor is not None:
             settings["partition_assignment_strategy"] = [ASSIGNORS[assignor]]
         self.consumer = self._consumer(**settings)
-        self.consumer.subscribe(topics, listener=Listener(self))
+        self._subscribe(topics)
         self.polls = True
+
+    def _subscribe(self, topics):
+        self.consumer.subscribe(topics, listener=Listener(self))
 
     def do_read(self, partitions, offset=None):
         """Read partitions without a group, from their beginning or from one offset."""
