@@ -5,6 +5,10 @@ records of an offsets log are overwritten by later ones. Transactional commits, 
 Apache Kafka may hold, count from their commit marker on, unless a later plain commit exists.
 """
 
+from coordinator.group import Group
+from coordinator.groups import Groups
+from coordinator.records import restore_group
+from protocol.record_batch import BatchHeader, Record, decode_records, iter_batches
 from protocol.records.consumer_offsets import (
     GroupMetadataKey,
     OffsetCommitKey,
@@ -12,11 +16,6 @@ from protocol.records.consumer_offsets import (
     decode_key,
     decode_offset_value,
 )
-
-from coordinator.group import Group
-from coordinator.groups import Groups
-from coordinator.records import restore_group
-from protocol.record_batch import BatchHeader, Record, decode_records, iter_batches
 
 COMMIT_MARKER = b"\x00\x00\x00\x01"
 """Key of an end-transaction marker: version 0, type 1 (type 0 aborts)."""

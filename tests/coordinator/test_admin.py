@@ -64,7 +64,7 @@ def test_authorized_operations_are_told_when_asked_for(asked: bool, expected: in
     assert group.authorized_operations == expected
 
 
-# -- ListGroups --------------------------------------------------------------------------------------
+# -- ListGroups ------------------------------------------------------------------------------------
 
 
 def several() -> Scene:
@@ -101,7 +101,7 @@ def test_filters_ignore_case_and_unknown_names(
     assert list(several().groups(states=states, types=types)) == expected
 
 
-# -- DeleteGroups --------------------------------------------------------------------------------------
+# -- DeleteGroups ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", MEMBERS)

@@ -1,4 +1,4 @@
-"""Retention: which offsets grow old, counted from when, and when a group goes with them (KIP-211)."""
+"""Retention: which offsets grow old, counted from when, and when the group goes too (KIP-211)."""
 
 import pytest
 

@@ -197,7 +197,7 @@ def test_commits_are_counted() -> None:
 
 def test_a_commit_is_acknowledged_and_shown_only_when_durable() -> None:
     scene = Scene(hold=True)
-    commit, fetch = scene.commit("admin"), scene.fetch()
+    commit, fetch = scene.commit("admin"), scene.try_fetch()
     assert commit.parked
     assert fetch.parked
     scene.flush()
@@ -263,7 +263,7 @@ def test_anybody_may_fetch_in_any_state(state: str) -> None:
     assert scene.offset() == 11
 
 
-# -- OffsetDelete ------------------------------------------------------------------------------------
+# -- OffsetDelete ----------------------------------------------------------------------------------
 
 
 def test_an_unknown_group_is_not_found() -> None:
@@ -332,7 +332,7 @@ def test_deletions_are_counted() -> None:
     assert (fact.offsets, fact.expired) == (2, False)
 
 
-# -- deleted topics ------------------------------------------------------------------------------------
+# -- deleted topics --------------------------------------------------------------------------------
 
 
 def test_a_deleted_topic_takes_its_offsets_from_every_group() -> None:

@@ -26,7 +26,7 @@ def until_joined(scene: Scene, limit_ms: int = 60_000) -> int:
     return scene.now - began
 
 
-# -- the initial delay (KIP-134) ---------------------------------------------------------------------
+# -- the initial delay (KIP-134) -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_without_delay_the_first_member_is_answered_at_once(pending: bool) -> No
     assert scene.state == "PreparingRebalance"
 
 
-# -- later rounds --------------------------------------------------------------------------------------
+# -- later rounds ----------------------------------------------------------------------------------
 
 
 def test_the_phase_ends_when_the_last_member_has_joined() -> None:
@@ -199,7 +199,7 @@ def test_completion_rearms_every_session_also_of_the_absent() -> None:
     assert "SAM-1" in scene.group.members
 
 
-# -- new members (KAFKA-7610) ----------------------------------------------------------------------------
+# -- new members (KAFKA-7610) ----------------------------------------------------------------------
 
 
 def test_a_new_members_join_may_wait_for_five_minutes_whatever_its_session() -> None:
@@ -219,7 +219,7 @@ def test_the_five_minutes_end_with_the_first_round() -> None:
     assert scene.state == "Stable"
 
 
-# -- what comes of it ------------------------------------------------------------------------------------
+# -- what comes of it ------------------------------------------------------------------------------
 
 
 def test_generations_rise_by_one_and_survive_emptiness() -> None:
@@ -307,7 +307,7 @@ def test_a_restart_that_changes_the_votes_but_not_the_result_is_quick() -> None:
     assert scene.restart("BEA", protocols=dict(reversed(RANGE_RR.items()))).outcome == "parked"
 
 
-# -- facts -------------------------------------------------------------------------------------------------
+# -- facts -----------------------------------------------------------------------------------------
 
 
 def test_a_second_trigger_is_noted_as_added() -> None:

@@ -19,7 +19,7 @@ def test_an_empty_instance_id_is_an_instance_id() -> None:
     assert scene.group.instances == {"": "-1"}
 
 
-# -- a restart in Stable -----------------------------------------------------------------------------
+# -- a restart in Stable ---------------------------------------------------------------------------
 
 
 def test_a_restart_costs_no_rebalance_and_gives_the_old_assignment_back() -> None:
@@ -108,7 +108,7 @@ def test_an_old_protocol_version_may_not_restart_anybody() -> None:
     assert scene.knock("SAM", as_id="", version=4).outcome == "MEMBER_ID_REQUIRED"
 
 
-# -- the leader comes back (KIP-814) -----------------------------------------------------------------
+# -- the leader comes back (KIP-814) ---------------------------------------------------------------
 
 
 def led_by_sam() -> Scene:
@@ -141,7 +141,7 @@ def test_a_live_leader_that_rejoins_rebalances_where_a_restart_would_not() -> No
     assert scene.state == "PreparingRebalance"
 
 
-# -- a restart while the group is not Stable ---------------------------------------------------------
+# -- a restart while the group is not Stable -------------------------------------------------------
 
 
 def test_in_the_join_phase_the_old_parked_join_is_fenced_with_its_own_id() -> None:
@@ -188,7 +188,7 @@ def test_a_member_replaced_before_it_synced_may_still_sync() -> None:
     assert scene.group.pending_sync == {}
 
 
-# -- sessions ------------------------------------------------------------------------------------------
+# -- sessions --------------------------------------------------------------------------------------
 
 
 def test_the_session_started_by_a_restart_has_the_old_length() -> None:
@@ -208,7 +208,7 @@ def test_the_new_session_length_rules_from_the_first_heartbeat() -> None:
     assert "SAM-2" in scene.group.members
 
 
-# -- offline -------------------------------------------------------------------------------------------
+# -- offline ---------------------------------------------------------------------------------------
 
 
 def test_an_offline_static_member_stays_when_the_join_phase_times_out() -> None:
@@ -268,7 +268,7 @@ def test_an_offline_static_member_that_does_not_sync_is_removed() -> None:
     assert scene.state == "PreparingRebalance"
 
 
-# -- dynamic and static --------------------------------------------------------------------------------
+# -- dynamic and static ----------------------------------------------------------------------------
 
 
 def test_a_dynamic_member_cannot_turn_static_with_its_id() -> None:

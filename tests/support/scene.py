@@ -219,7 +219,7 @@ class Scene:
         return self.people.setdefault(name, Person(name))
 
     def knock(self, name: str, *, version: int = 9, as_id: str | None = None, **says: Any) -> Call:
-        """One JoinGroup. What is not said is as the last time; ``as_id`` speaks under another id."""
+        """One JoinGroup. What is not said is as last time; ``as_id`` speaks under another id."""
         person = self.person(name)
         person.says |= says
         words = {"protocols": RANGE, "session": SESSION, "rebalance": REBALANCE, **person.says}
@@ -369,15 +369,18 @@ class Scene:
         }
         return self.ask(name, OffsetCommitRequest(**fields | other), version)
 
-    def fetch(self, topic: str | None = "t", *partitions: int, group: str = GROUP) -> Any:
-        """OffsetFetch: the group's part of the reply, or the call while it waits."""
+    def try_fetch(self, topic: str | None = "t", *partitions: int, group: str = GROUP) -> Call:
+        """OffsetFetch of one topic, or of all that is stored when it is None."""
         asked = None
         if topic is not None:
             rows = list(partitions or (0,))
             asked = [OffsetFetchRequestTopics(name=topic, partition_indexes=rows)]
         part = OffsetFetchRequestGroup(group_id=group, topics=asked)
-        call = self.ask("anyone", OffsetFetchRequest(groups=[part]), 8)
-        return call if call.parked else call.response.groups[0]
+        return self.ask("anyone", OffsetFetchRequest(groups=[part]), 8)
+
+    def fetch(self, topic: str | None = "t", *partitions: int, group: str = GROUP) -> Any:
+        """The group's part of the reply to :meth:`try_fetch`."""
+        return self.try_fetch(topic, *partitions, group=group).response.groups[0]
 
     def offset(self, topic: str = "t", partition: int = 0) -> int:
         """The committed offset, -1 when there is none."""
@@ -392,15 +395,20 @@ class Scene:
 
     # -- operators ---------------------------------------------------------------------------------
 
+    def try_describe(self, group: str = GROUP, *, version: int = 5) -> Call:
+        return self.ask("anyone", DescribeGroupsRequest(groups=[group]), version)
+
     def describe(self, group: str = GROUP, *, version: int = 5) -> DescribedGroup:
-        call = self.ask("anyone", DescribeGroupsRequest(groups=[group]), version)
-        described: DescribedGroup = call.response.groups[0]
+        described: DescribedGroup = self.try_describe(group, version=version).response.groups[0]
         return described
 
-    def groups(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> dict[str, str]:
-        """Group id to state."""
+    def try_groups(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> Call:
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
-        listed = self.ask("anyone", request, 5).response.groups
+        return self.ask("anyone", request, 5)
+
+    def groups(self, **filters: Sequence[str]) -> dict[str, str]:
+        """Group id to state, of the groups that :meth:`try_groups` lists."""
+        listed = self.try_groups(**filters).response.groups
         return {each.group_id: each.group_state for each in listed}
 
     def delete(self, *groups: str, version: int = 2) -> Call:

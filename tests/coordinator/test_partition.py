@@ -1,0 +1,235 @@
+"""A partition's life: loading, active, closed."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from coordinator.caller import Caller
+from coordinator.facts import GroupsLoaded
+from coordinator.partition import TIMERS_PER_TURN, Partition, PartitionState
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HeartbeatRequest
+from tests.support.scene import CONFIG, FOUR, RANGE_RR, WALL, Scene, first_error, in_state
+
+
+def loading() -> Scene:
+    scene = Scene()
+    scene.partition = Partition(CONFIG, str)
+    return scene
+
+
+NAMES = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch")
+ADMIN = ("OffsetDelete", "DescribeGroups", "ListGroups", "DeleteGroups")
+
+
+def ask_everything(scene: Scene) -> dict[str, Any]:
+    calls = [
+        scene.knock("alice", as_id="alice-1"),
+        scene.sync("alice"),
+        scene.heartbeat("alice"),
+        scene.leave("alice"),
+        scene.commit("alice"),
+        scene.try_fetch(),
+        scene.delete_offsets(),
+        scene.try_describe(),
+        scene.try_groups(),
+        scene.delete(),
+    ]
+    return {call.api: call.response for call in calls}
+
+
+def test_while_loading_a_heartbeat_is_believed_and_all_else_put_off() -> None:
+    replies = ask_everything(loading())
+    assert tuple(replies) == NAMES + ADMIN
+    codes = {api: first_error(reply) for api, reply in replies.items()}
+    assert codes.pop("Heartbeat") == 0
+    assert set(codes.values()) == {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+    assert replies["JoinGroup"].member_id == ""
+    assert replies["ListGroups"].groups == []
+
+
+def test_a_closed_partition_is_not_the_coordinator() -> None:
+    scene = Scene()
+    scene.partition.close()
+    replies = ask_everything(scene)
+    assert {first_error(reply) for reply in replies.values()} == {ErrorCode.NOT_COORDINATOR}
+
+
+@pytest.mark.parametrize("close", [False, True])
+def test_flaws_of_a_request_come_before_the_question_who_coordinates(close: bool) -> None:
+    scene = loading()
+    if close:
+        scene.partition.close()
+    assert scene.knock("a", group="").outcome == "INVALID_GROUP_ID"
+    assert scene.knock("a", group="g", session=0).outcome == "INVALID_SESSION_TIMEOUT"
+    assert scene.sync("a", protocol_name=None).outcome == "INCONSISTENT_GROUP_PROTOCOL"
+    assert scene.heartbeat("a", group_id="").outcome == "INVALID_GROUP_ID"
+    assert scene.leave_as("a", ("a", None), group="").outcome == "INVALID_GROUP_ID"
+    assert scene.delete_offsets(group="").outcome == "INVALID_GROUP_ID"
+
+
+# -- closing ---------------------------------------------------------------------------------------
+
+
+def test_closing_in_the_join_phase_answers_every_parked_join_with_its_id() -> None:
+    scene = in_state("PreparingRebalance")
+    calls = [scene.join("lea"), scene.join("SAM")]
+    scene.fail()
+    assert {call.outcome for call in calls} == {"NOT_COORDINATOR"}
+    assert [call.response.member_id for call in calls] == ["lea-1", "SAM-1"]
+
+
+def test_closing_in_the_sync_phase_answers_every_parked_sync() -> None:
+    scene = in_state("CompletingRebalance")
+    calls = [scene.sync("fred"), scene.sync("SAM")]
+    scene.fail()
+    assert {call.outcome for call in calls} == {"NOT_COORDINATOR"}
+
+
+@pytest.mark.parametrize("version", [5, 6, 7, 9])
+def test_a_restart_that_could_not_be_written_never_happened(version: int) -> None:
+    scene = in_state("Stable")
+    scene.hold = True
+    call = scene.restart("SAM", version=version)
+    scene.fail()
+    scene.hold = False
+    assert call.outcome == "NOT_COORDINATOR"
+    assert call.response.protocol_name == (None if version >= 7 else "")
+    assert scene.heartbeat("SAM", member_id="SAM-1").outcome == "NONE"
+
+
+def test_whatever_waits_in_the_gate_is_refused_in_its_own_shape() -> None:
+    scene = in_state("Stable", max_session_timeout_ms=2**31 - 1)
+    scene.hold = True
+    scene.commit("lea")
+    calls = [
+        scene.heartbeat("lea"),
+        scene.sync("fred"),
+        scene.knock("new", protocols=RANGE_RR),
+        scene.knock("new", version=6, as_id="x"),
+        scene.commit("fred"),
+        scene.try_fetch(),
+        scene.delete_offsets("u"),
+        scene.try_describe(),
+        scene.try_groups(),
+        scene.delete("x"),
+        scene.leave("fred"),
+    ]
+    assert {call.outcome for call in calls} == {"parked"}
+    scene.fail()
+    assert {call.outcome for call in calls} == {"NOT_COORDINATOR"}
+
+
+def test_after_a_failed_write_the_group_is_as_the_log_has_it() -> None:
+    scene = in_state("CompletingRebalance")
+    generation = scene.group.generation
+    scene.hold = True
+    scene.sync_all(*FOUR)
+    scene.fail()
+    scene.hold = False
+    assert (scene.state, scene.group.generation) == ("Stable", generation - 1)
+    assert scene.heartbeat("lea").outcome == "ILLEGAL_GENERATION"
+    assert scene.heartbeat("lea", generation_id=generation - 1).outcome == "NONE"
+
+
+def test_a_step_that_raised_loses_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whom it had answered before the bug is refused with all the others."""
+    scene = in_state("CompletingRebalance")
+    waiting = scene.sync("fred")
+    monkeypatch.setattr("coordinator.rebalance.complete_if_all_joined", None)
+    with pytest.raises(TypeError):
+        scene.leave("TIM")
+    refused = {to: ErrorCode(first_error(reply)).name for to, reply in scene.partition.close()}
+    assert refused == {waiting: "NOT_COORDINATOR"}
+
+
+def test_a_closed_partition_has_no_deadlines() -> None:
+    scene = in_state("Stable")
+    scene.partition.close()
+    assert scene.partition.next_deadline() is None
+    assert scene.partition.advance(10**9, WALL).replies == []
+    assert scene.partition.state is PartitionState.CLOSED
+
+
+# -- loading ---------------------------------------------------------------------------------------
+
+
+def test_after_a_load_every_session_runs_in_full() -> None:
+    scene = in_state("Stable")
+    scene.advance(9_000)
+    scene.crash()
+    scene.advance(9_999)
+    assert len(scene.group.members) == 4
+    scene.advance(1)
+    assert scene.state == "Empty"
+
+
+def test_members_go_on_without_a_rebalance() -> None:
+    scene = in_state("Stable")
+    scene.crash()
+    assert {scene.heartbeat(name).outcome for name in FOUR} == {"NONE"}
+    assert scene.sync("SAM").response.assignment == b"for SAM"
+    assert scene.commit("fred").outcome == "NONE"
+    assert scene.group.leader_id == "lea-1"
+
+
+def test_a_rebalance_under_way_is_lost_with_its_generation() -> None:
+    scene = in_state("CompletingRebalance")
+    scene.crash()
+    assert scene.state == "Stable"
+    assert scene.heartbeat("lea").outcome == "ILLEGAL_GENERATION"
+
+
+def test_who_joined_and_never_synced_is_unknown_after_a_crash() -> None:
+    scene = in_state("Stable")
+    scene.join("new", protocols=RANGE_RR)
+    scene.crash()
+    assert scene.join("new").outcome == "UNKNOWN_MEMBER_ID"
+
+
+def test_the_first_rejoin_with_several_protocols_counts_as_changed_after_a_load() -> None:
+    """Only the elected one is in the record."""
+    scene = in_state("Stable")
+    scene.crash()
+    assert scene.join("fred").outcome == "parked"
+
+
+def test_a_loaded_group_above_the_limit_has_to_join_again() -> None:
+    scene = Scene()
+    scene.form("a", "b", "c")
+    scene.config = replace(scene.config, max_size=2)
+    scene.crash()
+    assert scene.state == "PreparingRebalance"
+    outcomes = [scene.join(name).outcome for name in "abc"]
+    assert outcomes == ["parked", "parked", "GROUP_MAX_SIZE_REACHED"]
+    assert list(scene.group.members) == ["a-1", "b-1"]
+    assert scene.state == "CompletingRebalance"
+
+
+def test_what_was_loaded_is_noted() -> None:
+    scene = in_state("Stable")
+    scene.commit("lea", partitions=(0, 1))
+    scene.crash()
+    fact = scene.noted(GroupsLoaded)[-1]
+    assert (fact.groups, fact.members, fact.offsets) == (1, 4, 2)
+    assert fact.records == len(scene.log)
+
+
+# -- time ------------------------------------------------------------------------------------------
+
+
+def test_one_turn_handles_a_limited_number_of_timers() -> None:
+    scene = Scene()
+    for number in range(TIMERS_PER_TURN + 1):
+        scene.knock(f"n{number}", as_id="")
+    scene.now += 10_000
+    scene.partition.advance(scene.now, scene.wall)
+    assert len(scene.group.pending) == 1
+    assert scene.partition.next_deadline() == scene.now
+
+
+def test_a_partition_without_groups_refuses_as_its_state_says() -> None:
+    partition = Partition(CONFIG, str)
+    assert partition.steady_beat(HeartbeatRequest(group_id="g")) is None
+    assert partition.handle(HeartbeatRequest(), Caller(4), 1, (0, 0)).replies[0][1].error_code == 24

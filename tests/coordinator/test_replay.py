@@ -1,0 +1,161 @@
+"""From a log to groups."""
+
+import struct
+
+import pytest
+
+from coordinator.groups import Groups
+from coordinator.records import group_key, offset_key, offset_key_head, offset_value
+from coordinator.replay import Replay
+from coordinator.step import Record
+from protocol.errors import DecodeError
+from protocol.record_batch import CorruptBatch, encode_batch
+from protocol.records.consumer_offsets import (
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitValue,
+    encode_value,
+)
+
+COMMIT, ABORT = struct.pack(">hh", 0, 1), struct.pack(">hh", 0, 0)
+MARKER = struct.pack(">hi", 0, 0)
+TRANSACTIONAL, CONTROL = 0x10, 0x20
+
+
+def offset(value: int, topic: str = "t") -> Record:
+    stored = OffsetCommitValue(offset=value, commit_timestamp=1)
+    return offset_key(offset_key_head("g", topic), 0), offset_value(stored)
+
+
+def group(version: int = 3, *members: str, **fields: object) -> Record:
+    stored = GroupMetadataValue(
+        protocol_type="consumer",
+        protocol="range",
+        generation=4,
+        leader=members[0] if members else None,
+        members=[
+            MemberMetadata(member_id=m, session_timeout=9, rebalance_timeout=7) for m in members
+        ],
+    )
+    return group_key("g"), encode_value(stored, version)
+
+
+def marked(batch: bytes, attributes: int, producer: int) -> bytes:
+    """The batch as a transactional producer's; the checksum is of no interest here."""
+    return batch[:21] + attributes.to_bytes(2) + batch[23:43] + producer.to_bytes(8) + batch[51:]
+
+
+class Log:
+    """Batches of records, one after the other."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.next = 0
+
+    def plain(self, *records: Record) -> "Log":
+        return self._add(encode_batch(self.next, 0, 1, records), len(records))
+
+    def open(self, producer: int, *records: Record) -> "Log":
+        batch = encode_batch(self.next, 0, 1, records)
+        return self._add(marked(batch, TRANSACTIONAL, producer), len(records))
+
+    def end(self, producer: int, marker: bytes) -> "Log":
+        batch = encode_batch(self.next, 0, 1, [(marker, MARKER)])
+        return self._add(marked(batch, TRANSACTIONAL | CONTROL, producer), 1)
+
+    def _add(self, batch: bytes, count: int) -> "Log":
+        self.data += batch
+        self.next += count
+        return self
+
+    def replayed(self) -> Groups:
+        replay, groups = Replay(), Groups()
+        replay.take(self.data)
+        replay.restore(groups)
+        return groups
+
+
+def found(log: Log) -> int:
+    groups = log.replayed()
+    return groups["g"].offsets["t"][0].offset if "g" in groups and groups["g"].offsets else -1
+
+
+def test_the_newest_value_of_a_key_counts() -> None:
+    assert found(Log().plain(offset(1)).plain(offset(2), offset(3))) == 3
+
+
+def test_a_tombstone_removes() -> None:
+    assert Log().plain(offset(1)).plain((offset(1)[0], None)).replayed() == {}
+
+
+def test_offsets_without_a_group_record_make_a_simple_group() -> None:
+    groups = Log().plain(offset(1)).replayed()
+    assert (groups["g"].state, groups["g"].protocol_type) == ("Empty", "")
+    assert groups["g"].state_timestamp_ms == -1
+
+
+def test_offsets_after_a_groups_tombstone_make_a_simple_group() -> None:
+    log = Log().plain(group(3, "a"), offset(1)).plain((group()[0], None)).plain(offset(2))
+    assert (log.replayed()["g"].state, found(log)) == ("Empty", 2)
+
+
+def test_a_group_with_members_is_stable_and_one_without_is_empty() -> None:
+    assert Log().plain(group(3, "a")).replayed()["g"].state == "Stable"
+    assert Log().plain(group(3)).replayed()["g"].state == "Empty"
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_of_a_group_record_is_read(version: int) -> None:
+    member = Log().plain(group(version, "a")).replayed()["g"].members["a"]
+    assert member.session_timeout_ms == 9
+    assert member.rebalance_timeout_ms == (7 if version else 9)
+
+
+def test_records_of_other_kinds_are_passed_over() -> None:
+    assert Log().plain((b"\x00\x09xyz", b"?"), (b"\x00\x03..", None)).replayed() == {}
+
+
+def test_a_broken_value_is_an_error_and_not_an_empty_group() -> None:
+    with pytest.raises(DecodeError):
+        Log().plain((group()[0], b"\x00\x03\x00")).replayed()
+
+
+def test_a_broken_value_that_was_overwritten_is_of_no_interest() -> None:
+    assert found(Log().plain((offset(1)[0], b"?")).plain(offset(2))) == 2
+
+
+def test_bytes_that_are_no_batch_are_an_error() -> None:
+    with pytest.raises(CorruptBatch):
+        Replay().take(b"\x00" * 100)
+
+
+def test_records_are_counted() -> None:
+    replay = Replay()
+    replay.take(Log().plain(offset(1), offset(2)).plain(offset(3)).data)
+    assert replay.records == 3
+
+
+# -- transactions, which a log of Apache Kafka may hold --------------------------------------------
+
+
+def test_a_transactional_commit_counts_from_its_commit_marker_on() -> None:
+    log = Log().plain(offset(1)).open(7, offset(2))
+    assert found(log) == 1
+    assert found(log.end(7, COMMIT)) == 2
+
+
+def test_an_aborted_one_never_counts() -> None:
+    assert found(Log().plain(offset(1)).open(7, offset(2)).end(7, ABORT)) == 1
+
+
+def test_a_plain_commit_that_was_written_later_wins() -> None:
+    assert found(Log().open(7, offset(2)).plain(offset(3)).end(7, COMMIT)) == 3
+
+
+def test_producers_are_told_apart() -> None:
+    log = Log().open(7, offset(2)).open(8, offset(3)).end(8, ABORT).end(7, COMMIT)
+    assert found(log) == 2
+
+
+def test_a_marker_without_anything_open_is_ignored() -> None:
+    assert found(Log().plain(offset(1)).end(9, COMMIT)) == 1
