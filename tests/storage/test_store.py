@@ -135,6 +135,15 @@ def test_many_claims_share_one_sync(store: Store, disk: FakeDisk) -> None:
     assert open_store(disk).claim(49) == 2
 
 
+def test_a_later_claim_is_durable_with_the_next_round(store: Store, disk: FakeDisk) -> None:
+    store.claim(1)
+    put(store, b"v")
+    store.claim(2)
+    put(store, b"v")
+    disk.power_cut("lose")
+    assert open_store(disk).claim(2) == 2
+
+
 def test_a_claim_rises_within_a_process(store: Store) -> None:
     assert [store.claim(3), store.claim(3)] == [1, 2]
 
