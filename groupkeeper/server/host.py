@@ -8,7 +8,6 @@ log, active, and after any failure closed and loaded again, because there is no 
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +57,7 @@ class HostServices:
 class PartitionHost:
     """Drives one partition of ``__consumer_offsets``."""
 
-    def __init__(self, index: int, services: HostServices) -> None:
+    def __init__(self, index: int, services: HostServices, epoch: int) -> None:
         self.index = index
         self.name = f"{OFFSETS_TOPIC}-{index}"
         self.log: Log | None = None
@@ -67,7 +66,8 @@ class PartitionHost:
         self._partition = self._new_partition()
         self._writing = self._partition
         """Whose records are in the round under way; meanwhile it may have been closed."""
-        self._epoch = -1
+        self._epoch: int | None = epoch
+        """None: the partition failed, and what it writes next is under a new one."""
         self._size = 0
         self._problem = ""
         self._stopping = False
@@ -148,7 +148,7 @@ class PartitionHost:
 
     def append_of(self, records: list[Record], wall_ms: int) -> Append:
         """The records as the store takes them."""
-        assert self.log is not None
+        assert self.log is not None and self._epoch is not None
         return Append(self.log, self._epoch, wall_ms, records)
 
     def written(self, unwritten: Unwritten) -> int:
@@ -181,6 +181,7 @@ class PartitionHost:
 
     def _note(self, event: str, error: BaseException) -> None:
         self._problem = f"{event}: {error}"
+        self._epoch = None
         bug = not isinstance(error, StorageError | CorruptBatch | OSError)
         _log.error(event, partition=self.index, error=str(error), exc_info=error if bug else None)
 
@@ -216,17 +217,13 @@ class PartitionHost:
     async def _load(self) -> None:
         began = self._services.clock.seconds()
         writer, partition = self._services.writer, self._partition
-        self._epoch = await writer.call(writer.store.claim, self.index)
+        if self._epoch is None:
+            self._epoch = await writer.call(writer.store.claim, self.index)
         self.log = await writer.call(writer.store.open_log, self.name)
         for batches in self.log.batches(self.log.start_offset):
             partition.replay(batches)
             await asyncio.sleep(0)
         self._activate(began)
-
-    def claim(self, store: Store) -> None:
-        """The first half of :meth:`load_empty`: claims that come together share one sync."""
-        with suppress(StorageError, OSError):  # who has no epoch is loaded in the background
-            self._epoch = store.claim(self.index)
 
     def load_empty(self, store: Store) -> bool:
         """A log without records needs no reading: the partition is active at once.
@@ -234,8 +231,6 @@ class PartitionHost:
         Only before the writer has anything to do. False when it failed and has to be retried.
         """
         began = self._services.clock.seconds()
-        if self._epoch < 0:
-            return False
         try:
             self.log = store.open_log(self.name)
         except (StorageError, OSError):

@@ -3,7 +3,7 @@
 One process owns them all so far; whom to send a client to instead would be said here.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from coordinator.placement import partition_of
 from groupkeeper.server.host import HostServices, PartitionHost
@@ -18,8 +18,9 @@ PLACEMENTS = 10_000
 class Hosts:
     """Partitions by index."""
 
-    def __init__(self, count: int, services: HostServices) -> None:
-        self._hosts = [PartitionHost(index, services) for index in range(count)]
+    def __init__(self, epochs: Sequence[int], services: HostServices) -> None:
+        """``epochs`` are those under which the partitions were claimed, by index."""
+        self._hosts = [PartitionHost(n, services, epoch) for n, epoch in enumerate(epochs)]
         self._placed: dict[str, PartitionHost] = {}
 
     def __iter__(self) -> Iterator[PartitionHost]:
@@ -39,11 +40,8 @@ class Hosts:
         return host
 
     def start(self, store: Store) -> None:
-        """Claim and load everything: what has no log at once, the rest in the background."""
+        """Load everything: what has no log at once, the rest in the background."""
         existing = set(store.log_names())
-        fresh = [host for host in self._hosts if host.name not in existing]
-        for host in fresh:
-            host.claim(store)
         waiting = [
             host for host in self._hosts if host.name in existing or not host.load_empty(store)
         ]

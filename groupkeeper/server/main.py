@@ -5,6 +5,7 @@ The Kafka port opens first; what is expensive to import comes after it, or with 
 
 import asyncio
 import gc
+import resource
 import signal
 import sys
 
@@ -21,6 +22,7 @@ _log = logs.Log("server")
 def run(options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code; what is wrong is one line on stderr."""
     logs.configure()
+    _raise_file_limit()
     try:
         options.data_dir.mkdir(parents=True, exist_ok=True)
         server = Server(options)
@@ -55,6 +57,13 @@ async def _serve(server: Server, options: ServeOptions) -> int:
         return _complain(f"the disk cannot be trusted any more: {server.failed.result()}")
     await server.stop()
     return 0
+
+
+def _raise_file_limit() -> None:
+    """Every connection and every log segment is an open file; the soft limit is often 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _settle_down(options: ServeOptions) -> None:

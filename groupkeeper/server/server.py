@@ -19,6 +19,7 @@ from groupkeeper.server.fact_lines import write_line
 from groupkeeper.server.host import HostServices
 from groupkeeper.server.hosts import Hosts
 from groupkeeper.server.listener import Listener
+from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import Metrics
 from groupkeeper.server.options import Address, ServeOptions
 from groupkeeper.server.routes import build_routes
@@ -32,6 +33,8 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from storage.files import Files
 from storage.limits import Limits
 from storage.store import Store
+
+_log = Log("server")
 
 
 def _uuid_member_id(prefix: str) -> str:
@@ -54,6 +57,10 @@ class World:
     topics: TopicsWorld | None = None
 
 
+def _disk_failed(where: str, error: BaseException) -> None:
+    _log.error("topics: disk failed", where=where, error=str(error))
+
+
 class Server:
     """One process's server, from locks to ports."""
 
@@ -64,9 +71,12 @@ class Server:
         settings = options.settings
         limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
         self.store = Store.open(self._world.files, str(options.data_dir), options.node_id, limits)
+        # All at once and first of all: who cannot have them must not touch anything else.
+        shards = range(settings.offsets_topic_num_partitions)
+        self._epochs = [self.store.claim(shard) for shard in shards]
         self.kafka: Address = options.listen
         self.metrics = Metrics()
-        topics = self._world.topics or TopicsWorld(files=self._world.files)
+        topics = self._world.topics or TopicsWorld(files=self._world.files, failed=_disk_failed)
         self.topics = EmbeddedTopics(
             self.store, settings, Node(options.node_id, self.address), topics
         )
@@ -93,7 +103,7 @@ class Server:
             self.topics.group_log_grew,
             self._give_up,
         )
-        self.hosts = Hosts(settings.offsets_topic_num_partitions, services)
+        self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots = self.hosts.snapshots
         self.topics.serve_group_logs(self.hosts.log_of)
         self.topics.topics_deleted.append(self.hosts.forget_topics)

@@ -29,7 +29,7 @@ from protocol.messages.create_topics import (
 MAX_PARTITIONS: Final = 10_000
 """Of one topic and of all topics of one request, as Kafka's controller has it."""
 
-_INVALID_ASSIGNMENT: Final = ErrorCode(39)
+_INVALID_ASSIGNMENT: Final = ErrorCode.INVALID_REPLICA_ASSIGNMENT
 _DEFAULT: Final = -1
 _REPLICAS: Final = 1
 _SET_FOR_THE_TOPIC: Final = 1
