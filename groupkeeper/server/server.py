@@ -30,6 +30,7 @@ from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics
 from groupkeeper.topics.plane import World as TopicsWorld
 from protocol.messages.heartbeat import HeartbeatRequest
+from storage.errors import Locked
 from storage.files import Files
 from storage.limits import Limits
 from storage.store import Store
@@ -72,14 +73,21 @@ class Server:
         limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
         self.store = Store.open(self._world.files, str(options.data_dir), options.node_id, limits)
         # All at once and first of all: who cannot have them must not touch anything else.
-        shards = range(settings.offsets_topic_num_partitions)
-        self._epochs = [self.store.claim(shard) for shard in shards]
+        self._epochs = self._claim(settings.offsets_topic_num_partitions)
         self.kafka: Address = options.listen
         self.metrics = Metrics()
         topics = self._world.topics or TopicsWorld(files=self._world.files, failed=_disk_failed)
         self.topics = EmbeddedTopics(
             self.store, settings, Node(options.node_id, self.address), topics
         )
+
+    def _claim(self, shards: int) -> list[int]:
+        try:
+            return [self.store.claim(shard) for shard in range(shards)]
+        except Locked as error:
+            self.store.close()
+            where = self._options.data_dir
+            raise Locked(f"{where} is in use: {error}; choose another --data-dir") from None
 
     def address(self) -> Address:
         """What clients are told to connect to."""
