@@ -84,10 +84,10 @@ def _string_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
 
 @inline
 def _is_ascii(buffer: Bytes, start: int, length: int) -> bool:
-    for i in range(start, start + length):
-        if buffer[i] >= 0x80:
-            return False
-    return True
+    end = start + length
+    while start < end and buffer[start] < 0x80:
+        start += 1
+    return start == end
 
 
 @inline

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR: Final = 2
 TABLES: Final = ("groups", "members", "generations", "offsets")
+SHORT_BELOW: Final = 64 * 1024 * 1024
 _STEPS: Final = 5
 
 
@@ -84,7 +85,7 @@ def _run(work: Plan, paths: list[Path], out: Path | None) -> None:
     with _progress() as bar:
         step = _Steps(bar, _STEPS + (1 + len(TABLES) if out else 0))
         step.start("starting Spark")
-        spark = local_session()
+        spark = local_session(short=work.size < SHORT_BELOW)
         try:
             findings = _find(spark, work, paths, out, step)
             if out:

@@ -17,6 +17,6 @@ def broker_copy():
 def spark():
     from groupkeeper.analytics.session import local_session
 
-    session = local_session("groupkeeper-tests")
+    session = local_session("groupkeeper-tests", short=True)
     yield session
     session.stop()

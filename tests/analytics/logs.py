@@ -1,4 +1,4 @@
-"""Logs made by hand: batches with every attribute, keys and values of every version. A writer for tests, not a codec."""
+"""Logs made by hand: batches with every attribute, keys and values of every version. For tests only."""
 
 import struct
 from pathlib import Path
@@ -20,24 +20,38 @@ NOW = 1_700_000_000_000
 TRANSACTIONAL, CONTROL, APPEND_TIME, HORIZON = 0x10, 0x20, 0x08, 0x40
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 
-# Made by Kafka's own classes: group metadata, transactional commit, commit marker, two tombstones, a cleaned batch, an empty one.
+# Made by Kafka's own classes: group metadata, transactional commit, commit marker, two tombstones,
+# a cleaned batch, an empty one.
 GOLDEN = tuple(
-    bytes.fromhex(line)
-    for line in (
-        "0000000000000000000000560000000502cc4d425a0000000000000000018bcfe568000000018bcfe56800ffffffff"
-        "ffffffffffffffffffff00000001480000000c000200026731300003000000000000ffffffff0000018bcfe56800000"
-        "0000000",
-        "00000000000000030000005f000000050278c452000010000000000000018bcfe568000000018bcfe568000000000000"
-        "000fa0000200000000000000015a0000001a0001000267310001740000000334000300000000000000640000000700026"
-        "d640000018bcfe5680000",
-        "000000000000000400000042000000050244a47b880030000000000000018bcfe568010000018bcfe568010000000000"
-        "000fa00002ffffffff000000012000000008000000010c00000000000900",
-        "00000000000000060000005200000005023d25e0a80000000000010000018bcfe568050000018bcfe56807ffffffffff"
-        "ffffffffffffffffff00000002260000001a000100026731000174000000030100180004020c0002000267310100",
-        "00000000000000080000004100000005029d2aa3580040000000020000018bd50bc7e80000018bcfe56807ffffffffff"
-        "ffffffffffffffffff000000011e00c1ffb252020c0002000267310100",
-        "0000000000000008000000310000000502039eecc3000000000002ffffffffffffffff0000018bcfe56809ffffffffff"
-        "ffffffffffffffffff00000000",
+    bytes.fromhex("".join(lines.split()))
+    for lines in (
+        """
+        0000000000000000000000560000000502cc4d425a0000000000000000018bcfe568000000018bcfe56800ff
+        ffffffffffffffffffffffffff00000001480000000c000200026731300003000000000000ffffffff000001
+        8bcfe568000000000000
+        """,
+        """
+        00000000000000030000005f000000050278c452000010000000000000018bcfe568000000018bcfe5680000
+        00000000000fa0000200000000000000015a0000001a00010002673100017400000003340003000000000000
+        00640000000700026d640000018bcfe5680000
+        """,
+        """
+        000000000000000400000042000000050244a47b880030000000000000018bcfe568010000018bcfe5680100
+        00000000000fa00002ffffffff000000012000000008000000010c00000000000900
+        """,
+        """
+        00000000000000060000005200000005023d25e0a80000000000010000018bcfe568050000018bcfe56807ff
+        ffffffffffffffffffffffffff00000002260000001a000100026731000174000000030100180004020c0002
+        000267310100
+        """,
+        """
+        00000000000000080000004100000005029d2aa3580040000000020000018bd50bc7e80000018bcfe56807ff
+        ffffffffffffffffffffffffff000000011e00c1ffb252020c0002000267310100
+        """,
+        """
+        0000000000000008000000310000000502039eecc3000000000002ffffffffffffffff0000018bcfe56809ff
+        ffffffffffffffffffffffffff00000000
+        """,
     )
 )
 
@@ -95,7 +109,9 @@ def batch(records, base=0, attributes=0, producer=-1, **overrides):
         count,
     )
     checked += compress(attributes & 7, plain)
-    head = struct.pack(">qiibI", base, len(checked) + 9, 5, overrides.get("magic", 2), crc32c(checked))
+    head = struct.pack(
+        ">qiibI", base, len(checked) + 9, 5, overrides.get("magic", 2), crc32c(checked)
+    )
     return head + checked
 
 
@@ -119,9 +135,9 @@ def forgotten(group, topic, partition):
 
 
 def group(name, generation, *members, **options):
-    """A group record. `members` are ids, or (id, instance id). Options: version (3), protocol_type, leader, time."""
+    """A group record; members are ids, or (id, instance id). Options: version (3), leader."""
     value = GroupMetadataValue(
-        protocol_type=options.get("protocol_type", "consumer" if generation else ""),
+        protocol_type="consumer" if generation else "",
         generation=generation,
         protocol="range" if members else None,
         leader=options.get("leader"),
@@ -155,12 +171,13 @@ def marker(base, producer, *, commit):
 
 def varied():
     """Batches, one behind the other from offset 0 on, with all that a log can hold."""
-    made = []
-    for version in range(5):
-        made.append(
-            [commit("g", "t", 0, version, version=version, metadata="é" * version, epoch=3),
-             group("g", version, "m", ("n", "i") if version >= 3 else "n", version=version)]
-        )  # fmt: skip
+    made = [
+        [
+            commit("g", "t", 0, version, version=version, metadata="é" * version, epoch=3),
+            group("g", version, "m", ("n", "i") if version >= 3 else "n", version=version),
+        ]
+        for version in range(5)
+    ]
     made += [
         [forgotten("g", "t", 0), no_group("g")],
         [commit("old", "t", 1, 9, key_type=0, version=0)],

@@ -78,5 +78,5 @@ def test_what_is_missing_and_how_to_get_it_fits_one_line(monkeypatch, tmp_path):
 
 def test_a_broken_java_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    with pytest.raises(AnalyticsError, match="no working Java in .*gone"):
+    with pytest.raises(AnalyticsError, match=r"no working Java in .*gone"):
         java.find_java()

@@ -45,7 +45,7 @@ def rows(data, engine="numba", **options):
 
 
 def agreed(data, **options):
-    """The rows, once both parsers have said the same. Where problems are told among the rows is their own affair."""
+    """The rows, once both parsers have said the same, problems in whatever order."""
     one, other = (sorted(rows(data, engine, **options), key=repr) for engine in ENGINES)
     assert one == other
     return rows(data, **options)

@@ -70,7 +70,7 @@ def test_folders_without_bytes_make_an_empty_plan(tmp_path):
 
 
 def test_a_missing_path_is_named(tmp_path):
-    with pytest.raises(AnalyticsError, match="no such file or folder: .*nowhere"):
+    with pytest.raises(AnalyticsError, match=r"no such file or folder: .*nowhere"):
         plan([tmp_path / "nowhere"])
 
 

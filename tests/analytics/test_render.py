@@ -63,7 +63,8 @@ def test_neighbouring_partitions_are_one_range(numbers, shown):
 
 
 @pytest.mark.parametrize(
-    ("count", "shown"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (10**13, "10000.0 GB")]
+    ("count", "shown"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (10**13, "10000.0 GB")],
 )
 def test_sizes_have_a_fitting_unit(count, shown):
     assert size(count) == shown

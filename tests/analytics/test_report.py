@@ -96,7 +96,9 @@ def test_the_report_is_printed(spark, broker_copy, capsys):
     said = capsys.readouterr().out
     for part in ("Groups: ", "billing-client-1", "payments: 1, orders: 3-5", "static replacement"):
         assert part in said
-    assert said.endswith("Read 43 records from 5.2 kB in 1 segment(s) of 1 partition(s), all of it sound.\n")
+    assert said.endswith(
+        "Read 43 records from 5.2 kB in 1 segment(s) of 1 partition(s), all of it sound.\n"
+    )
 
 
 def test_damage_is_part_of_the_report(spark, broker_copy, tmp_path, capsys):
@@ -127,7 +129,7 @@ def test_nothing_is_written_over(broker_copy, capsys):
 
 
 def test_a_missing_java_is_said_in_one_line(broker_copy, capsys, monkeypatch):
-    def none():
+    def none(*, short):
         raise AnalyticsError("Spark needs Java")
 
     monkeypatch.setattr(report, "local_session", none)

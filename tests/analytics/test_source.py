@@ -1,4 +1,4 @@
-"""The data source in Spark. Every call costs a second or so: few tests, each with several looks at one result."""
+"""The data source in Spark. A call costs a second: few tests, each with several looks."""
 
 import sys
 

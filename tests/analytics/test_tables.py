@@ -34,13 +34,11 @@ STORY = [
 
 
 def transactions():
-    """Batches from offset 100 on: producer 1 commits, 2 aborts, 3 stays open; later plain commits and tombstones win."""
+    """Producer 1 commits, 2 aborts, 3 stays open; later plain commits and tombstones win."""
     step = iter(range(100, 200))
 
     def pending(producer, *commits):
-        return [
-            batch([each], next(step), TRANSACTIONAL, producer) for each in commits
-        ]
+        return [batch([each], next(step), TRANSACTIONAL, producer) for each in commits]
 
     return [
         batch([commit("o", "t", 0, 1), commit("o", "t", 1, 1)], 50),
@@ -53,7 +51,7 @@ def transactions():
         *pending(3, commit("o", "t", 0, 30)),
         *pending(1, commit("o", "t", 1, 40)),
         marker(next(step), 1, commit=False),
-        batch([commit("o", "t", 0, 5, key_type=0, version=0)[:1] + (b"\0\3",)], next(step)),
+        batch([(commit("o", "t", 0, 5, key_type=0)[0], b"\0\3")], next(step)),
         batch([(b"\0\3\0\5newer", b"\0\0")], next(step)),
         batch([(group("bad", 1, "m")[0], b"\0\3\0\x08")], next(step)),
     ]
@@ -90,12 +88,20 @@ def test_each_group_record_is_told_by_its_predecessor(events):
 def test_members_are_those_of_the_last_record(events):
     (row,) = tables.members(events).collect()
     assert (row["group"], row["member_id"], row["group_instance_id"]) == ("g", "z", "i")
-    assert (row["is_leader"], row["session_timeout_ms"], row["assigned_partitions"]) == (True, 45000, 0)
+    assert (row["is_leader"], row["session_timeout_ms"], row["assigned_partitions"]) == (
+        True,
+        45000,
+        0,
+    )
 
 
 def test_offsets_are_what_a_coordinator_would_load(committed):
     rows = committed.collect()
-    assert [(row["topic_partition"], row["committed_offset"]) for row in rows] == [(0, 10), (1, 1), (2, 99)]
+    assert [(row["topic_partition"], row["committed_offset"]) for row in rows] == [
+        (0, 10),
+        (1, 1),
+        (2, 99),
+    ]
     assert (rows[2]["metadata"], rows[2]["commit_timestamp_ms"]) == ("later", NOW + 5)
 
 
