@@ -27,6 +27,8 @@ from protocol.registry import APIS, request_decoder, response_encoder
 
 HELD_BYTES = 256 * 1024
 """How much is read ahead of a request that waits, before the client is made to wait as well."""
+LARGE_ANSWER_BYTES = 4 * 1024
+"""A larger answer is written at once: a client that takes none is noticed before many pile up."""
 API_VERSIONS, HEARTBEAT = 18, 12
 
 _size_at = Struct(">i").unpack_from
@@ -230,11 +232,14 @@ class Connection(asyncio.Protocol):
         if response is not NO_REPLY:
             try:
                 encode = response_encoder(header.api_key, header.api_version)
-                self._out.append(encode(response, header.correlation_id))
+                frame = encode(response, header.correlation_id)
             except Exception:  # noqa: BLE001  # who answers may be answering others as well
                 _log.exception("answer cannot be written", api_key=header.api_key)
                 self._abort()
                 return
+            self._out.append(frame)
+            if len(frame) > LARGE_ANSWER_BYTES:
+                self._flush()
         if not self._cutting:
             self._flush()
             if self._held_bytes or self._paused:

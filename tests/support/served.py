@@ -2,21 +2,35 @@
 
     served = Served()
     client = served.client()
-    assert client.call(12, 4, HeartbeatRequest(...)).error_code == 25
+    member_id, generation = settle(client)
+    served.advance(9)
+    assert client.beat(member_id, generation) == 0
 
 ``call`` runs the loop until the answer is there; ``send`` does not wait, ``take`` collects later.
+The verbs of a client are those of real ones; what they return is what a test asks for.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from coordinator.group import Group
 from coordinator.placement import partition_of
+from groupkeeper.server.host import PartitionHost
+from groupkeeper.server.server import Server
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from protocol.registry import request_encoder, response_decoder
 from tests.simulation.cluster import ADDRESS, Machine
+from tests.support.accounts import check_accounts
+from tests.support.requests import (
+    Places,
+    commit_request,
+    fetch_request,
+    heartbeat,
+    join_request,
+    leave_request,
+    sync_request,
+)
 from tests.support.virtual_loop import Pipe, VirtualLoop
 
 FAST = ("group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=100")
@@ -29,15 +43,12 @@ class Client(asyncio.Protocol):
         self._served = served
         self._buffer = b""
         self.frames: list[bytes] = []
-        self.writes: list[bytes] = []
-        """What arrived, as it arrived."""
         self.closed = False
         self.pipe: Pipe = served.loop.dial(ADDRESS, self)
         self._correlation_id = 0
         self._sent: list[tuple[int, int]] = []
 
     def data_received(self, data: bytes) -> None:
-        self.writes.append(data)
         self._buffer += data
         while len(self._buffer) >= 4:
             end = 4 + int.from_bytes(self._buffer[:4], "big")
@@ -49,6 +60,8 @@ class Client(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
 
+    # -- any request ---------------------------------------------------------------------------
+
     def frame(self, key: int, version: int, request: Any) -> bytes:
         """The bytes of a request, noted as sent."""
         self._correlation_id += 1
@@ -58,27 +71,77 @@ class Client(asyncio.Protocol):
     def send(self, key: int, version: int, request: Any) -> None:
         self.pipe.write(self.frame(key, version, request))
 
+    def deliver(self, *frames: bytes) -> None:
+        """Put frames before the server together, now: one readable event."""
+        assert self.pipe.peer is not None
+        self.pipe.peer.protocol.data_received(b"".join(frames))
+
     def take(self) -> Any:
         """The next answer; runs the loop until it is there."""
         self._served.until(lambda: bool(self.frames) or self.closed)
         assert self.frames, "the server hung up"
         frame = self.frames.pop(0)
         key, version = self._sent.pop(0)
-        return response_decoder(key, version)(frame, 4, len(frame))[1]
+        correlation_id, response = response_decoder(key, version)(frame, 4, len(frame))
+        assert correlation_id == self._correlation_id - len(self._sent), "answers out of order"
+        return response
 
     def call(self, key: int, version: int, request: Any) -> Any:
         self.send(key, version, request)
         return self.take()
 
+    def hang_up(self) -> None:
+        self.pipe.close()
+
+    # -- what clients do -----------------------------------------------------------------------
+
+    def join(self, group_id: str = "g", member_id: str = "", **fields: Any) -> Any:
+        """JoinGroup in the version without the second step; with an instance id in the newest."""
+        version = 9 if "group_instance_id" in fields else 3
+        return self.call(11, version, join_request(group_id, member_id, **fields))
+
+    def sync(self, member_id: str, generation: int, group_id: str = "g", **plan: bytes) -> Any:
+        return self.call(14, 5, sync_request(member_id, generation, group_id, plan))
+
+    def beat(self, member_id: str, generation: int, group_id: str = "g", **more: Any) -> int:
+        """The error code."""
+        request = heartbeat(member_id, generation, group_id, **more)
+        return int(self.call(12, 4, request).error_code)
+
+    def leave(self, *member_ids: str, group_id: str = "g") -> int:
+        return int(self.call(13, 5, leave_request(*member_ids, group_id=group_id)).error_code)
+
+    def commit(self, offset: int, group_id: str = "g", **member: Any) -> int:
+        """Commit for partition 0 of ``orders``; the error code."""
+        request = commit_request({("orders", 0): offset}, group_id, **member)
+        return int(self.call(8, 8, request).topics[0].partitions[0].error_code)
+
+    def send_commit(self, offset: int, group_id: str = "g", **member: Any) -> None:
+        self.send(8, 8, commit_request({("orders", 0): offset}, group_id, **member))
+
+    def fetched(self, group_id: str = "g") -> Places | int:
+        """All committed offsets of a group, or the error code."""
+        [group] = self.call(9, 8, fetch_request(group_id)).groups
+        if group.error_code:
+            return int(group.error_code)
+        return {
+            (topic.name, each.partition_index): each.committed_offset
+            for topic in group.topics
+            for each in topic.partitions
+        }
+
 
 class Served:
     """A server with two topics, ``orders`` and ``payments``, of six partitions each."""
 
-    def __init__(self, *assignments: str, seed: int = 0) -> None:
+    def __init__(self, *assignments: str, seed: int = 0, capacity: int | None = None) -> None:
         self.loop = VirtualLoop(seed)
+        self._latency = Pipe.LATENCY_S
         Pipe.LATENCY_S = (0.0001, 0.0002)
         asyncio.set_event_loop(self.loop)
         self.machine = Machine(self.loop, lambda line: None, *FAST, *assignments)
+        self.disk = self.machine.disk
+        self.disk.capacity = capacity
         self.run(self.machine.start())
         topics = [
             CreatableTopic(name=name, num_partitions=6, replication_factor=1)
@@ -87,15 +150,14 @@ class Served:
         self.client().call(19, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
 
     @property
-    def server(self) -> Any:
+    def server(self) -> Server:
         assert self.machine.server is not None
         return self.machine.server
 
+    # -- time ----------------------------------------------------------------------------------
+
     def run(self, work: Any) -> Any:
         return self.loop.run_until_complete(work)
-
-    def client(self) -> Client:
-        return Client(self)
 
     def until(self, done: Callable[[], bool], seconds: float = 600.0) -> None:
         """Let time pass until something is so."""
@@ -107,50 +169,65 @@ class Served:
     def advance(self, seconds: float) -> None:
         self.run(asyncio.sleep(seconds))
 
-    def restart(self, crash: Callable[[], None] | None = None) -> None:
+    # -- the process ---------------------------------------------------------------------------
+
+    def client(self) -> Client:
+        return Client(self)
+
+    def restart(self, crash: Callable[[], None] | None = None, after: float = 0.0) -> None:
+        """kill -9, or another crash, and a new process on the same disk some seconds later."""
         (crash or self.machine.kill)()
+        self.advance(after)
         self.run(self.machine.start())
 
-    def host(self, group_id: str) -> Any:
+    def cut_power(self, after: float = 0.0) -> None:
+        """Nothing unsynced survives."""
+        self.restart(lambda: self.machine.cut_power("lose"), after)
+
+    def settled(self) -> None:
+        """Wait until every partition is active and all is written."""
+        self.until(lambda: all(each.state == "active" for each in self.server.hosts.snapshots()))
+        self.run(self.server._writer.drain())
+
+    def host(self, group_id: str) -> PartitionHost:
         return self.server.hosts.of(group_id)
 
+    def group(self, group_id: str = "g") -> Group:
+        return self.host(group_id)._partition.groups[group_id]
+
+    def members(self, group_id: str = "g") -> int:
+        """How many the group has; 0 when there is no such group."""
+        groups = self.host(group_id)._partition.groups
+        return len(groups[group_id].members) if group_id in groups else 0
+
+    def syncs(self) -> int:
+        """How many times a journal was synced so far."""
+        return sum(line.startswith("sync data/journals/") for line in self.disk.trace)
+
+    def check_accounts(self) -> None:
+        check_accounts(self.server)
+
     def close(self) -> None:
+        Pipe.LATENCY_S = self._latency
         asyncio.set_event_loop(None)
         self.loop.close()
 
 
-def join_request(group_id: str = "g", member_id: str = "", **fields: Any) -> JoinGroupRequest:
-    """A JoinGroup that a real consumer could send."""
-    wanted = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000} | fields
-    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"\0\1\0\0\0\1\0\6orders\0\0\0\0")]
-    return JoinGroupRequest(
-        group_id=group_id,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=protocols,
-        **wanted,
-    )
-
-
 def settle(client: Client, group_id: str = "g", **fields: Any) -> tuple[str, int]:
     """Join a group alone and bring it to Stable; returns member id and generation."""
-    joined = client.call(11, 3, join_request(group_id, **fields))
+    joined = client.join(group_id, **fields)
+    if joined.error_code == 79:  # the second step of a member that has no id yet
+        joined = client.join(group_id, joined.member_id, **fields)
     assert joined.error_code == 0
-    plan = [SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"plan")]
-    request = SyncGroupRequest(
-        group_id=group_id,
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
-        assignments=plan,
-    )
-    assert client.call(14, 1, request).assignment == b"plan"
-    return joined.member_id, joined.generation_id
+    member_id, generation = joined.member_id, joined.generation_id
+    synced = client.sync(member_id, generation, group_id, **{member_id: b"plan"})
+    assert synced.assignment == b"plan"
+    return member_id, generation
 
 
-def groups_apart(partitions: int = 50) -> tuple[str, str]:
-    """Two group ids that live in different partitions."""
-    first = "g"
-    ids = (f"g{number}" for number in range(1000))
-    return first, next(
-        g for g in ids if partition_of(g, partitions) != partition_of(first, partitions)
-    )
+def groups_apart(partitions: int, count: int = 2) -> list[str]:
+    """Group ids that live in as many different partitions."""
+    found: dict[int, str] = {}
+    for number in range(1000):
+        found.setdefault(partition_of(f"g{number}", partitions), f"g{number}")
+    return list(found.values())[:count]

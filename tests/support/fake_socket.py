@@ -1,0 +1,132 @@
+"""The server's end of one connection, without a network: what was written to it, and how it is.
+
+    bench = Bench()
+    bench.receive(bench.frame(12, 4, HeartbeatRequest()))
+    assert bench.answers() == [(1, HeartbeatResponse())]
+
+A :class:`Bench` has handlers of its own: they answer at once, or wait in ``parked``. Needs a
+running event loop.
+"""
+
+import asyncio
+from typing import Any
+
+from coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo
+from groupkeeper.server.clock import Clock
+from groupkeeper.server.connection import Connection, ConnectionServices
+from groupkeeper.server.discovery import Versions
+from groupkeeper.server.metrics import ConnectionStats, RequestStats
+from protocol.messages.heartbeat import HeartbeatResponse
+from protocol.registry import request_encoder, response_decoder
+
+PRODUCE, JOIN, HEARTBEAT, API_VERSIONS = 0, 11, 12, 18
+LIMIT = 1_000_000
+
+
+class FakeSocket(asyncio.Transport):
+    """A transport that keeps what is written, and whether it is read from."""
+
+    def __init__(self, protocol: asyncio.Protocol) -> None:
+        super().__init__({"peername": ("10.0.0.7", 50_000)})
+        self.protocol = protocol
+        self.writes: list[bytes] = []
+        self.reading = True
+        self.closed = False
+        self.full = False
+        """Ask to pause with the next write, as a transport does whose peer does not read."""
+        protocol.connection_made(self)
+
+    def write(self, data: Any) -> None:
+        assert not self.closed, "written to a closed transport"
+        self.writes.append(bytes(data))
+        if self.full:
+            self.protocol.pause_writing()
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def is_reading(self) -> bool:
+        return self.reading
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
+
+    def abort(self) -> None:
+        self.close()
+
+
+class Bench:
+    """A connection between a fake socket and handlers that a test steers."""
+
+    def __init__(self) -> None:
+        self.callers: list[Caller] = []
+        self.requests: list[Any] = []
+        self.parked: list[ReplyTo] = []
+        self.routes: dict[int, Any] = {HEARTBEAT: self._at_once, JOIN: self._later}
+        versions = Versions([*self.routes, API_VERSIONS])
+        self.routes[API_VERSIONS] = versions.handle
+        self.stats = ConnectionStats()
+        self.requests_seen = RequestStats()
+        services = ConnectionServices(
+            routes=self.routes,
+            unknown_version=versions.unknown_version,
+            steady_beat=lambda request: None,
+            clock=Clock(asyncio.get_running_loop()),
+            requests=self.requests_seen,
+            connections=self.stats,
+            request_max_bytes=LIMIT,
+        )
+        self.opened: set[Connection] = set()
+        self.connection = Connection(services, self.opened)
+        self.socket = FakeSocket(self.connection)
+        self._sent: dict[int, tuple[int, int]] = {}
+
+    def _at_once(self, request: Any, caller: Caller, reply_to: ReplyTo) -> Any:
+        self._saw(request, caller)
+        return HeartbeatResponse()
+
+    def _later(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
+        self._saw(request, caller)
+        self.parked.append(reply_to)
+
+    def _saw(self, request: Any, caller: Caller) -> None:
+        self.requests.append(request)
+        self.callers.append(caller)
+
+    def frame(
+        self, key: int, version: int, request: Any, client_id: str | None = "tester"
+    ) -> bytes:
+        """The bytes of a request; correlation ids count from 1."""
+        correlation_id = len(self._sent) + 1
+        self._sent[correlation_id] = key, version
+        return request_encoder(key, version)(request, correlation_id, client_id)
+
+    def receive(self, *data: bytes) -> None:
+        """Each piece arrives on its own."""
+        for each in data:
+            self.connection.data_received(each)
+
+    def answers(self) -> list[tuple[int, Any]]:
+        """Correlation id and response of all that was written."""
+        data, answers, pos = b"".join(self.socket.writes), [], 0
+        while pos < len(data):
+            end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
+            key, version = self._sent[int.from_bytes(data[pos + 4 : pos + 8], "big")]
+            answers.append(response_decoder(key, version)(data, pos + 4, end))
+            pos = end
+        return answers
+
+    def answered(self) -> list[int]:
+        """Correlation ids, in the order of the answers."""
+        return [correlation_id for correlation_id, _ in self.answers()]
