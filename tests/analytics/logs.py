@@ -1,4 +1,4 @@
-"""Logs made by hand: batches with every attribute, keys and values of every version. For tests only."""
+"""Logs made by hand: batches with every attribute, keys and values of every version. For tests."""
 
 import struct
 from pathlib import Path
