@@ -100,7 +100,7 @@ def _closed_loop(server: Server, loop: HotLoop, seconds: float, depth: int = 1) 
         "requests_per_s": outcome.per_second,
         "p50_us": outcome.quantile_us(0.5),
         "p99_us": outcome.quantile_us(0.99),
-        "cpu_us": cores.server * cores.seconds * 1e6 / outcome.answered,
+        "cpu_us": cores.server * cores.seconds * 1e6 / max(outcome.answered, 1),
     }
     return Run(figures, cores)
 
