@@ -148,6 +148,7 @@ class Group:
     """Topics any member subscribes to; None when unknown, which counts as all topics."""
     offsets: dict[str, dict[int, OffsetCommitValue]] = field(default_factory=dict)
     rebalance: Rebalance | None = None
+    last_removal: Cause | None = None
     changes: int = 0
     joined: int = 0
     """How many members have a parked JoinGroup."""

@@ -13,7 +13,7 @@ from coordinator.facts import MemberJoined
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
 from coordinator.joining import Joining, park, what_changed
-from coordinator.rebalance import complete_if_all_joined, drop_pending, prepare, remove
+from coordinator.rebalance import add_cause, complete_if_all_joined, drop_pending, prepare, remove
 from coordinator.replies import check_member, joined, note_fenced
 from coordinator.requests import join_flaw
 from coordinator.static_join import replace
@@ -67,6 +67,7 @@ def _turn_away(group: Group, joining: Joining, step: Step) -> None:
     if member_id in group.members:
         cause = joining.cause(CauseCode.GROUP_SHRUNK, member_id)
         remove(group, group.members[member_id], cause, step)
+        add_cause(group, cause, step)
     elif member_id in group.pending:
         drop_pending(group, member_id, step)
     joining.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, step)

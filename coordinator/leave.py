@@ -10,7 +10,7 @@ from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode, Who
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
-from coordinator.rebalance import complete_if_all_joined, drop_pending, prepare, remove
+from coordinator.rebalance import drop_pending, prepare, remove
 from coordinator.replies import check_member, note_fenced
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
@@ -97,7 +97,5 @@ def _remove(group: Group, entry: MemberIdentity, leaving: Leaving, step: Step) -
 
 
 def _after(group: Group, cause: Cause, step: Step) -> None:
-    if group.state is GroupState.PREPARING_REBALANCE:
-        complete_if_all_joined(group, step)
-    elif group.state is not GroupState.EMPTY:
+    if group.state is not GroupState.EMPTY:
         prepare(group, cause, step)

@@ -27,7 +27,7 @@ PROLONG_AT_LEAST_MS = 1_000
 def prepare(group: Group, cause: Cause, step: Step) -> None:
     """Everybody has to join again. Under way already: the cause is added, and it may be over."""
     if group.state is GroupState.PREPARING_REBALANCE:
-        step.note(RebalanceCauseAdded(group.group_id, group.generation, group.state, cause))
+        add_cause(group, cause, step)
         complete_if_all_joined(group, step)
         return
     was = group.state
@@ -47,6 +47,11 @@ def prepare(group: Group, cause: Cause, step: Step) -> None:
         complete_if_all_joined(group, step)
     else:
         complete(group, step)
+
+
+def add_cause(group: Group, cause: Cause, step: Step) -> None:
+    """One more reason for the join phase under way; its first one stays the round's."""
+    step.note(RebalanceCauseAdded(group.group_id, group.generation, group.state, cause))
 
 
 def complete_if_all_joined(group: Group, step: Step) -> None:
@@ -130,14 +135,14 @@ def _drop_late_members(group: Group, step: Step) -> None:
 
 def empty(group: Group, step: Step) -> None:
     """The last member is gone. The generation rises and the protocol type stays."""
-    assert group.rebalance is not None
+    cause = group.last_removal
+    assert cause is not None
     group.generation += 1
     group.protocol_name = None
     group.leader_id = None
     group.resubscribe()
     group.become(GroupState.EMPTY, step.wall)
     step.append(group_key(group.group_id), group_value(group, ()))
-    cause = group.rebalance.cause
     step.note(GroupEmptied(group.group_id, group.generation, group.state, cause))
 
 
@@ -192,6 +197,7 @@ def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
     for kind in (TimerKind.SESSION, TimerKind.NEW_MEMBER):
         step.deadlines.cancel(Timer(kind, group.group_id, member.member_id))
     group.remove(member)
+    group.last_removal = cause
     step.note(MemberRemoved(group.group_id, group.generation, group.state, member.who, cause))
 
 

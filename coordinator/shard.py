@@ -19,6 +19,7 @@ from coordinator.join import join
 from coordinator.leave import leave
 from coordinator.offsets import commit, delete, fetch
 from coordinator.rebalance import (
+    add_cause,
     complete,
     complete_early,
     delay_over,
@@ -86,6 +87,7 @@ def _session_over(group: Group, member: Member, step: Step) -> None:
 def _remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
     remove(group, member, cause, step)
     if group.state is GroupState.PREPARING_REBALANCE:
+        add_cause(group, cause, step)
         complete_early(group, step)
     else:
         prepare(group, cause, step)

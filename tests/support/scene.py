@@ -46,7 +46,7 @@ from protocol.messages.offset_fetch import (
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from protocol.record_batch import encode_batch
 from protocol.registry import request_decoder, request_encoder, response_decoder, response_encoder
-from tests.support import invariants
+from tests.support import invariants, trace
 
 GROUP = "g"
 WALL = 1_700_000_000_000
@@ -116,7 +116,8 @@ class Scene:
         self.facts: list[Fact] = []
         self.people: dict[str, Person] = {}
         self.open: list[Call] = []
-        self.delivered: list[Call] = []
+        self.trace: list[str] = []
+        """All that happened, in words."""
         self._ids: Counter[str] = Counter()
         self.partition = self._load()
 
@@ -159,6 +160,7 @@ class Scene:
 
     def _settle(self, step: Step) -> None:
         self.facts += step.facts
+        self.trace += map(trace.fact, step.facts)
         self._deliver(step.replies)
         if not self.hold:
             self.flush()
@@ -168,7 +170,7 @@ class Scene:
         for call, response in replies:
             self.open.remove(call)  # exactly once
             call.response = _received(response, call.key, call.version)
-            self.delivered.append(call)
+            self.trace.append(trace.reply(call.who, call.api, call.response))
             if call.api == "JoinGroup":
                 self._remember(call)
 
@@ -199,6 +201,7 @@ class Scene:
         unwritten = self.partition.take()
         if unwritten is not None:
             self.log += unwritten.records
+            self.trace += map(trace.record, unwritten.records)
             self._deliver(self.partition.written(unwritten.mark))
         invariants.check(self.partition, len(self.open))
 
@@ -369,14 +372,16 @@ class Scene:
         }
         return self.ask(name, OffsetCommitRequest(**fields | other), version)
 
-    def try_fetch(self, topic: str | None = "t", *partitions: int, group: str = GROUP) -> Call:
+    def try_fetch(
+        self, topic: str | None = "t", *partitions: int, group: str = GROUP, version: int = 8
+    ) -> Call:
         """OffsetFetch of one topic, or of all that is stored when it is None."""
         asked = None
         if topic is not None:
             rows = list(partitions or (0,))
             asked = [OffsetFetchRequestTopics(name=topic, partition_indexes=rows)]
         part = OffsetFetchRequestGroup(group_id=group, topics=asked)
-        return self.ask("anyone", OffsetFetchRequest(groups=[part]), 8)
+        return self.ask("anyone", OffsetFetchRequest(groups=[part]), version)
 
     def fetch(self, topic: str | None = "t", *partitions: int, group: str = GROUP) -> Any:
         """The group's part of the reply to :meth:`try_fetch`."""
@@ -402,9 +407,11 @@ class Scene:
         described: DescribedGroup = self.try_describe(group, version=version).response.groups[0]
         return described
 
-    def try_groups(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> Call:
+    def try_groups(
+        self, *, states: Sequence[str] = (), types: Sequence[str] = (), version: int = 5
+    ) -> Call:
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
-        return self.ask("anyone", request, 5)
+        return self.ask("anyone", request, version)
 
     def groups(self, **filters: Sequence[str]) -> dict[str, str]:
         """Group id to state, of the groups that :meth:`try_groups` lists."""

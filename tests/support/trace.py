@@ -1,0 +1,125 @@
+"""What happened in a scene, in words: replies, facts and records as lines of text."""
+
+from dataclasses import fields
+from typing import Any
+
+from coordinator.causes import Cause, Who
+from coordinator.facts import Fact
+from coordinator.step import Record
+from protocol.errors import ErrorCode
+from protocol.records.consumer_offsets import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    decode_group_value,
+    decode_key,
+    decode_offset_value,
+)
+
+UNSAID = ("group", "generation", "state")
+
+
+def reply(who: str, api: str, response: Any) -> str:
+    """``alice <- SyncGroup: 'her share'``"""
+    return f"{who} <- {api}: {_summary(api, response)}"
+
+
+def _summary(api: str, response: Any) -> str:
+    match api:
+        case "JoinGroup":
+            return _join(response)
+        case "SyncGroup" if not response.error_code:
+            return _text(response.assignment)
+        case "LeaveGroup" if not response.error_code and response.members:
+            return ", ".join(
+                f"{m.member_id or m.group_instance_id or 'nobody'} {_error(m.error_code)}"
+                for m in response.members
+            )
+        case "OffsetCommit" | "OffsetDelete" if not getattr(response, "error_code", 0):
+            return ", ".join(
+                f"{t.name}-{p.partition_index} {_error(p.error_code)}"
+                for t in response.topics
+                for p in t.partitions
+            )
+        case "OffsetFetch":
+            return ", ".join(
+                f"{t.name}-{p.partition_index}={p.committed_offset}"
+                for g in response.groups
+                for t in g.topics
+                for p in t.partitions
+            )
+        case "DescribeGroups":
+            return "; ".join(_described(group) for group in response.groups)
+        case "DeleteGroups":
+            return ", ".join(f"{r.group_id} {_error(r.error_code)}" for r in response.results)
+        case "ListGroups":
+            return ", ".join(f"{g.group_id} {g.group_state}" for g in response.groups) or "nothing"
+    return _error(response.error_code)
+
+
+def _join(response: Any) -> str:
+    words = [_error(response.error_code)]
+    if not response.error_code:
+        name, leader = response.protocol_name, response.leader
+        words = [f"generation {response.generation_id}, {name}, leader {leader}"]
+    if response.member_id:
+        words.append(f"as {response.member_id}")
+    if response.members:
+        words.append("of " + " ".join(m.member_id for m in response.members))
+    if response.skip_assignment:
+        words.append("without planning")
+    return ", ".join(words)
+
+
+def _described(group: Any) -> str:
+    members = ", ".join(f"{m.member_id} {_text(m.member_assignment)}" for m in group.members)
+    return f"{group.group_state} {group.protocol_data or '-'}: {members or 'nobody'}"
+
+
+def _error(code: int) -> str:
+    return ErrorCode(code).name
+
+
+def _text(data: bytes) -> str:
+    return repr(data.decode("utf-8", "backslashreplace"))
+
+
+def fact(noted: Fact) -> str:
+    """``! member joined: alice-1, member_joined by alice-1``"""
+    words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(noted).__name__).strip()
+    told = [_told(each.name, getattr(noted, each.name)) for each in fields(noted)]
+    said = [text for each, text in zip(fields(noted), told, strict=True) if each.name not in UNSAID]
+    return f"! {words}: {', '.join(said)}" if said else f"! {words}"
+
+
+def _told(name: str, value: Any) -> str:
+    match value:
+        case Cause():
+            by = f" by {_told('', value.who)}" if value.who is not None else ""
+            return f"{value.code}{by}" + (f" ({value.reason})" if value.reason else "")
+        case Who():
+            return value.member or f"instance {value.instance}"
+        case str():
+            return value if name in ("leader", "protocol", "api") else f"{name} {value}"
+    return f"{name} {value}"
+
+
+def record(written: Record) -> str:
+    """``+ group g: generation 1, range, leader alice-1, alice-1 'her share'``"""
+    key, value = decode_key(written[0]), written[1]
+    match key:
+        case OffsetCommitKey():
+            stored = decode_offset_value(value).offset if value is not None else "deleted"
+            return f"+ offset {key.group} {key.topic}-{key.partition}: {stored}"
+        case GroupMetadataKey():
+            text = _group(decode_group_value(value)) if value is not None else "deleted"
+            return f"+ group {key.group}: {text}"
+    return f"+ {key}"
+
+
+def _group(value: GroupMetadataValue) -> str:
+    words = [f"generation {value.generation}"]
+    if value.members:
+        words += [str(value.protocol), f"leader {value.leader}"]
+    words += [f"{m.member_id} {_text(m.assignment)}" for m in value.members]
+    return ", ".join(words)
