@@ -44,9 +44,8 @@ def library(request: pytest.FixtureRequest) -> Library:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server | External]:
     """One server for all tests that do not crash it."""
-    address = servers.external()
-    if address is not None:
-        yield External(address)
+    if servers.EXTERNAL_BOOTSTRAP is not None:
+        yield External(servers.EXTERNAL_BOOTSTRAP)
         return
     one = Server(tmp_path_factory.mktemp("server"))
     one.start()
@@ -57,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server | Extern
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Server]:
     """A server that the test may kill."""
-    if servers.external() is not None:
+    if servers.EXTERNAL_BOOTSTRAP is not None:
         pytest.skip(f"{servers.BOOTSTRAP_VARIABLE} names a server that is not ours to kill")
     one = Server(tmp_path)
     one.start()

@@ -13,6 +13,8 @@ import threading
 from pathlib import Path
 
 BOOTSTRAP_VARIABLE = "GROUPKEEPER_TEST_BOOTSTRAP"
+# Read on import: when tests run, nothing of ours is left in the environment.
+EXTERNAL_BOOTSTRAP = os.environ.get(BOOTSTRAP_VARIABLE)
 READY = re.compile(r"ready kafka=(?P<kafka>\S+) http=(?P<http>\S+)")
 READY_SECONDS = 20
 STOP_SECONDS = 10
@@ -95,10 +97,6 @@ class External:
 
     def tail(self) -> str:
         return "(an external broker: see its own log)"
-
-
-def external() -> str | None:
-    return os.environ.get(BOOTSTRAP_VARIABLE)
 
 
 def tail(log: Path) -> str:
