@@ -4,7 +4,7 @@ A line that starts with ``> `` is a command; the lines below it, up to the next,
 ``>`` commands are a :class:`~tests.support.scene.Scene`'s methods, and their words its arguments::
 
     > form lea fred SAM               a Stable group; names in capitals are static members
-    > join alice version=5            or knock, restart, sync, sync_all, heartbeat, leave, commit, ...
+    > join alice version=5            or knock, restart, sync, sync_all, heartbeat, leave, ...
     > advance 3s                      or 250ms
     > leave_as op entries=x:SAM,:TIM  member id and instance id, of each or either
     > config max_size=2               only as the first command
@@ -26,23 +26,26 @@ def play(text: str) -> str:
     played: list[str] = []
     scene, state = Scene(), "Dead"
     for line in text.splitlines():
-        if line.startswith("> config "):
-            scene = Scene(
-                **{name: int(value) for name, value in _options(line.split()[2:]).items()}
-            )
-        if line.startswith(("> ", "#")) or not line:
-            if line or (played and played[-1]):
+        if not line.startswith("> "):
+            if line.startswith("#"):
                 played.append(line)
-        if line.startswith("> ") and not line.startswith("> config "):
-            seen = len(scene.trace)
-            call = _run(scene, line[2:])
-            played += scene.trace[seen:]
-            if isinstance(call, Call) and call.parked:
-                played.append(f"{call.who} .. {call.api} waits")
-            before, state = state, _state(scene)
-            if before != state:
-                played.append(f"= {state}")
-            played.append("")
+            elif not line and played and played[-1]:
+                played.append("")
+            continue
+        played.append(line)
+        if line.startswith("> config "):
+            limits = _options(line.split()[2:])
+            scene = Scene(**{name: int(value) for name, value in limits.items()})
+            continue
+        seen = len(scene.trace)
+        call = _run(scene, line[2:])
+        played += scene.trace[seen:]
+        if isinstance(call, Call) and call.parked:
+            played.append(f"{call.who} .. {call.api} waits")
+        before, state = state, _state(scene)
+        if before != state:
+            played.append(f"= {state}")
+        played.append("")
     return "\n".join(played).rstrip() + "\n"
 
 

@@ -1,5 +1,6 @@
 """What happened in a scene, in words: replies, facts and records as lines of text."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -25,36 +26,10 @@ def reply(who: str, api: str, response: Any) -> str:
 
 
 def _summary(api: str, response: Any) -> str:
-    match api:
-        case "JoinGroup":
-            return _join(response)
-        case "SyncGroup" if not response.error_code:
-            return _text(response.assignment)
-        case "LeaveGroup" if not response.error_code and response.members:
-            return ", ".join(
-                f"{m.member_id or m.group_instance_id or 'nobody'} {_error(m.error_code)}"
-                for m in response.members
-            )
-        case "OffsetCommit" | "OffsetDelete" if not getattr(response, "error_code", 0):
-            return ", ".join(
-                f"{t.name}-{p.partition_index} {_error(p.error_code)}"
-                for t in response.topics
-                for p in t.partitions
-            )
-        case "OffsetFetch":
-            return ", ".join(
-                f"{t.name}-{p.partition_index}={p.committed_offset}"
-                for g in response.groups
-                for t in g.topics
-                for p in t.partitions
-            )
-        case "DescribeGroups":
-            return "; ".join(_described(group) for group in response.groups)
-        case "DeleteGroups":
-            return ", ".join(f"{r.group_id} {_error(r.error_code)}" for r in response.results)
-        case "ListGroups":
-            return ", ".join(f"{g.group_id} {g.group_state}" for g in response.groups) or "nothing"
-    return _error(response.error_code)
+    error = getattr(response, "error_code", 0)
+    if api == "JoinGroup":
+        return _join(response)
+    return _error(error) if error else SUMMARIES[api](response) or "nothing"
 
 
 def _join(response: Any) -> str:
@@ -123,3 +98,45 @@ def _group(value: GroupMetadataValue) -> str:
         words += [str(value.protocol), f"leader {value.leader}"]
     words += [f"{m.member_id} {_text(m.assignment)}" for m in value.members]
     return ", ".join(words)
+
+
+def _left(response: Any) -> str:
+    results = (
+        f"{m.member_id or m.group_instance_id or 'nobody'} {_error(m.error_code)}"
+        for m in response.members
+    )
+    return ", ".join(results) or _error(0)
+
+
+def _by_partition(response: Any) -> str:
+    return ", ".join(
+        f"{topic.name}-{each.partition_index} {_error(each.error_code)}"
+        for topic in response.topics
+        for each in topic.partitions
+    )
+
+
+def _fetched(response: Any) -> str:
+    return ", ".join(
+        f"{topic.name}-{each.partition_index}={each.committed_offset}"
+        for group in response.groups
+        for topic in group.topics
+        for each in topic.partitions
+    )
+
+
+SUMMARIES: dict[str, Callable[[Any], str]] = {
+    "SyncGroup": lambda response: _text(response.assignment),
+    "Heartbeat": lambda response: _error(0),
+    "LeaveGroup": _left,
+    "OffsetCommit": _by_partition,
+    "OffsetDelete": _by_partition,
+    "OffsetFetch": _fetched,
+    "DescribeGroups": lambda response: "; ".join(map(_described, response.groups)),
+    "ListGroups": lambda response: ", ".join(
+        f"{group.group_id} {group.group_state}" for group in response.groups
+    ),
+    "DeleteGroups": lambda response: ", ".join(
+        f"{result.group_id} {_error(result.error_code)}" for result in response.results
+    ),
+}
