@@ -80,6 +80,20 @@ class Writer:
         began: float,
     ) -> None:
         self._round = None
+        try:
+            self._report(done, work, began)
+        finally:
+            if self._dirty and not self._scheduled:
+                self._start()
+            elif not self._scheduled and self._round is None:
+                self._idle.set()
+
+    def _report(
+        self,
+        done: "asyncio.Future[list[int]]",
+        work: "list[tuple[PartitionHost, Unwritten]]",
+        began: float,
+    ) -> None:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
             took = self._clock.seconds() - began
@@ -90,7 +104,3 @@ class Writer:
             self._stats.failures += 1
             for host, _ in work:
                 host.not_written(error or asyncio.CancelledError())
-        if self._dirty and not self._scheduled:
-            self._start()
-        elif not self._scheduled and self._round is None:
-            self._idle.set()

@@ -72,13 +72,13 @@ class Client(asyncio.Protocol):
         self.pipe.write(self.frame(key, version, request))
 
     def deliver(self, *frames: bytes) -> None:
-        """Put frames before the server together, now: one readable event."""
-        assert self.pipe.peer is not None
-        self.pipe.peer.protocol.data_received(b"".join(frames))
+        """Put frames before the server together: one readable event."""
+        self._served.at_once({self: b"".join(frames)})
 
     def take(self) -> Any:
         """The next answer; runs the loop until it is there."""
-        self._served.until(lambda: bool(self.frames) or self.closed)
+        disk = self._served.disk
+        self._served.until(lambda: bool(self.frames) or self.closed or disk.dead)
         assert self.frames, "the server hung up"
         frame = self.frames.pop(0)
         key, version = self._sent.pop(0)
@@ -113,17 +113,20 @@ class Client(asyncio.Protocol):
 
     def commit(self, offset: int, group_id: str = "g", **member: Any) -> int:
         """Commit for partition 0 of ``orders``; the error code."""
-        request = commit_request({("orders", 0): offset}, group_id, **member)
-        return int(self.call(8, 8, request).topics[0].partitions[0].error_code)
+        self.pipe.write(self.commit_frame(offset, group_id, **member))
+        return self.committed()
 
-    def send_commit(self, offset: int, group_id: str = "g", **member: Any) -> None:
-        self.send(8, 8, commit_request({("orders", 0): offset}, group_id, **member))
+    def commit_frame(self, offset: int, group_id: str = "g", **member: Any) -> bytes:
+        return self.frame(8, 8, commit_request({("orders", 0): offset}, group_id, **member))
 
-    def fetched(self, group_id: str = "g") -> Places | int:
-        """All committed offsets of a group, or the error code."""
+    def committed(self) -> int:
+        """The error code of a commit sent before."""
+        return int(self.take().topics[0].partitions[0].error_code)
+
+    def fetched(self, group_id: str = "g") -> Places:
+        """All committed offsets of a group."""
         [group] = self.call(9, 8, fetch_request(group_id)).groups
-        if group.error_code:
-            return int(group.error_code)
+        assert not group.error_code, group.error_code
         return {
             (topic.name, each.partition_index): each.committed_offset
             for topic in group.topics
@@ -161,13 +164,24 @@ class Served:
 
     def until(self, done: Callable[[], bool], seconds: float = 600.0) -> None:
         """Let time pass until something is so."""
-        limit = self.loop.time() + seconds
+        began = self.loop.time()
         while not done():
-            assert self.loop.time() < limit, "it did not happen"
-            self.run(asyncio.sleep(0.0005))
+            waited = self.loop.time() - began
+            assert waited < seconds, "it did not happen"
+            self.advance(0.0005 if waited < 1 else 0.05)
 
     def advance(self, seconds: float) -> None:
         self.run(asyncio.sleep(seconds))
+
+    def at_once(self, frames: dict[Client, bytes]) -> None:
+        """All of it arrives in the same turn of the loop; time does not pass."""
+
+        async def turn() -> None:
+            for client, data in frames.items():
+                assert client.pipe.peer is not None
+                client.pipe.peer.protocol.data_received(data)
+
+        self.run(turn())
 
     # -- the process ---------------------------------------------------------------------------
 
@@ -180,9 +194,9 @@ class Served:
         self.advance(after)
         self.run(self.machine.start())
 
-    def cut_power(self, after: float = 0.0) -> None:
-        """Nothing unsynced survives."""
-        self.restart(lambda: self.machine.cut_power("lose"), after)
+    def cut_power(self, mode: str = "lose") -> None:
+        """As restart, and of what was not synced the disk keeps what ``mode`` says."""
+        self.restart(lambda: self.machine.cut_power(mode))
 
     def settled(self) -> None:
         """Wait until every partition is active and all is written."""
