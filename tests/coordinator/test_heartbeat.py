@@ -82,6 +82,15 @@ def test_a_refused_heartbeat_keeps_nothing_alive(other: dict[str, Any]) -> None:
     assert "fred-1" not in scene.group.members
 
 
+def test_looking_at_the_group_keeps_nobody_alive() -> None:
+    scene = in_state("Stable")
+    scene.advance(9_999)
+    scene.try_fetch()
+    scene.try_describe()
+    scene.advance(1)
+    assert scene.state == "Empty"
+
+
 def test_a_silent_member_is_removed_with_the_reason() -> None:
     scene = in_state("Stable")
     scene.advance(5_000)

@@ -213,6 +213,27 @@ def test_an_error_says_nothing_else(version: int) -> None:
     assert reply.protocol_name == (None if version >= 7 else "")
 
 
+@pytest.mark.parametrize(
+    ("who", "says", "echoed"),
+    [
+        ("fred", {"group": ""}, "fred-1"),
+        ("fred", {"session": 0}, "fred-1"),
+        ("fred", {"type": "connect"}, "fred-1"),
+        ("x", {"as_id": "x"}, "x"),
+        ("SAM", {"as_id": "x"}, "x"),
+        ("?new", {"instance": "N"}, ""),
+    ],
+)
+def test_an_error_echoes_the_member_id_except_where_kafka_does_not(
+    who: str, says: dict[str, Any], echoed: str
+) -> None:
+    scene = in_state("Stable")
+    if who.startswith("?"):
+        scene.knock(who[1:], protocols=RANGE_RR)
+    call = scene.knock(who.removeprefix("?"), **{"protocols": RANGE_RR} | says)
+    assert call.response.member_id == echoed
+
+
 def test_a_lost_answer_is_given_again_to_the_leader_with_the_members() -> None:
     scene = in_state("CompletingRebalance")
     reply = scene.join("lea").response

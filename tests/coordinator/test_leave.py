@@ -61,6 +61,7 @@ def test_in_a_group_without_members_everybody_is_unknown(state: str) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_before_version_3_the_result_is_on_top(version: int) -> None:
+    assert Scene().leave_as("x", ("x", None), version=version).response.error_code == 25
     scene = in_state("Stable")
     assert scene.leave_as("x", ("x", None), version=version).response.error_code == 25
     assert scene.leave("fred", version=version).response.error_code == 0

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from coordinator.group import Group
+from protocol.records.consumer_offsets import decode_offset_value
 from tests.support.scene import RANGE_RR, Call, Scene, topics
 
 NAMES = st.sampled_from(["ann", "bea", "cid", "DOT", "EVE"])
@@ -162,15 +163,17 @@ class Histories(RuleBasedStateMachine):
 
     def _stored(self, partition: int) -> int:
         groups = self.scene.partition.groups
-        return groups["g"].offsets["t"][partition].offset if "g" in groups else -1
+        if "g" not in groups:
+            return -1
+        return decode_offset_value(groups["g"].offsets["t"][partition]).offset
 
     def _generation(self) -> int:
         groups = self.scene.partition.groups
         return groups["g"].generation if "g" in groups else 0
 
 
-def offsets(group: Group) -> dict[str, dict[int, int]]:
-    return {t: {p: v.offset for p, v in rows.items()} for t, rows in group.offsets.items()}
+def offsets(group: Group) -> dict[str, dict[int, bytes]]:
+    return {topic: dict(rows) for topic, rows in group.offsets.items()}
 
 
 def hard(group: Group) -> tuple[Any, ...]:

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.records import offset_key, offset_key_head, offset_value, too_large
+from coordinator.records import (
+    checked_offset_value,
+    offset_key,
+    offset_key_head,
+    offset_value,
+    too_large,
+)
 from protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -33,12 +39,13 @@ def test_an_offset_value_is_kafkas_version_3(
     value = OffsetCommitValue(
         offset=offset, leader_epoch=epoch, metadata=metadata, commit_timestamp=at
     )
-    assert offset_value(value) == encode_value(value, 3)
+    assert offset_value(offset, epoch, metadata, at, -1) == encode_value(value, 3)
+    assert checked_offset_value(encode_value(value, 3)) == encode_value(value, 3)
 
 
 def test_an_explicit_expiry_needs_version_1() -> None:
     value = OffsetCommitValue(offset=5, metadata="m", commit_timestamp=1, expire_timestamp=2)
-    assert offset_value(value) == encode_value(value, 1)
+    assert offset_value(5, -1, "m", 1, 2) == encode_value(value, 1)
 
 
 def last_group_record(scene: Scene) -> GroupMetadataValue:

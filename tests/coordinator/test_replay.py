@@ -13,7 +13,7 @@ from protocol.record_batch import CorruptBatch, encode_batch
 from protocol.records.consumer_offsets import (
     GroupMetadataValue,
     MemberMetadata,
-    OffsetCommitValue,
+    decode_offset_value,
     encode_value,
 )
 
@@ -23,8 +23,7 @@ TRANSACTIONAL, CONTROL = 0x10, 0x20
 
 
 def offset(value: int, topic: str = "t") -> Record:
-    stored = OffsetCommitValue(offset=value, commit_timestamp=1)
-    return offset_key(offset_key_head("g", topic), 0), offset_value(stored)
+    return offset_key(offset_key_head("g", topic), 0), offset_value(value, -1, "", 1, -1)
 
 
 def group(version: int = 3, *members: str, **fields: object) -> Record:
@@ -76,8 +75,8 @@ class Log:
 
 
 def found(log: Log) -> int:
-    groups = log.replayed()
-    return groups["g"].offsets["t"][0].offset if "g" in groups and groups["g"].offsets else -1
+    group = log.replayed().get("g")
+    return decode_offset_value(group.offsets["t"][0]).offset if group and group.offsets else -1
 
 
 def test_the_newest_value_of_a_key_counts() -> None:
@@ -159,3 +158,9 @@ def test_producers_are_told_apart() -> None:
 
 def test_a_marker_without_anything_open_is_ignored() -> None:
     assert found(Log().plain(offset(1)).end(9, COMMIT)) == 1
+
+
+def test_a_value_that_is_none_is_found_while_loading() -> None:
+    broken = (offset_key(offset_key_head("g", "t"), 0), b"\0\3" + bytes(7))
+    with pytest.raises(DecodeError):
+        Log().plain(broken).replayed()

@@ -70,6 +70,18 @@ def test_an_id_given_out_in_an_unfinished_restart_is_fenced_after_a_crash() -> N
     assert scene.heartbeat("SAM", member_id="SAM-1").outcome == "NONE"
 
 
+def test_a_rebalance_that_begins_while_a_restart_is_being_written() -> None:
+    """It is answered with the old generation, and hears of the new one at once (KAFKA-10284)."""
+    scene = in_state("Stable")
+    scene.hold = True
+    call = scene.restart("SAM")
+    scene.leave("fred")
+    scene.flush()
+    assert (call.outcome, call.response.generation_id) == ("NONE", 2)
+    scene.hold = False
+    assert scene.heartbeat("SAM").outcome == "REBALANCE_IN_PROGRESS"
+
+
 def test_a_changed_subscription_is_stored_but_not_planned_for() -> None:
     scene = in_state("Stable")
     new = {"range": topics("u"), "roundrobin": topics("u")}

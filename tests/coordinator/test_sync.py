@@ -195,6 +195,18 @@ def test_nobody_is_shown_an_assignment_before_it_is_durable() -> None:
     assert {call.outcome for call in late} == {"NONE"}
 
 
+def test_a_rebalance_that_begins_while_the_plan_is_being_written_changes_no_answer() -> None:
+    """Kafka would say 27 here; so does our next heartbeat."""
+    scene = in_state("CompletingRebalance")
+    waiting = scene.sync("fred")
+    scene.hold = True
+    scene.sync("lea", {"fred": b"share"})
+    scene.leave("TIM")
+    scene.flush()
+    assert waiting.response.assignment == b"share"
+    assert scene.heartbeat("fred").outcome == AGAIN
+
+
 def test_a_plan_too_large_to_write_is_refused_to_all_and_the_round_starts_again() -> None:
     scene = in_state("CompletingRebalance", message_max_bytes=2_000)
     waiting = scene.sync("fred")
