@@ -11,7 +11,7 @@ from coordinator.offsets import forget, note_removed
 from coordinator.rebalance import drop_pending
 from coordinator.records import group_key
 from coordinator.step import Step
-from protocol.records.consumer_offsets import OffsetCommitValue
+from protocol.records.consumer_offsets import decode_offset_value
 
 
 def expire_offsets(groups: Groups, step: Step) -> None:
@@ -43,7 +43,8 @@ def _may_expire(group: Group, topic: str) -> bool:
     return stable and not group.subscribes(topic)
 
 
-def _is_old(group: Group, value: OffsetCommitValue, step: Step) -> bool:
+def _is_old(group: Group, stored: bytes, step: Step) -> bool:
+    value = decode_offset_value(stored)
     if value.expire_timestamp != -1:
         return step.wall >= value.expire_timestamp
     base = value.commit_timestamp

@@ -37,7 +37,6 @@ from coordinator.causes import Cause, Who
 from coordinator.step import ReplyTo
 from protocol.embedded import subscribed_topics
 from protocol.messages.join_group import JoinGroupRequestProtocol
-from protocol.records.consumer_offsets import OffsetCommitValue
 
 Protocols = Sequence[JoinGroupRequestProtocol]
 
@@ -146,7 +145,11 @@ class Group:
     """Members of this generation that have not sent SyncGroup yet (KAFKA-12890)."""
     subscription: frozenset[str] | None = None
     """Topics any member subscribes to; None when unknown, which counts as all topics."""
-    offsets: dict[str, dict[int, OffsetCommitValue]] = field(default_factory=dict)
+    offsets: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    """Topic to partition to OffsetCommitValue, as it stands in the log.
+
+    Most are overwritten before anybody asks for them, so they are decoded when somebody does.
+    """
     rebalance: Rebalance | None = None
     last_removal: Cause | None = None
     changes: int = 0

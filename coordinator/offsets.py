@@ -18,7 +18,6 @@ from coordinator.step import Record, ReplyTo, Step
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -37,7 +36,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from protocol.records.consumer_offsets import OffsetCommitValue
+from protocol.records.consumer_offsets import decode_offset_value
 
 # -- OffsetCommit --------------------------------------------------------------------------------
 
@@ -99,25 +98,30 @@ class Weighed:
     """What a commit comes to: without those partitions whose metadata is too long."""
 
     response: OffsetCommitResponse
-    offsets: list[tuple[str, dict[int, OffsetCommitValue]]]
+    offsets: list[tuple[str, dict[int, bytes]]]
     records: list[Record]
 
 
 def _weigh(request: OffsetCommitRequest, step: Step) -> Weighed:
     weighed = Weighed(OffsetCommitResponse(), [], [])
+    now, limit = step.wall, step.config.offset_metadata_max_bytes
     # v2 to v4 may carry a retention of their own, which then replaces the group's.
     retention = request.retention_time_ms
-    expires = -1 if retention == -1 else step.wall + retention
+    expires = -1 if retention == -1 else now + retention
     for topic in request.topics:
         head = offset_key_head(request.group_id, topic.name)
-        accepted: dict[int, OffsetCommitValue] = {}
+        accepted: dict[int, bytes] = {}
         results = []
         for each in topic.partitions:
-            index, error = each.partition_index, ErrorCode.OFFSET_METADATA_TOO_LARGE
-            if not _is_longer(each.committed_metadata, step.config.offset_metadata_max_bytes):
-                error = ErrorCode.NONE
-                accepted[index] = value = _value_of(each, step.wall, expires)
-                weighed.records.append((offset_key(head, index), offset_value(value)))
+            index, metadata = each.partition_index, each.committed_metadata or ""
+            error = ErrorCode.NONE
+            if metadata and _is_longer(metadata, limit):
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                stamp = now if each.commit_timestamp == -1 else each.commit_timestamp
+                offset, epoch = each.committed_offset, each.committed_leader_epoch
+                accepted[index] = value = offset_value(offset, epoch, metadata, stamp, expires)
+                weighed.records.append((offset_key(head, index), value))
             results.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
         if accepted:
             weighed.offsets.append((topic.name, accepted))
@@ -127,21 +131,9 @@ def _weigh(request: OffsetCommitRequest, step: Step) -> Weighed:
     return weighed
 
 
-def _value_of(each: OffsetCommitRequestPartition, now: int, expires: int) -> OffsetCommitValue:
-    return OffsetCommitValue(
-        offset=each.committed_offset,
-        leader_epoch=each.committed_leader_epoch,
-        metadata=each.committed_metadata or "",
-        commit_timestamp=now if each.commit_timestamp == -1 else each.commit_timestamp,
-        expire_timestamp=expires,
-    )
-
-
-def _is_longer(text: str | None, limit: int) -> bool:
+def _is_longer(text: str, limit: int) -> bool:
     """Longer than the limit as Java counts: in UTF-16 units."""
-    if not text or len(text) * 2 <= limit:
-        return False
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2 > limit
+    return len(text) * 2 > limit and len(text.encode("utf-16-le", "surrogatepass")) // 2 > limit
 
 
 def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
@@ -187,11 +179,12 @@ def _fetch_group(group: Group | None, asked: OffsetFetchRequestGroup) -> OffsetF
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
 
-def _fetched(partition: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartitions:
-    if value is None:  # nothing stored is no error, whether or not the topic exists
+def _fetched(partition: int, stored: bytes | None) -> OffsetFetchResponsePartitions:
+    if stored is None:  # nothing stored is no error, whether or not the topic exists
         return OffsetFetchResponsePartitions(
             partition_index=partition, committed_offset=-1, committed_leader_epoch=-1
         )
+    value = decode_offset_value(stored)
     return OffsetFetchResponsePartitions(
         partition_index=partition,
         committed_offset=value.offset,

@@ -17,12 +17,15 @@ from protocol.records.consumer_offsets import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
+    decode_offset_value,
     encode_key,
     encode_value,
 )
 
 _PARTITION = Struct(">i")
 _PLAIN_VALUE = Struct(">hqihq")
+"""OffsetCommitValue v3 with empty metadata: version, offset, leader epoch, 0, commit timestamp."""
+_V3, _EMPTY = b"\0\3", b"\0\0"
 
 _BATCH_OVERHEAD = 61
 _RECORD_OVERHEAD = 20
@@ -52,14 +55,29 @@ def offset_key(head: bytes, partition: int) -> bytes:
     return head + _PARTITION.pack(partition)
 
 
-def offset_value(value: OffsetCommitValue) -> bytes:
+def offset_value(
+    offset: int, leader_epoch: int, metadata: str, timestamp_ms: int, expires_ms: int
+) -> bytes:
     """OffsetCommitValue v3; v1 only when the commit carried a retention of its own."""
-    if value.expire_timestamp != -1:
-        return encode_value(value, 1)
-    if value.metadata:
-        return encode_value(value, 3)
-    # Nearly all commits are like this, and they are most of what is ever written.
-    return _PLAIN_VALUE.pack(3, value.offset, value.leader_epoch, 0, value.commit_timestamp)
+    if not metadata and expires_ms == -1:
+        # Nearly all commits are like this, and they are most of what is ever written.
+        return _PLAIN_VALUE.pack(3, offset, leader_epoch, 0, timestamp_ms)
+    value = OffsetCommitValue(
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=metadata,
+        commit_timestamp=timestamp_ms,
+        expire_timestamp=expires_ms,
+    )
+    return encode_value(value, 3 if expires_ms == -1 else 1)
+
+
+def checked_offset_value(value: bytes) -> bytes:
+    """A value from a log, now known to be one. Raises DecodeError."""
+    plain = len(value) == _PLAIN_VALUE.size and value.startswith(_V3) and value[14:16] == _EMPTY
+    if not plain:
+        decode_offset_value(value)
+    return value
 
 
 def group_value(group: Group, members: Iterable[MemberMetadata]) -> bytes:

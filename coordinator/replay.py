@@ -7,14 +7,13 @@ Apache Kafka may hold, count from their commit marker on, unless a later plain c
 
 from coordinator.group import Group
 from coordinator.groups import Groups
-from coordinator.records import restore_group
+from coordinator.records import checked_offset_value, restore_group
 from protocol.record_batch import BatchHeader, Record, decode_records, iter_batches
 from protocol.records.consumer_offsets import (
     GroupMetadataKey,
     OffsetCommitKey,
     decode_group_value,
     decode_key,
-    decode_offset_value,
 )
 
 COMMIT_MARKER = b"\x00\x00\x00\x01"
@@ -70,4 +69,4 @@ class Replay:
             group = groups.get(key.group)
             if group is None:  # a simple group: offsets, and no members ever
                 group = groups[key.group] = Group(key.group, state_timestamp_ms=-1)
-            group.offsets.setdefault(key.topic, {})[key.partition] = decode_offset_value(value)
+            group.offsets.setdefault(key.topic, {})[key.partition] = checked_offset_value(value)
