@@ -62,6 +62,7 @@ class Group:
         self,
         instance_id: str | None = None,
         session_ms: int = LONG_SESSION_MS,
+        auto_commit: bool = False,
         library: Library | None = None,
     ) -> Worker:
         """Start a process with a member of the group; it joins in its own time."""
@@ -73,6 +74,7 @@ class Group:
             session_ms=session_ms,
             heartbeat_ms=HEARTBEAT_MS,
             instance_id=instance_id,
+            auto_commit=auto_commit,
         )
         return worker
 
@@ -94,8 +96,9 @@ class Group:
 
     def _shared_by(self, members: tuple[Worker, ...]) -> bool:
         owned = [member.assigned or set() for member in members]
-        even = all(len(one) == PARTITIONS // len(members) for one in owned)
-        return even and set().union(*owned) == self.partitions
+        sizes = [len(one) for one in owned]
+        once = sum(sizes) == PARTITIONS and set().union(*owned) == self.partitions
+        return once and max(sizes) - min(sizes) <= 1
 
     def settled(self, number: int, **how: Any) -> list[Worker]:
         """That many dynamic members, sharing the topic."""

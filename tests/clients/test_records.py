@@ -1,6 +1,7 @@
 """Producing and reading: what every client writes, every offset it asks for, comes out right."""
 
 import time
+import uuid
 
 import pytest
 
@@ -18,6 +19,14 @@ def test_records_come_back_as_they_were_sent(client: Worker, topic: str, codec: 
         (topic, partition, offset, value)
         for (partition, value, _), offset in zip(sent, offsets, strict=True)
     )
+
+
+def test_producing_to_a_topic_creates_it(client: Worker) -> None:
+    name = f"topic-{uuid.uuid4().hex[:12]}"
+    last = PARTITIONS - 1
+    assert client.ask("produce", topic=name, records=[[last, "first", None]]) == [0]
+    client.ask("read", partitions=[[name, last]])
+    wait_until(lambda: client.records == [(name, last, 0, "first")], [client])
 
 
 @pytest.mark.needs("idempotence")

@@ -5,12 +5,8 @@ import sys
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.errors import for_code
 from lines import POLL_MS, Worker, pairs, until
-
-ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
 
 
 class Listener(ConsumerRebalanceListener):
@@ -48,15 +44,16 @@ class AIOKafka(Worker):
 
     # ------------------------------------------------------------ consuming
 
-    def do_start(self, topics, group, session_ms, heartbeat_ms, instance_id=None, assignor=None):
+    def do_start(
+        self, topics, group, session_ms, heartbeat_ms, instance_id=None, auto_commit=False
+    ):
         settings = {
             "group_id": group,
             "session_timeout_ms": session_ms,
             "heartbeat_interval_ms": heartbeat_ms,
+            "enable_auto_commit": auto_commit,
             "group_instance_id": instance_id,
         }
-        if assignor is not None:
-            settings["partition_assignment_strategy"] = [ASSIGNORS[assignor]]
         self.run(self._start(topics, settings))
         self.polls = True
 
@@ -71,7 +68,7 @@ class AIOKafka(Worker):
         self.polls = True
 
     async def _read(self, partitions, offset):
-        self.consumer = self._consumer(group_id=None)
+        self.consumer = self._consumer(group_id=None, enable_auto_commit=False)
         await self.consumer.start()
         self.consumer.assign(partitions)
         for one in partitions:
@@ -82,7 +79,6 @@ class AIOKafka(Worker):
         return AIOKafkaConsumer(
             bootstrap_servers=self.bootstrap,
             auto_offset_reset="earliest",
-            enable_auto_commit=False,
             **settings,
         )
 

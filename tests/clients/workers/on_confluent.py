@@ -35,16 +35,17 @@ class Confluent(Worker):
 
     # ------------------------------------------------------------ consuming
 
-    def do_start(self, topics, group, session_ms, heartbeat_ms, instance_id=None, assignor=None):
+    def do_start(
+        self, topics, group, session_ms, heartbeat_ms, instance_id=None, auto_commit=False
+    ):
         settings = {
             "group.id": group,
             "session.timeout.ms": session_ms,
             "heartbeat.interval.ms": heartbeat_ms,
+            "enable.auto.commit": auto_commit,
         }
         if instance_id is not None:
             settings["group.instance.id"] = instance_id
-        if assignor is not None:
-            settings["partition.assignment.strategy"] = assignor
         self.consumer = self._consumer(settings)
         self.consumer.subscribe(
             topics,
@@ -56,7 +57,7 @@ class Confluent(Worker):
 
     def do_read(self, partitions, offset=OFFSET_BEGINNING):
         """Read partitions without joining a group, from their beginning or from one offset."""
-        self.consumer = self._consumer({"group.id": "unused"})
+        self.consumer = self._consumer({"group.id": "unused", "enable.auto.commit": False})
         self.consumer.assign([TopicPartition(*one, offset) for one in partitions])
         self.polls = True
 
@@ -65,7 +66,6 @@ class Confluent(Worker):
             {
                 "bootstrap.servers": self.bootstrap,
                 "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
                 **settings,
             }
         )

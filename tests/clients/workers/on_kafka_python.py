@@ -13,12 +13,8 @@ from kafka import (
     TopicPartition,
 )
 from kafka.admin import NewTopic
-from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.errors import NoError
 from lines import POLL_MS, Worker, pairs, until
-
-ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
 
 
 class Listener(ConsumerRebalanceListener):
@@ -45,16 +41,17 @@ class KafkaPython(Worker):
 
     # ------------------------------------------------------------ consuming
 
-    def do_start(self, topics, group, session_ms, heartbeat_ms, instance_id=None, assignor=None):
+    def do_start(
+        self, topics, group, session_ms, heartbeat_ms, instance_id=None, auto_commit=False
+    ):
         settings = {
             "group_id": group,
             "session_timeout_ms": session_ms,
             "heartbeat_interval_ms": heartbeat_ms,
+            "enable_auto_commit": auto_commit,
         }
         if instance_id is not None:
             settings["group_instance_id"] = instance_id
-        if assignor is not None:
-            settings["partition_assignment_strategy"] = [ASSIGNORS[assignor]]
         self.consumer = self._consumer(**settings)
         self._subscribe(topics)
         self.polls = True
@@ -64,7 +61,7 @@ class KafkaPython(Worker):
 
     def do_read(self, partitions, offset=None):
         """Read partitions without a group, from their beginning or from one offset."""
-        self.consumer = self._consumer(group_id=None)
+        self.consumer = self._consumer(group_id=None, enable_auto_commit=False)
         self.consumer.assign([TopicPartition(*one) for one in partitions])
         for one in self.consumer.assignment():
             if offset is not None:
@@ -75,7 +72,6 @@ class KafkaPython(Worker):
         return KafkaConsumer(
             bootstrap_servers=self.bootstrap,
             auto_offset_reset="earliest",
-            enable_auto_commit=False,
             **settings,
         )
 
