@@ -203,7 +203,7 @@ async def test_what_is_not_kafka_is_closed_without_an_answer_and_named_once(
 ) -> None:
     bench.receive(garbage + beat(bench))
     assert bench.socket.closed
-    assert bench.answered() == []
+    assert (bench.answered(), bench.requests) == ([], [])
     assert bench.stats.broken == 1
     [line] = lines()
     assert (line["event"], line["client"]) == ("connection refused", "/10.0.0.7")
@@ -280,7 +280,7 @@ async def test_a_handlers_bug_costs_its_connection(bench: Bench, lines: Lines) -
     bench.routes[JOIN] = lambda *_: 1 / 0
     bench.receive(join(bench) + beat(bench))
     assert bench.socket.closed
-    assert bench.answered() == []
+    assert (bench.answered(), bench.requests) == ([], [])
     [line] = lines()
     assert line["event"] == "request failed"
     assert "ZeroDivisionError" in line["exception"]

@@ -162,7 +162,7 @@ class Served:
     def run(self, work: Any) -> Any:
         return self.loop.run_until_complete(work)
 
-    def until(self, done: Callable[[], bool], seconds: float = 600.0) -> None:
+    def until(self, done: Callable[[], bool], seconds: float = 60.0) -> None:
         """Let time pass until something is so."""
         began = self.loop.time()
         while not done():
