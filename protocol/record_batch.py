@@ -267,6 +267,8 @@ def _records(data: bytes, header: BatchHeader) -> Iterator[Record]:
         pos += 1
         if raw > 0x7F:
             raw, pos = _longer(data, pos, raw)
+        if raw & 1:
+            raise CorruptBatch("a record's length is negative")
         end = pos + (raw >> 1)
         delta, pos = _read(data, pos + 1)
         raw = data[pos]

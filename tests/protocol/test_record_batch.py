@@ -238,6 +238,7 @@ GOOD = encode_batch(0, 0, TIME, [(b"k", b"v")])[61:]
         pytest.param(GOOD, 2, id="fewer records than counted"),
         pytest.param(GOOD + GOOD, 1, id="more records than counted"),
         pytest.param(b"\x12" + GOOD[1:] + b"\x00", 1, id="a record longer than its length"),
+        pytest.param(bytes([GOOD[0] + 1]) + GOOD[1:], 1, id="a negative length"),
         pytest.param(b"\x0e" + GOOD[1:], 1, id="a record shorter than its length"),
         pytest.param(GOOD[:4] + b"\x03" + GOOD[5:], 1, id="a key length of -2"),
         pytest.param(GOOD[:3] + b"\x02" + GOOD[4:], 1, id="an offset beyond the batch"),
