@@ -225,6 +225,13 @@ def test_any_other_byte_is_another_heartbeat(fields: dict[str, Any]) -> None:
     assert driver.times == []
 
 
+def test_the_same_body_in_another_version_is_another_heartbeat() -> None:
+    """Version 1 has one more field in its answer."""
+    request = HeartbeatRequest(group_id="g", member_id="m")
+    old, new = (request_encoder(HEARTBEAT, version)(request, 1, "tester") for version in (0, 1))
+    assert not steady(Counting(), old).matches(new, 0, len(new), 1.0)
+
+
 def test_a_beat_that_does_not_count_does_not_match() -> None:
     data = frame_of()
     assert not steady(Counting(good=False), data).matches(data, 0, len(data), 1.0)

@@ -197,16 +197,16 @@ def test_what_is_under_way_is_finished_when_the_server_stops(served: Served) -> 
     first = in_flight(served, "g")
     served.advance(0.0001)
     second = in_flight(served, "g0")
-    served.run(served.server.stop())
+    served.stop()
     assert [client.committed() for client in first + second] == [0, 0]
-    served.run(served.machine.start())
+    served.start()
     served.settled()
     assert served.client().fetched("g0") == {("orders", 0): 7}
 
 
 def test_stopping_with_nothing_to_write_does_not_wait(served: Served) -> None:
     before = served.loop.time()
-    served.run(served.server.stop())
+    served.stop()
     assert served.loop.time() - before < 1
 
 
@@ -222,4 +222,4 @@ def test_an_answer_that_goes_wrong_does_not_stop_the_rounds(
     served.advance(0.0001)
     [second] = in_flight(served, other)
     assert second.committed() == 0
-    served.run(served.server.stop())
+    served.stop()

@@ -17,6 +17,7 @@ from typing import Any
 from coordinator.group import Group
 from coordinator.placement import partition_of
 from groupkeeper.server.host import PartitionHost
+from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.registry import request_encoder, response_decoder
@@ -198,10 +199,26 @@ class Served:
         """As restart, and of what was not synced the disk keeps what ``mode`` says."""
         self.restart(lambda: self.machine.cut_power(mode))
 
+    def stop(self) -> None:
+        """As SIGTERM: everything is finished and synced, and the journal left empty."""
+        self.run(self.server.stop())
+
+    def start(self) -> None:
+        self.run(self.machine.start())
+
     def settled(self) -> None:
         """Wait until every partition is active and all is written."""
-        self.until(lambda: all(each.state == "active" for each in self.server.hosts.snapshots()))
+        self.until(lambda: set(self.states()) == {"active"})
         self.run(self.server._writer.drain())
+
+    def states(self) -> list[str]:
+        """Of the partitions, by index."""
+        return [each.state for each in self.server.hosts.snapshots()]
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Status and body of a page of the HTTP port."""
+        status, _, body = pages(self.server.metrics)[path]()
+        return status, body.decode()
 
     def host(self, group_id: str) -> PartitionHost:
         return self.server.hosts.of(group_id)
@@ -223,8 +240,17 @@ class Served:
 
     def close(self) -> None:
         Pipe.LATENCY_S = self._latency
+        asyncio.set_event_loop(self.loop)
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        self.run(_ended(tasks))
         asyncio.set_event_loop(None)
         self.loop.close()
+
+
+async def _ended(tasks: set["asyncio.Task[Any]"]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def settle(client: Client, group_id: str = "g", **fields: Any) -> tuple[str, int]:
