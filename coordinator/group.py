@@ -276,10 +276,15 @@ class Group:
 
     def would_elect(self, member: Member, protocols: Protocols) -> str:
         """What :meth:`elect` would choose if the member's list were this one."""
-        lists = [protocols if m is member else m.protocols for m in self.members.values()]
-        support = Counter(protocol.name for each in lists for protocol in each)
-        candidates = [name for name, count in support.items() if count == len(lists)]
-        return _most_wanted(candidates, lists)
+        support = Counter(self.support)
+        support.subtract(protocol.name for protocol in member.protocols)
+        support.update(protocol.name for protocol in protocols)
+        everybody = len(self.members)
+        candidates = [name for name, count in support.items() if count == everybody]
+        if len(candidates) == 1:
+            return candidates[0]
+        others = self.members.values()
+        return _most_wanted(candidates, (protocols if m is member else m.protocols for m in others))
 
     def resubscribe(self) -> None:
         """Read the members' topics from their metadata; one unreadable makes all unknown."""

@@ -70,7 +70,8 @@ class Partition:
         return step
 
     def _end(self, step: Step) -> Step:
-        self.gate.admit(step)
+        if self.state is PartitionState.ACTIVE:  # a closed gate would hold refusals for ever
+            self.gate.admit(step)
         self._under_way = None
         return step
 

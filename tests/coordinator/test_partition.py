@@ -56,6 +56,14 @@ def test_a_closed_partition_is_not_the_coordinator() -> None:
     assert {first_error(reply) for reply in replies.values()} == {ErrorCode.NOT_COORDINATOR}
 
 
+def test_a_partition_that_closed_with_something_unwritten_still_answers() -> None:
+    scene = Scene(hold=True)
+    scene.commit("admin")
+    scene.partition.close()
+    scene.open.clear()
+    assert scene.heartbeat("alice").outcome == "NOT_COORDINATOR"
+
+
 @pytest.mark.parametrize("close", [False, True])
 def test_flaws_of_a_request_come_before_the_question_who_coordinates(close: bool) -> None:
     scene = loading()
