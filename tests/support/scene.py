@@ -140,12 +140,16 @@ class Scene:
         return f"{prefix}-{self._ids[prefix]}"
 
     def _load(self) -> Partition:
-        partition = Partition(self.config, self._new_member_id)
-        for base in range(0, len(self.log), 100):
-            partition.replay(encode_batch(base, 0, self.wall, self.log[base : base + 100]))
-        self.partition = partition
-        self._settle(partition.activate(self.now, self.wall))
-        return partition
+        bases = range(0, len(self.log), 100)
+        return self.load(*(encode_batch(b, 0, self.wall, self.log[b : b + 100]) for b in bases))
+
+    def load(self, *batches: bytes) -> Partition:
+        """A new partition from these bytes of a log."""
+        self.partition = Partition(self.config, self._new_member_id)
+        for each in batches:
+            self.partition.replay(each)
+        self._settle(self.partition.activate(self.now, self.wall))
+        return self.partition
 
     def ask(self, who: str, request: Any, version: int) -> Call:
         """Hand in any request, as a client of that version would send it."""
