@@ -8,6 +8,7 @@ all its bytes are in the file.
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Protocol
 
 from protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD
@@ -36,6 +37,9 @@ class Log:
     """
     One partition folder. Made by `Log.open`; the folder is created by the first append.
 
+    Whoever writes ahead may queue: a log among many then costs one write for many rounds instead
+    of one for each. Readers see what is written.
+
     After an append has failed the log is `broken`: it refuses all further appends, and must be
     closed and opened again, which cuts off what was written in part.
     """
@@ -47,6 +51,8 @@ class Log:
         self._segments: tuple[Segment, ...] = ()
         self._epochs = EpochFile(files, folder)
         self._next_offset = 0
+        self._queued: list[tuple[bytes, Batch]] = []
+        self._queued_bytes = 0
         self._unsynced = False
         self._unsynced_names = False
         self.broken = False
@@ -82,6 +88,11 @@ class Log:
         return self._next_offset
 
     @property
+    def end_offset(self) -> int:
+        """Offset that the next queued batch must start at: next_offset and what is queued."""
+        return self._queued[-1][1].last_offset + 1 if self._queued else self._next_offset
+
+    @property
     def last_epoch(self) -> int:
         """Largest leader epoch in the log, -1 if there is none."""
         return self._epochs.last_epoch
@@ -100,14 +111,52 @@ class Log:
         """
         if self.broken or self.closed:
             raise AppendFailed(f"{self._folder} must be opened again before it takes an append")
-        placed = self._place(batches)
+        assert not self._queued, "a log is appended to directly or through the queue, never both"
+        self._write(batches, self._place(batches))
+
+    def queue(self, data: bytes, batch: Batch) -> int:
+        """
+        Take a finished batch that a journal holds; it is written with the next `write_queued`.
+        Returns how many bytes are queued now. `batch` need not know its position.
+        """
+        assert batch.base_offset == self.end_offset
+        self._queued.append((data, batch))
+        self._queued_bytes += len(data)
+        return self._queued_bytes
+
+    def write_queued(self) -> None:
+        """
+        Write what is queued, in as few pieces as segments allow. For the thread that queues.
+        Raises AppendFailed; what was not written is then in the journal only.
+        """
+        queued, self._queued, self._queued_bytes = self._queued, [], 0
+        while queued and not self.broken:
+            run = self._fitting(queued)
+            pieces, batches = zip(*queued[:run], strict=True)
+            queued = queued[run:]
+            ends = accumulate((batch.size for batch in batches), initial=0)
+            placed = [b._replace(position=at) for b, at in zip(batches, ends, strict=False)]
+            self._write(b"".join(pieces), placed)
+
+    def _fitting(self, queued: list[tuple[bytes, Batch]]) -> int:
+        """How many of the queued batches go into one segment: at least one."""
+        size, active = 0, self._segments[-1] if self._segments else None
+        for count, (_, batch) in enumerate(queued):
+            size += batch.size
+            room = active.has_room(size, batch.last_offset) if active else False
+            if not room:
+                return max(count, 1)
+        return len(queued)
+
+    def _write(self, data: bytes, placed: list[Batch]) -> None:
+        """Batches with their positions in `data`, to the end of the last segment or a new one."""
         last = placed[-1]
         try:
-            segment = self._segment_for(len(batches), last.last_offset)
+            segment = self._segment_for(len(data), last.last_offset)
             shift = segment.size
             if shift:
                 placed = [batch._replace(position=batch.position + shift) for batch in placed]
-            segment.append(batches, placed)
+            segment.append(data, placed)
             self._note_epochs(placed)
         except OSError as error:
             self.broken = True
@@ -196,6 +245,7 @@ class Log:
         """
         if self.broken:
             raise AppendFailed(f"{self._folder} must be opened again before it can be synced")
+        self.write_queued()
         try:
             if self._unsynced:
                 self._unsynced = False

@@ -3,10 +3,12 @@ The data directory of one process: its locks, its logs, and the round that makes
 together.
 
 Theory of operation. A round is one write and one sync of the journal for the batches of all logs;
-then they may be acknowledged. The segments get the same bytes without a sync. So a log on the
-disk is always "a sound beginning, and the journal has the rest". When the journal is full a new
-one begins; every commit then syncs one of the logs the old one stands in for, and when all are
-synced the old one is removed. Opening a log puts the two together again.
+then they may be acknowledged. The segments get the same bytes later and without a sync: each
+round writes what is queued for one log, and an idle moment the rest, because a write per log and
+round would cost more than all else together. So a log on the disk is always "a sound beginning,
+and the journal has the rest". When the journal is full a new one begins; every commit then syncs
+one of the logs the old one stands in for, and when all are synced the old one is removed. Opening
+a log puts the two together again.
 
 Not thread-safe: `claim`, `open_log`, `commit` and `close` are for one thread at a time. Meanwhile
 others may read logs, and open logs that no round is written to. A log either goes through `commit`,
@@ -24,6 +26,10 @@ from storage.journals import Journals
 from storage.lease import Lease, lock_node
 from storage.limits import Limits
 from storage.log import Log
+from storage.scan import Batch
+
+QUEUE_BYTES = 64 * 1024
+"""What may be queued for one log; beyond that it is written at once."""
 
 
 @dataclass(slots=True)
@@ -44,7 +50,11 @@ class Store:
         self._limits = limits
         self._leases: dict[int, Lease] = {}
         self._logs: dict[str, Log] = {}
+        self._behind: dict[str, Log] = {}
+        """Logs with queued batches, the one that waits longest first."""
         self._failed: SyncFailed | None = None
+        self.committed_bytes = 0
+        """Bytes of all batches made durable by rounds so far."""
         self.data_dir = data_dir
         self.node_id = node_id
         for folder in (FOLDER, "leases", "nodes"):
@@ -117,6 +127,8 @@ class Store:
             raise ValueError(f"{name!r} is not <topic>-<partition>")
         log = self._logs.get(name)
         if log is not None and not log.closed:
+            if name in self._behind:
+                self._write(log)  # whoever opens a log reads it
             if not log.broken:
                 return log
             log.close()
@@ -134,48 +146,74 @@ class Store:
         """
         Write one batch per append and make them durable together; returns their base offsets.
 
-        All or nothing may be acknowledged. Raises Fenced or ValueError before anything is
-        written; AppendFailed after which every log of the round is to be closed and opened again;
-        SyncFailed after which the store takes no more work.
+        All or nothing may be acknowledged. Raises Fenced, ValueError or AppendFailed before
+        anything is written, or AppendFailed from the journal; after it every log of the round is
+        to be opened again. Raises SyncFailed after which the store takes no more work.
         """
         self._check()
-        offsets: dict[str, int] = {}
+        ends: dict[str, int] = {}
         bases: list[int] = []
-        batches: list[bytes] = []
+        queue: list[tuple[Log, bytes, Batch]] = []
         pieces: list[bytes] = []
         for append in appends:
             log = append.log
             _admit(append)
-            base = offsets.get(log.name, log.next_offset)
+            base = ends.get(log.name, log.end_offset)
             data = encode_batch(base, append.epoch, append.timestamp_ms, append.records)
-            offsets[log.name] = base + len(append.records)
+            ends[log.name] = end = base + len(append.records)
+            batch = Batch(0, len(data), base, end - 1, append.epoch, append.timestamp_ms)
             bases.append(base)
-            batches.append(data)
+            queue.append((log, data, batch))
             pieces += batch_entry(log.name_bytes, data)
         try:
-            self._journals.write(pieces, offsets)
-            self._write_segments(appends, batches)
+            self._journals.write(pieces, ends)
+            for log, data, batch in queue:
+                self._behind[log.name] = log
+                self.committed_bytes += len(data)
+                if log.queue(data, batch) > QUEUE_BYTES:
+                    self._write(log)
+            self._write_one()
             self._sync_one()
         except SyncFailed as error:
             self._failed = error
             raise
         return bases
 
-    def _write_segments(self, appends: Sequence[Append], batches: list[bytes]) -> None:
-        """Every log that can take its batches does, so that only those that cannot are broken."""
-        failure: AppendFailed | None = None
-        for append, data in zip(appends, batches, strict=True):
-            try:
-                append.log.append(data)
-            except AppendFailed as error:
-                failure = failure or error
-        if failure is not None:
-            raise failure
+    def catch_up(self) -> None:
+        """
+        Write to the segments what only the journal has so far. For idle moments: the rounds of a
+        busy store do one log each. A log that cannot be written is broken, and says so when it
+        takes part in a round again.
+        """
+        self._check()
+        try:
+            while self._behind:
+                self._write_one()
+        except SyncFailed as error:
+            self._failed = error
+            raise
+
+    def _write_one(self) -> None:
+        """The log that has been behind for longest."""
+        for log in self._behind.values():
+            self._write(log)
+            break
+
+    def _write(self, log: Log) -> None:
+        del self._behind[log.name]
+        try:
+            log.write_queued()
+        except SyncFailed:
+            raise
+        except AppendFailed:
+            pass  # the journal has it; the log is broken now, and is repaired when opened again
 
     def _sync_one(self) -> None:
         """One piece of the work of dropping an old journal: at most one more sync in a round."""
         for name in self._journals.waiting_for():
             log = self._logs[name]
+            if name in self._behind:
+                self._write(log)
             if not log.broken:
                 log.sync()
                 self._journals.synced(name)

@@ -151,15 +151,17 @@ class PartitionHost:
         assert self.log is not None and self._epoch is not None
         return Append(self.log, self._epoch, wall_ms, records)
 
-    def written(self, unwritten: Unwritten) -> int:
-        """A round is durable. Returns by how many bytes the log has grown."""
+    def written(self, unwritten: Unwritten) -> None:
+        """A round is durable."""
         if self._writing is self._partition:
             for reply_to, response in self._partition.written(unwritten.mark):
                 reply_to.answer(response)
+
+    def grown(self) -> None:
+        """The log's files have caught up; whoever fetches the topic is told."""
         assert self.log is not None
         before, self._size = self._size, self.log.size
         self._services.grew(self.index, self._size - before)
-        return self._size - before
 
     def not_written(self, error: BaseException) -> None:
         """A round failed: nothing of it may be acknowledged."""

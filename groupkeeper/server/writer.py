@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CATCH_UP_S = 0.02
+"""How long the writer rests before it brings the segments up to the journal."""
+
 
 class Writer:
     """Collects what partitions have to write and makes it durable together."""
@@ -32,6 +35,9 @@ class Writer:
         self._stats = stats
         self._loop = asyncio.get_running_loop()
         self._dirty: dict[PartitionHost, None] = {}
+        self._behind: dict[PartitionHost, None] = {}
+        """Whose segments may lack what the journal has."""
+        self._bytes = 0
         self._round: asyncio.Future[list[int]] | None = None
         self._scheduled = False
         self._idle = asyncio.Event()
@@ -67,7 +73,7 @@ class Writer:
                 appends.append(host.append_of(unwritten.records, wall))
         self._dirty = {}
         if not work:
-            self._idle.set()
+            self._rest()
             return
         began = self._clock.seconds()
         self._round = self.call(self.store.commit, appends)
@@ -86,7 +92,7 @@ class Writer:
             if self._dirty and not self._scheduled:
                 self._start()
             elif not self._scheduled and self._round is None:
-                self._idle.set()
+                self._rest()
 
     def _report(
         self,
@@ -97,10 +103,35 @@ class Writer:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
             took = self._clock.seconds() - began
-            size = sum(host.written(unwritten) for host, unwritten in work)
+            for host, unwritten in work:
+                self._behind[host] = None
+                host.written(unwritten)
             records = sum(len(unwritten.records) for _, unwritten in work)
-            self._stats.record(took, records, size)
+            size, self._bytes = self._bytes, self.store.committed_bytes
+            self._stats.record(took, records, self._bytes - size)
         else:
             self._stats.failures += 1
             for host, _ in work:
                 host.not_written(error or asyncio.CancelledError())
+
+    # -- the segments --------------------------------------------------------------------------
+
+    def _rest(self) -> None:
+        """Nothing is left to make durable: time to let the segments catch up with the journal."""
+        self._idle.set()
+        if self._behind:
+            self._loop.call_later(CATCH_UP_S, self._catch_up)
+
+    def _catch_up(self) -> None:
+        if self._round is None and self._behind:  # under way again? Then the next rest does it
+            hosts, self._behind = self._behind, {}
+            done = self.call(self.store.catch_up)
+            done.add_done_callback(lambda done: self._caught_up(done, hosts))
+
+    def _caught_up(self, done: "asyncio.Future[None]", hosts: "dict[PartitionHost, None]") -> None:
+        error = None if done.cancelled() else done.exception()
+        for host in hosts:
+            if error is None:
+                host.grown()
+            else:
+                host.not_written(error)

@@ -53,8 +53,13 @@ def test_several_partitions_share_a_round(served: Served) -> None:
     groups = groups_apart(PARTITIONS, 4)
     assert [client.committed() for client in in_flight(served, *groups)] == [0] * 4
     assert served.syncs() == before + 1
-    written = [host.log.next_offset for host in served.server.hosts if host.log]
-    assert written == [1, 1, 1, 1]
+    assert [host.log.end_offset for host in served.server.hosts if host.log] == [1, 1, 1, 1]
+
+
+def test_the_segments_catch_up_when_the_writer_rests(served: Served) -> None:
+    [client.committed() for client in in_flight(served, *groups_apart(PARTITIONS, 4))]
+    served.advance(0.1)
+    assert [host.log.next_offset for host in served.server.hosts if host.log] == [1, 1, 1, 1]
 
 
 def test_a_rounds_records_and_bytes_are_counted(served: Served) -> None:
