@@ -13,7 +13,7 @@ from protocol.errors import DecodeError
 from protocol.message import Field, default_code, fields_in, layout_of, structs_in
 from protocol.source import Source
 from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
-from protocol.wire import bad_length, read_tag, read_varint, skip_tags
+from protocol.wire import bad_length, not_at_end, read_tag, read_varint, skip_tags
 
 
 def write_decoder(source: Source, cls: type, version: int) -> str:
@@ -47,7 +47,7 @@ class _DecoderWriter:
         # Structs with tagged fields, and the functions that read these.
         self.tag_readers: dict[type, str] = {}
         self.end = "end"
-        for helper in (bad_length, read_tag, read_varint, skip_tags, DecodeError):
+        for helper in (bad_length, not_at_end, read_tag, read_varint, skip_tags, DecodeError):
             source.refer(helper.__name__, helper)
         source.refer("new", object.__new__)
         source.refer("malformed", (IndexError, struct_error, UnicodeDecodeError))
@@ -64,7 +64,7 @@ class _DecoderWriter:
                 self.flush()
                 wrong = ">" if layout_of(cls).open_ended else "!="
                 with source.block(f"if pos {wrong} end:"):
-                    source.line('raise DecodeError(f"{end - pos} bytes left over")')
+                    source.line("raise not_at_end(message, end - pos)")
                 source.line("return message")
             with source.block("except malformed as error:"):
                 source.line(

@@ -1,4 +1,4 @@
-"""Kafka's error codes, and the one error of decoding.
+"""Kafka's error codes, and the errors of decoding.
 
 Codes and names are those of Kafka's `org.apache.kafka.common.protocol.Errors`.
 """
@@ -10,6 +10,14 @@ class DecodeError(Exception):
     """The bytes are not the message they should be: cut off, too long, a bad length, null, tag or
     UTF-8 sequence.
     """
+
+
+class LeftOver(DecodeError):
+    """A whole message, and bytes behind it; who wants to go on with the message finds it here."""
+
+    def __init__(self, message: object, count: int) -> None:
+        super().__init__(f"{count} bytes left over")
+        self.message = message
 
 
 class ErrorCode(IntEnum):

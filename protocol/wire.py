@@ -7,7 +7,7 @@ and never come here.
 
 from collections.abc import Sequence
 
-from protocol.errors import DecodeError
+from protocol.errors import DecodeError, LeftOver
 
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
@@ -66,6 +66,11 @@ def write_tags(tags: Sequence[tuple[int, bytes | None]]) -> bytes:
             out += (write_varint(tag), write_varint(len(value)), value)
     out[0] = write_varint(len(out) // 3)
     return b"".join(out)
+
+
+def not_at_end(message: object, left: int) -> DecodeError:
+    """The error for a body that does not fill its range: too long for it, or too short."""
+    return LeftOver(message, left) if left > 0 else DecodeError(f"{-left} bytes missing")
 
 
 def bad_length(field: str, length: int, left: int) -> DecodeError:

@@ -21,7 +21,7 @@ from groupkeeper.server.clock import Clock
 from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import ConnectionStats, RequestStats
 from groupkeeper.server.steady import SteadyBeat
-from protocol.errors import DecodeError
+from protocol.errors import DecodeError, LeftOver
 from protocol.framing import RequestHeader, read_request_header
 from protocol.registry import APIS, request_decoder, response_encoder
 
@@ -195,7 +195,7 @@ class Connection(asyncio.Protocol):
                 # Its body cannot be read; the answer is in the form of version 0.
                 header.api_version, handler, request = 0, services.unknown_version, None
             else:
-                request = request_decoder(key, version)(data, body, end)
+                request = _decode(header, data, body, end)
         except DecodeError as error:
             self._refuse(str(error))
             return
@@ -272,6 +272,16 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
             self._transport = None
+
+
+def _decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:
+    """The request behind a header. Bytes behind the request are ignored, as by Kafka's brokers:
+    librdkafka sends three in every Metadata request for all topics. Raises DecodeError.
+    """
+    try:
+        return request_decoder(header.api_key, header.api_version)(data, pos, end)
+    except LeftOver as odd:
+        return odd.message
 
 
 def _is_served(key: int, version: int) -> bool:

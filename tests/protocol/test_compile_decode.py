@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from protocol.compile_decode import least_size
 from protocol.compile_encode import Framing
 from protocol.compiler import decoder, encoder
-from protocol.errors import DecodeError
+from protocol.errors import DecodeError, LeftOver
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
@@ -61,6 +61,14 @@ def test_bytes_left_over_are_refused(cls: type, version: int) -> None:
         body = body_of(cls, version, style)
         refused(cls, version, body + b"\0")
         refused(cls, version, body + b"\1")
+
+
+def test_what_is_left_over_comes_with_the_message_before_it() -> None:
+    message = random_message(HeartbeatRequest, 4, "plain")
+    body = encoder(HeartbeatRequest, 4, Framing.BARE)(message)
+    with pytest.raises(LeftOver, match="3 bytes") as caught:
+        decoder(HeartbeatRequest, 4)(body + b"abc", 0, len(body) + 3)
+    assert caught.value.message == message
 
 
 @every_case
