@@ -211,7 +211,7 @@ async def test_what_is_not_kafka_is_closed_without_an_answer_and_named_once(
 
 async def test_bytes_behind_a_request_are_ignored_as_by_brokers(bench: Bench) -> None:
     bench.receive(request_of(HEARTBEAT, 0, b"\0\1g\0\0\0\0\0\1m" + b"left over"))
-    assert (len(bench.answered()), bench.socket.closed) == (1, False)
+    assert (len(bench.requests), bench.socket.closed) == (1, False)
 
 
 async def test_what_was_answered_before_the_garbage_still_leaves(bench: Bench) -> None:
