@@ -40,10 +40,10 @@ def test_expectations_are_judged(results):
     assert "ready, milliseconds | at most 400 | 500 | **no** |" in text
 
 
-def test_the_cost_of_a_member_is_compared_across_sizes(results):
-    results.figures["join-10"] = {"groupkeeper": {"cold_ms": 2.0}}
-    results.figures["join-1000"] = {"groupkeeper": {"cold_ms": 300.0}}
-    assert View(results).per_member("groupkeeper", "cold_ms") == pytest.approx(1.5)
+def test_growth_is_that_of_the_worse_step(results):
+    for size, cold in ((10, 2.0), (100, 10.0), (1000, 150.0)):
+        results.figures[f"join-{size}"] = {"groupkeeper": {"cold_ms": cold}}
+    assert View(results).growth("groupkeeper", "cold_ms") == pytest.approx(1.5)
 
 
 def test_what_was_not_measured_is_not_shown(results):
