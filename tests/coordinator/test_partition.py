@@ -182,6 +182,15 @@ def test_members_go_on_without_a_rebalance() -> None:
     assert scene.group.leader_id == "lea-1"
 
 
+def test_the_leader_of_the_record_leads_on_wherever_it_stands_there() -> None:
+    scene = Scene()
+    scene.form("SAM", "fred")
+    scene.restart("SAM")
+    scene.crash()
+    assert list(scene.group.members) == ["fred-1", "SAM-2"]
+    assert scene.group.leader_id == "SAM-2"
+
+
 def test_a_rebalance_under_way_is_lost_with_its_generation() -> None:
     scene = in_state("CompletingRebalance")
     scene.crash()
