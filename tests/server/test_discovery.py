@@ -1,0 +1,120 @@
+"""What every client asks first: ApiVersions and FindCoordinator."""
+
+from typing import Any
+
+import pytest
+
+from coordinator.caller import Caller
+from groupkeeper.server.discovery import CoordinatorLookup, Versions
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.registry import APIS
+from tests.support.served import Served
+
+NOBODY: Any = None
+
+ADVERTISED = {
+    "Produce": (0, 9),
+    "Fetch": (4, 12),
+    "ListOffsets": (0, 7),
+    "Metadata": (0, 12),
+    "OffsetCommit": (0, 9),
+    "OffsetFetch": (0, 9),
+    "FindCoordinator": (0, 5),
+    "JoinGroup": (0, 9),
+    "Heartbeat": (0, 4),
+    "LeaveGroup": (0, 5),
+    "SyncGroup": (0, 5),
+    "DescribeGroups": (0, 5),
+    "ListGroups": (0, 5),
+    "ApiVersions": (0, 4),
+    "CreateTopics": (0, 7),
+    "DeleteTopics": (0, 6),
+    "InitProducerId": (0, 4),
+    "DeleteGroups": (0, 2),
+    "OffsetDelete": (0, 0),
+}
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_exactly_what_is_served_is_advertised(served: Served, version: int) -> None:
+    """The bounds are those that real clients need."""
+    request = ApiVersionsRequest(client_software_name="tester", client_software_version="1.0")
+    reply = served.client().call(18, version, request)
+    ranges = {APIS[k.api_key].name: (k.min_version, k.max_version) for k in reply.api_keys}
+    assert reply.error_code == 0
+    assert ranges == ADVERTISED
+
+
+def versions(name: str, number: str = "1.0", version: int = 3) -> int:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=number)
+    reply = Versions([12, 18]).handle(request, Caller(version), NOBODY)
+    assert bool(reply.error_code) != bool(reply.api_keys)
+    return int(reply.error_code)
+
+
+@pytest.mark.parametrize("name", ["a", "apache-kafka-java", "librdkafka", "1.2.3", "a.b-c9"])
+def test_a_good_software_name(name: str) -> None:
+    assert versions(name) == versions("tester", name) == 0
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", ".", "a b", "größe", "a\n", "a_b"])
+def test_a_bad_software_name_is_an_invalid_request(name: str) -> None:
+    """KIP-511."""
+    assert versions(name) == versions("tester", name) == ErrorCode.INVALID_REQUEST
+
+
+def test_older_versions_have_no_software_name_to_check() -> None:
+    assert versions("", "", version=2) == 0
+
+
+# -- FindCoordinator -------------------------------------------------------------------------------
+
+LOOKUP = CoordinatorLookup(3, lambda: ("kafka.example", 9093))
+GROUP, TRANSACTION, OTHER = 0, 1, 2
+
+
+def find(version: int, key_type: int = GROUP, *keys: str) -> Any:
+    request = FindCoordinatorRequest(key="g", key_type=key_type, coordinator_keys=list(keys))
+    return LOOKUP.handle(request, Caller(version), NOBODY)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_up_to_version_3_one_coordinator_is_at_the_top(version: int) -> None:
+    reply = find(version)
+    assert (reply.error_code, reply.node_id, reply.host, reply.port) == (
+        0,
+        3,
+        "kafka.example",
+        9093,
+    )
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_from_version_4_there_is_one_for_each_key_in_order(version: int) -> None:
+    found = find(version, GROUP, "b", "a").coordinators
+    assert [each.key for each in found] == ["b", "a"]
+    assert {(each.error_code, each.node_id, each.host, each.port) for each in found} == {
+        (0, 3, "kafka.example", 9093)
+    }
+
+
+@pytest.mark.parametrize(
+    ("key_type", "error"),
+    [
+        (TRANSACTION, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (OTHER, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_other_kinds_of_coordinators_are_refused(key_type: int, error: ErrorCode) -> None:
+    [found] = find(4, key_type, "k").coordinators
+    assert (found.error_code, found.node_id, found.host, found.port) == (error, -1, "", -1)
+    old = find(3, key_type)
+    assert (old.error_code, old.node_id, old.host, old.port) == (error, -1, "", -1)
+    assert old.error_message != find(3).error_message
+
+
+def test_clients_are_sent_to_the_address_that_was_bound(served: Served) -> None:
+    reply = served.client().call(10, 0, FindCoordinatorRequest(key="g"))
+    assert (reply.node_id, reply.host, reply.port) == (0, "127.0.0.1", 9092)

@@ -1,0 +1,124 @@
+"""What an operator reads about groups."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coordinator.causes import Cause, CauseCode, Who
+from coordinator.facts import (
+    Fact,
+    GroupCreated,
+    GroupDeleted,
+    GroupEmptied,
+    GroupsLoaded,
+    MemberFenced,
+    MemberJoined,
+    MemberRemoved,
+    MemberReplaced,
+    OffsetsCommitted,
+    OffsetsRemoved,
+    RebalanceCauseAdded,
+    RebalanceCompleted,
+    RebalanceJoined,
+    RebalanceStarted,
+)
+from groupkeeper.server.fact_lines import write_line
+from tests.support.served import Served, settle
+
+Lines = Callable[[], list[dict[str, Any]]]
+WHO = Who("m", "i", "billing", "/10.0.0.7", 9)
+CAUSE = Cause(CauseCode.SESSION_EXPIRED, WHO, "going home")
+TOLD = {
+    "cause": "session_expired",
+    "member": "m",
+    "instance": "i",
+    "client_id": "billing",
+    "host": "/10.0.0.7",
+    "reason": "going home",
+}
+
+
+def line_of(fact: Fact, lines: Lines) -> dict[str, Any]:
+    """The one line, without what every line has."""
+    write_line(fact)
+    [line] = lines()
+    del line["timestamp"]
+    assert line.pop("logger") == "groups"
+    return line
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (
+            RebalanceStarted("g", 3, "PreparingRebalance", CAUSE, "Stable", 2, 60_000),
+            {"event": "rebalance started", "generation": 3, "members": 2} | TOLD,
+        ),
+        (
+            RebalanceCompleted("g", 4, "Stable", 2, 17),
+            {"event": "rebalance completed", "generation": 4, "members": 2, "took_ms": 17},
+        ),
+        (GroupEmptied("g", 5, "Empty", CAUSE), {"event": "group empty", "generation": 5} | TOLD),
+        (GroupDeleted("g", 5, "Dead", True), {"event": "group deleted", "expired": True}),
+        (
+            MemberFenced("g", 3, "Stable", WHO, "Heartbeat", "n"),
+            {
+                "level": "warning",
+                "event": "member fenced",
+                "api": "Heartbeat",
+                "instance": "i",
+                "refused": "m",
+                "refused_host": "/10.0.0.7",
+                "holder": "n",
+            },
+        ),
+    ],
+)
+def test_a_line_says_what_happened_and_why(
+    fact: Fact, expected: dict[str, Any], lines: Lines
+) -> None:
+    assert line_of(fact, lines) == {"level": "info", "group": "g"} | expected
+
+
+def test_a_cause_leaves_out_what_is_not_known(lines: Lines) -> None:
+    started = RebalanceStarted("g", 1, "P", Cause(CauseCode.GROUP_SHRUNK), "Stable", 2, 0)
+    assert line_of(started, lines).keys() == {
+        "level",
+        "event",
+        "group",
+        "generation",
+        "members",
+        "cause",
+    }
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        GroupCreated("g", 0, "Empty"),
+        MemberJoined("g", 1, "Stable", WHO, CAUSE),
+        MemberReplaced("g", 1, "Stable", WHO, "old", True),
+        MemberRemoved("g", 1, "Stable", WHO, CAUSE),
+        OffsetsCommitted("g", 1, "Stable", 20),
+        OffsetsRemoved("g", 1, "Stable", 20, False),
+        RebalanceCauseAdded("g", 1, "PreparingRebalance", CAUSE),
+        RebalanceJoined("g", 1, "CompletingRebalance", "m", "range", 2, 0, 5),
+        GroupsLoaded("", 0, "", 1, 2, 3, 4),
+    ],
+)
+def test_what_happens_all_the_time_is_no_line(fact: Fact, lines: Lines) -> None:
+    write_line(fact)
+    assert lines() == []
+
+
+def test_a_rebalance_is_read_from_its_start_to_its_end(served: Served, lines: Lines) -> None:
+    client = served.client()
+    member_id, _ = settle(client)
+    client.join(member_id=member_id, reason="config changed")
+    words = [(line["event"], line.get("cause")) for line in lines()]
+    assert words == [
+        ("rebalance started", "member_joined"),
+        ("rebalance completed", None),
+        ("rebalance started", "leader_rejoined"),
+    ]

@@ -1,0 +1,216 @@
+"""Real processes: the ready line, signals, locks, a disk that lies, and what is imported."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.registry import request_encoder, response_decoder
+from tests.support.requests import codes_of, commit_request, join_request
+
+ROOT = Path(__file__).parents[2]
+SERVE = [sys.executable, "-m", "groupkeeper", "serve", "--http", "off"]
+READY = re.compile(r"groupkeeper ready kafka=127\.0\.0\.1:(\d+) http=off node=(\d+) data=(.+)\n")
+Process = subprocess.Popen[str]
+Start = Callable[..., Process]
+
+# The server over a disk whose syncs fail as soon as a file named ``broken`` is there.
+LYING_DISK = """
+import errno, os, sys
+from storage.files import Files
+
+sync = Files.sync
+
+def broken(self, handle):
+    if os.path.exists("broken"):
+        raise OSError(errno.EIO, "Input/output error")
+    sync(self, handle)
+
+Files.sync = broken
+from groupkeeper.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+# Prints what is imported when the ready line is out, and ends.
+IMPORTS = """
+import os, sys
+from groupkeeper.server import main
+
+def report(options):
+    print(*sorted(sys.modules), flush=True)
+    os._exit(0)
+
+main._settle_down = report
+from groupkeeper.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[Process] = []
+
+    def start(*arguments: str, command: list[str] = SERVE) -> Process:
+        process = subprocess.Popen(
+            [*command, "--listen", "127.0.0.1:0", "--data-dir", "data", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def port_of(process: Process) -> int:
+    """Of the ready line."""
+    assert process.stdout is not None
+    ready = READY.fullmatch(process.stdout.readline())
+    assert ready
+    assert ready[3] == "data"
+    return int(ready[1])
+
+
+def ended(process: Process) -> tuple[int, str]:
+    """Exit code, and what is on stderr that is not a line of the log."""
+    _, err = process.communicate(timeout=20)
+    return process.returncode, "".join(
+        line for line in err.splitlines(keepends=True) if not line.startswith("{")
+    )
+
+
+class Client:
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.stream = self.socket.makefile("rb")
+
+    def send(self, key: int, version: int, request: Any) -> None:
+        self.socket.sendall(request_encoder(key, version)(request, 1, "tester"))
+
+    def take(self, key: int, version: int) -> Any:
+        size = int.from_bytes(self.stream.read(4), "big")
+        return response_decoder(key, version)(self.stream.read(size), 0, size)[1]
+
+    def create_topic(self) -> None:
+        topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+        self.send(19, 4, CreateTopicsRequest(topics=[topic], timeout_ms=5000))
+        assert self.take(19, 4).topics[0].error_code == 0
+
+    def commit(self) -> int:
+        """For topic ``t``; the error code, which is 3 when there is no such topic."""
+        self.send(8, 8, commit_request({("t", 0): 1}))
+        return codes_of(self.take(8, 8))["t", 0]
+
+
+def test_the_ready_line_names_the_node_and_the_real_port(start: Start) -> None:
+    process = start("--node-id", "7")
+    assert process.stdout is not None
+    ready = READY.fullmatch(process.stdout.readline())
+    assert ready
+    assert ready[2] == "7"
+    assert Client(int(ready[1])).commit() == 3
+
+
+def test_a_second_process_is_refused_and_the_first_keeps_serving(start: Start) -> None:
+    client = Client(port_of(start()))
+    code, err = ended(start())
+    assert code == 1
+    assert err.startswith("groupkeeper: node 0 is already running on data (pid ")
+    assert err.count("\n") == 1
+    assert client.commit() == 3
+
+
+def test_another_node_id_on_the_same_data_is_refused_too(start: Start) -> None:
+    port_of(start())
+    code, err = ended(start("--node-id", "1"))
+    assert (code, err.count("\n")) == (1, 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_while_clients_wait(start: Start, number: signal.Signals) -> None:
+    process = start()
+    waiting = Client(port_of(process))
+    waiting.send(11, 3, join_request(session_timeout_ms=10_000))  # for three seconds at least
+    Client(waiting.socket.getpeername()[1]).commit()
+    process.send_signal(number)
+    assert ended(process) == (0, "")
+    assert waiting.take(11, 3).error_code == 16
+    assert waiting.stream.read() == b""
+
+
+def test_a_kafka_port_in_use_is_one_line(start: Start) -> None:
+    port = port_of(start())
+    code, err = ended(start("--data-dir", "other", "--listen", f"127.0.0.1:{port}"))
+    assert (code, err.count("\n")) == (1, 1)
+    assert err.startswith("groupkeeper: ")
+    assert "address already in use" in err
+
+
+def test_a_data_directory_that_cannot_be_made_is_one_line(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    code, err = ended(start())
+    assert code != 0
+    assert err.count("\n") == 1
+
+
+def test_a_damaged_journal_is_one_line_and_nothing_is_served(start: Start, tmp_path: Path) -> None:
+    process = start()
+    client = Client(port_of(process))
+    client.create_topic()
+    assert [client.commit() for _ in range(3)] == [0, 0, 0]
+    process.kill()
+    process.wait()
+    [journal] = (tmp_path / "data" / "journals").iterdir()
+    data = bytearray(journal.read_bytes())
+    data[40] ^= 1
+    journal.write_bytes(data)
+    code, err = ended(start())
+    assert (code, err.count("\n")) == (1, 1)
+    assert "is damaged and a sound one follows" in err
+
+
+def test_an_unknown_setting_is_one_line_and_exit_code_2(start: Start) -> None:
+    code, err = ended(start("--set", "group.max.sizes=1"))
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "group.max.sizes" in err
+
+
+def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None:
+    """After an fsync that failed nobody knows what is on the disk: better no server than a wrong
+    one.
+    """
+    process = start(command=[sys.executable, "-c", LYING_DISK, "serve", "--http", "off", "--dev"])
+    client = Client(port_of(process))
+    client.create_topic()
+    (tmp_path / "broken").touch()
+    client.send(8, 8, commit_request({("t", 0): 1}))
+    code, err = ended(process)
+    assert code == 1
+    assert err.startswith("groupkeeper: the disk cannot be trusted any more: ")
+    assert err.count("\n") == 1
+
+
+def test_little_is_imported_before_the_ready_line(start: Start) -> None:
+    """The start-up budget: what does not serve the first client comes later, or never."""
+    process = start(command=[sys.executable, "-c", IMPORTS, "serve", "--http", "off"])
+    port_of(process)
+    assert process.stdout is not None
+    modules = set(process.stdout.readline().split())
+    late = {"rich", "prometheus_client", "structlog", "pyspark", "aiokafka", "numpy", "pyarrow"}
+    assert "groupkeeper.server.connection" in modules
+    assert late & modules == set()

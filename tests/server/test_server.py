@@ -1,0 +1,127 @@
+"""The server put together: what the settings do, who gets the locks, what stopping leaves."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.config import GroupConfig
+from groupkeeper.server.options import ServeOptions
+from groupkeeper.server.server import Server, World, group_config
+from groupkeeper.server.settings import load
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.metadata import MetadataRequest
+from storage.errors import Locked
+from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.served import Served, settle
+
+
+def test_every_setting_of_groups_reaches_them() -> None:
+    given = [
+        "group.initial.rebalance.delay.ms=1",
+        "group.min.session.timeout.ms=2",
+        "group.max.session.timeout.ms=3",
+        "group.max.size=4",
+        "offset.metadata.max.bytes=5",
+        "offsets.retention.minutes=6",
+        "offsets.retention.check.interval.ms=7",
+        "message.max.bytes=8",
+    ]
+    assert group_config(load(assignments=given)[0]) == GroupConfig(
+        initial_rebalance_delay_ms=1,
+        min_session_timeout_ms=2,
+        max_session_timeout_ms=3,
+        max_size=4,
+        offset_metadata_max_bytes=5,
+        offsets_retention_ms=360_000,
+        offsets_retention_check_interval_ms=7,
+        message_max_bytes=8,
+    )
+
+
+def test_the_number_of_connections_is_limited_by_its_setting(serve: Any) -> None:
+    served: Served = serve("max.connections=2")
+    clients = [served.client() for _ in range(2)]  # one more has made the topics
+    served.until(lambda: clients[1].closed)
+    assert not clients[0].closed
+
+
+def test_the_size_of_a_request_is_limited_by_its_setting(serve: Any) -> None:
+    served: Served = serve("socket.request.max.bytes=1000")
+    client = served.client()
+    client.pipe.write((1001).to_bytes(4, "big"))
+    served.until(lambda: client.closed)
+
+
+def test_the_offsets_topic_has_as_many_partitions_as_its_setting_says(serve: Any) -> None:
+    assert len(serve("offsets.topic.num.partitions=7").server.hosts) == 7
+
+
+def test_segments_of_the_offsets_topic_roll_at_their_setting(serve: Any) -> None:
+    served: Served = serve("offsets.topic.segment.bytes=300", "offsets.topic.num.partitions=1")
+    for offset in range(10):
+        served.client().commit(offset)
+        served.advance(0.1)
+    folder = "data/__consumer_offsets-0"
+    assert sum(name.endswith(".log") for name in served.disk.children(folder)) > 2
+    served.restart()
+    served.settled()
+    assert served.client().fetched() == {("orders", 0): 9}
+
+
+def test_clients_are_told_the_advertised_address(served: Served) -> None:
+    served.server._options.advertise = ("kafka.example", 9093)
+    client = served.client()
+    found = client.call(10, 0, FindCoordinatorRequest(key="g"))
+    [broker] = client.call(3, 1, MetadataRequest(topics=[])).brokers
+    assert (found.host, found.port) == (broker.host, broker.port) == ("kafka.example", 9093)
+
+
+def options(node_id: int = 0) -> ServeOptions:
+    return ServeOptions(Path("data"), node_id=node_id)
+
+
+@pytest.mark.parametrize("node_id", [0, 1])
+def test_a_second_process_on_the_same_data_is_refused_in_one_line(
+    served: Served, node_id: int
+) -> None:
+    with pytest.raises(Locked) as refused:
+        Server(options(node_id), World(files=FakeFiles(served.disk)))
+    assert "\n" not in str(refused.value)
+    assert served.client().commit(1) == 0
+
+
+def test_stopping_gives_back_the_locks(served: Served) -> None:
+    served.stop()
+    Server(options(), World(files=FakeFiles(served.disk)))
+
+
+def test_after_a_clean_stop_the_journal_holds_no_batches(served: Served) -> None:
+    for offset in range(50):
+        served.client().commit(offset)
+    served.stop()
+    [journal] = served.disk.children("data/journals")
+    assert len(served.disk.contents(f"data/journals/{journal}")) < 1000
+    served.start()
+    served.settled()
+    assert served.client().fetched() == {("orders", 0): 49}
+
+
+def test_a_clean_restart_is_no_rebalance(served: Served) -> None:
+    member_id, generation = settle(served.client())
+    served.stop()
+    served.start()
+    assert served.client().beat(member_id, generation) == 0
+
+
+def test_a_failure_of_a_topics_log_is_logged(tmp_path: Path, lines: Any) -> None:
+    server = Server(ServeOptions(tmp_path))
+    server.topics._partitions._failed("orders-0", OSError("no space"))
+    [line] = lines()
+    assert (line["where"], line["error"]) == ("orders-0", "no space")
+
+
+def test_an_empty_data_directory_needs_few_files(serve: Any) -> None:
+    """Folders are made with the first record: fifty empty ones would only be in the way."""
+    disk: FakeDisk = serve().disk
+    assert not [name for name in disk.children("data") if name.startswith("__consumer_offsets")]
