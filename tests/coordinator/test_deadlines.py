@@ -61,11 +61,14 @@ def test_a_cancelled_timer_never_comes_up_and_may_be_set_again() -> None:
 
 def test_cancelled_timers_do_not_pile_up() -> None:
     deadlines = Deadlines()
+    for timer, at in ((C, 30), (B, 20), (A, 10)):
+        deadlines.set(timer, at)
     for number in range(5 * SLACK):
         timer = Timer(TimerKind.SESSION, "g", str(number))
         deadlines.set(timer, 1_000_000)
         deadlines.cancel(timer)
     assert len(deadlines._heap) <= 2 * SLACK
+    assert popped(deadlines, 25) == [A, B]
 
 
 MOVES = st.tuples(

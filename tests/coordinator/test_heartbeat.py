@@ -153,6 +153,7 @@ def test_there_is_no_short_cut_while_a_sync_is_parked() -> None:
 
 CHANGES = {
     "a rebalance": lambda scene: scene.leave("TIM"),
+    "a pending id that leaves": lambda scene: (scene.knock("new"), scene.leave("new")),
     "a restart": lambda scene: scene.restart("SAM"),
     "an expired session": lambda scene: scene.advance(10_000),
     "the removal of the member": lambda scene: scene.leave("fred"),
