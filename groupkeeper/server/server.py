@@ -140,6 +140,7 @@ class Server:
         self.listener.stop()
         self.hosts.stop()
         await self._writer.drain()
+        self._writer.stop()
         self.hosts.close()
         await self.topics.close()
         self.listener.close()

@@ -37,6 +37,7 @@ class Writer:
         self._dirty: dict[PartitionHost, None] = {}
         self._behind: dict[PartitionHost, None] = {}
         """Whose segments may lack what the journal has."""
+        self._resting: asyncio.TimerHandle | None = None
         self._bytes = 0
         self._round: asyncio.Future[list[int]] | None = None
         self._scheduled = False
@@ -60,6 +61,11 @@ class Writer:
     async def drain(self) -> None:
         """Wait until everything enqueued so far, and what follows from it, is written."""
         await self._idle.wait()
+
+    def stop(self) -> None:
+        """After :meth:`drain`: the store is about to be closed, and does the rest itself."""
+        if self._resting is not None:
+            self._resting.cancel()
 
     def _start(self) -> None:
         self._scheduled = False
@@ -119,10 +125,11 @@ class Writer:
     def _rest(self) -> None:
         """Nothing is left to make durable: time to let the segments catch up with the journal."""
         self._idle.set()
-        if self._behind:
-            self._loop.call_later(CATCH_UP_S, self._catch_up)
+        if self._behind and self._resting is None:
+            self._resting = self._loop.call_later(CATCH_UP_S, self._catch_up)
 
     def _catch_up(self) -> None:
+        self._resting = None
         if self._round is None and self._behind:  # under way again? Then the next rest does it
             hosts, self._behind = self._behind, {}
             done = self.call(self.store.catch_up)

@@ -125,3 +125,21 @@ def test_an_empty_data_directory_needs_few_files(serve: Any) -> None:
     """Folders are made with the first record: fifty empty ones would only be in the way."""
     disk: FakeDisk = serve().disk
     assert not [name for name in disk.children("data") if name.startswith("__consumer_offsets")]
+
+
+def test_after_stopping_nothing_is_done_any_more(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs: list[object] = []
+    served.client().commit(1)
+    writer = served.server._writer
+    served.stop()
+    monkeypatch.setattr(writer, "call", jobs.append)
+    served.advance(1)
+    assert jobs == []
+
+
+def test_what_happens_to_groups_is_counted_and_logged(served: Served, lines: Any) -> None:
+    settle(served.client())
+    assert served.server.metrics.counts["rebalances", "member_joined"] == 1
+    assert [line["event"] for line in lines()] == ["rebalance started", "rebalance completed"]
