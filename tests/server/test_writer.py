@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from groupkeeper.server.writer import CATCH_UP_S
 from protocol.errors import ErrorCode
 from tests.support.served import Client, Served, groups_apart, settle
 
@@ -228,3 +229,61 @@ def test_an_answer_that_goes_wrong_does_not_stop_the_rounds(
     [second] = in_flight(served, other)
     assert second.committed() == 0
     served.stop()
+
+
+# -- the segments follow the journal ---------------------------------------------------------------
+
+
+def commit_to_all(served: Served) -> list[str]:
+    """One round for four partitions, whose segments do not all have it yet."""
+    groups = groups_apart(PARTITIONS, 4)
+    assert [client.committed() for client in in_flight(served, *groups)] == [0] * 4
+    assert 0 in segment_sizes(served)
+    return groups
+
+
+def segment_sizes(served: Served) -> list[int]:
+    """Of every partition's first segment, as its file is now."""
+    paths = [f"data/{host.name}/00000000000000000000.log" for host in served.server.hosts]
+    return [len(served.disk.contents(p)) if served.disk.has(p) else 0 for p in paths]
+
+
+def test_when_nothing_is_left_to_do_the_segments_catch_up(served: Served) -> None:
+    commit_to_all(served)
+    served.advance(CATCH_UP_S + 0.01)
+    assert segment_sizes(served) == [host.log.size for host in served.server.hosts if host.log]
+    assert 0 not in segment_sizes(served)
+
+
+def test_the_segments_catch_up_once_however_often_the_writer_rests(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[int] = []
+    monkeypatch.setattr(served.server.store, "catch_up", lambda: times.append(1))
+    client = served.client()
+    for offset in range(3):
+        client.commit(offset)
+    served.advance(1)
+    assert times == [1]
+
+
+def test_a_partition_that_is_loaded_again_misses_nothing(served: Served) -> None:
+    groups = commit_to_all(served)
+    for group_id in groups:
+        served.host(group_id)._fail(RuntimeError("a bug"), "a decision failed")
+    served.settled()
+    assert [served.client().fetched(each) for each in groups] == [{("orders", 0): 7}] * 4
+
+
+def test_a_segment_that_cannot_be_written_loses_nothing(served: Served) -> None:
+    """The journal has it; the log is repaired when it is opened again."""
+    groups = commit_to_all(served)
+    fail_next(served, errno.ENOSPC)
+    served.advance(1)
+    codes = [client.committed() for client in in_flight(served, *groups)]
+    assert set(codes) <= {0, ErrorCode.NOT_COORDINATOR}
+    served.settled()
+    assert [served.client().commit(9, each) for each in groups] == [0] * 4
+    served.cut_power("lose")
+    served.settled()
+    assert [served.client().fetched(each) for each in groups] == [{("orders", 0): 9}] * 4
