@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -65,8 +66,9 @@ def test_the_segments_catch_up_when_the_writer_rests(served: Served) -> None:
 
 def test_a_rounds_records_and_bytes_are_counted(served: Served) -> None:
     served.client().commit(1)
+    served.client().commit(2)
     stats = served.server.metrics.appends
-    assert (stats.records, stats.failures) == (1, 0)
+    assert (stats.records, stats.failures) == (2, 0)
     log = served.host("g").log
     assert log is not None
     assert stats.bytes == log.size
@@ -259,12 +261,21 @@ def test_the_segments_catch_up_once_however_often_the_writer_rests(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times: list[int] = []
+    later = served.loop.call_later
+    timers: list[float] = []
+
+    def call_later(delay: float, *rest: Any) -> Any:
+        timers.append(delay)
+        return later(delay, *rest)
+
+    monkeypatch.setattr(served.loop, "call_later", call_later)
     monkeypatch.setattr(served.server.store, "catch_up", lambda: times.append(1))
     client = served.client()
     for offset in range(3):
         client.commit(offset)
     served.advance(1)
     assert times == [1]
+    assert timers.count(CATCH_UP_S) == 1
 
 
 def test_a_partition_that_is_loaded_again_misses_nothing(served: Served) -> None:
