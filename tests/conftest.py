@@ -10,6 +10,12 @@ settings.register_profile("groupkeeper", deadline=None)
 settings.load_profile("groupkeeper")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite", action="store_true", help="write the transcripts anew; review the diff"
+    )
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _no_settings_from_outside() -> None:
     """What the developer's shell exports must not change what a test sees."""

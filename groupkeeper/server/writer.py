@@ -8,20 +8,37 @@ the writer thread and one back. The store is touched by that thread only.
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
+from coordinator.gate import Unwritten
+from coordinator.step import Record
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.metrics import AppendStats
 from storage.store import Append, Store
-
-if TYPE_CHECKING:
-    from coordinator.gate import Unwritten
-    from groupkeeper.server.host import PartitionHost
 
 T = TypeVar("T")
 
 CATCH_UP_S = 0.02
 """How long the writer rests before it brings the segments up to the journal."""
+
+
+class Author(Protocol):
+    """Whoever has something to write: the host of a partition."""
+
+    def take(self) -> Unwritten | None:
+        """What the next round writes."""
+
+    def append_of(self, records: list[Record], wall_ms: int) -> Append:
+        """The records as the store takes them."""
+
+    def written(self, unwritten: Unwritten) -> None:
+        """A round is durable."""
+
+    def not_written(self, error: BaseException) -> None:
+        """A round failed: nothing of it may be acknowledged."""
+
+    def grown(self) -> None:
+        """The log's files have caught up with what was written."""
 
 
 class Writer:
@@ -34,8 +51,8 @@ class Writer:
         self._executor = executor
         self._stats = stats
         self._loop = asyncio.get_running_loop()
-        self._dirty: dict[PartitionHost, None] = {}
-        self._behind: dict[PartitionHost, None] = {}
+        self._dirty: dict[Author, None] = {}
+        self._behind: dict[Author, None] = {}
         """Whose segments may lack what the journal has."""
         self._resting: asyncio.TimerHandle | None = None
         self._bytes = 0
@@ -48,7 +65,7 @@ class Writer:
         """Run something else on the store, between rounds."""
         return self._loop.run_in_executor(self._executor, job, *args)
 
-    def enqueue(self, host: "PartitionHost") -> None:
+    def enqueue(self, host: Author) -> None:
         """The partition has something to write. The round starts when this turn of the loop ends,
         so that everything that arrived together is written together.
         """
@@ -69,7 +86,7 @@ class Writer:
 
     def _start(self) -> None:
         self._scheduled = False
-        work: list[tuple[PartitionHost, Unwritten]] = []
+        work: list[tuple[Author, Unwritten]] = []
         appends: list[Append] = []
         wall = self._clock.wall()
         for host in self._dirty:
@@ -88,7 +105,7 @@ class Writer:
     def _finish(
         self,
         done: "asyncio.Future[list[int]]",
-        work: "list[tuple[PartitionHost, Unwritten]]",
+        work: list[tuple[Author, Unwritten]],
         began: float,
     ) -> None:
         self._round = None
@@ -103,7 +120,7 @@ class Writer:
     def _report(
         self,
         done: "asyncio.Future[list[int]]",
-        work: "list[tuple[PartitionHost, Unwritten]]",
+        work: list[tuple[Author, Unwritten]],
         began: float,
     ) -> None:
         error = None if done.cancelled() else done.exception()
@@ -135,7 +152,7 @@ class Writer:
             done = self.call(self.store.catch_up)
             done.add_done_callback(lambda done: self._caught_up(done, hosts))
 
-    def _caught_up(self, done: "asyncio.Future[None]", hosts: "dict[PartitionHost, None]") -> None:
+    def _caught_up(self, done: "asyncio.Future[None]", hosts: dict[Author, None]) -> None:
         error = None if done.cancelled() else done.exception()
         for host in hosts:
             if error is None:
