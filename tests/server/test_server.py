@@ -9,10 +9,12 @@ from coordinator.config import GroupConfig
 from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server, World, group_config
 from groupkeeper.server.settings import load
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.metadata import MetadataRequest
 from storage.errors import Locked
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.requests import fetch_request, join_request
 from tests.support.served import Served, settle
 
 
@@ -143,3 +145,43 @@ def test_what_happens_to_groups_is_counted_and_logged(served: Served, lines: Any
     settle(served.client())
     assert served.server.metrics.counts["rebalances", "member_joined"] == 1
     assert [line["event"] for line in lines()] == ["rebalance started", "rebalance completed"]
+
+
+@pytest.fixture
+def busy(served: Served) -> Served:
+    """A server with one request at each of the places where requests wait."""
+    joining, committing, fetching, polling = (served.client() for _ in range(4))
+    settle(served.client())
+    joining.send(11, 3, join_request())
+    polling.send(1, 4, POLL)
+    served.advance(0.01)
+    served.at_once(
+        {
+            committing: committing.commit_frame(1, "h"),
+            fetching: fetching.frame(9, 8, fetch_request("h", "g")),
+        }
+    )
+    return served
+
+
+POLL = FetchRequest(
+    max_wait_ms=60_000,
+    min_bytes=1,
+    topics=[
+        FetchTopic(topic="orders", partitions=[FetchPartition(partition=0, partition_max_bytes=1)])
+    ],
+)
+
+
+def test_every_request_under_way_is_held_exactly_once(busy: Served) -> None:
+    waiting = [c for c in busy.server.listener._opened if c._waiting is not None]
+    assert len(waiting) == 4
+    busy.check_accounts()
+
+
+def test_a_request_that_nobody_holds_is_noticed(busy: Served) -> None:
+    """The check itself, which the simulation relies on."""
+    for member in busy.group().members.values():
+        member.awaiting_join = None
+    with pytest.raises(AssertionError, match="nobody holds it"):
+        busy.check_accounts()

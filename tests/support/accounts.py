@@ -1,4 +1,8 @@
-"""Accepted requests - answers = tokens held. Checked from outside, on a whole server."""
+"""Accepted requests - answers = tokens held. Checked from outside, on a whole server.
+
+A token is held by a member, by a reply gate (perhaps as a part of a split request), or by a Fetch
+that waits. Requests of the data plane that wait for its thread are not looked for: ask in between.
+"""
 
 from typing import Any
 
@@ -20,7 +24,7 @@ def check_accounts(server: Server) -> None:
 
 
 def _held(server: Server) -> list[Call]:
-    tokens: list[Any] = []
+    tokens: list[Any] = [fetch._reply_to for fetch in server.topics._fetching.waiting]
     for host in server.hosts:
         partition = host._partition
         for group in partition.groups.values():
