@@ -10,7 +10,7 @@ from tests.clients import server as servers
 from tests.clients.libraries import KAFKA_PYTHON_3, LIBRARIES, Library
 from tests.clients.process import Worker
 from tests.clients.scene import PARTITIONS, Group, Workers
-from tests.clients.server import External, Server
+from tests.clients.server import External, Server, tail
 
 HERE = Path(__file__).parent
 
@@ -108,10 +108,16 @@ def topic(observer: Worker) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """The end of the server's log, below a failed test."""
+    """The ends of the workers' logs and of the server's, below a failed test."""
     report = yield
+    if not report.failed:
+        return report
     used = getattr(item, "funcargs", {})
+    group = used.get("own_group") or used.get("group")
+    started = used.get("workers") or getattr(group, "workers", None)
+    for worker in started.all if started else ():
+        report.sections.append((f"{worker}", tail(worker.log)))
     one = used.get("own_server") or used.get("server")
-    if report.failed and one is not None:
+    if one is not None:
         report.sections.append(("server log", one.tail()))
     return report
