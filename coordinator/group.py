@@ -141,6 +141,8 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, None] = field(default_factory=dict)
+    records: dict[str, bytes] = field(default_factory=dict)
+    """While Stable: the members as they stand in the group's last record; none after a load."""
     pending_sync: dict[str, None] = field(default_factory=dict)
     """Members of this generation that have not sent SyncGroup yet (KAFKA-12890)."""
     subscription: frozenset[str] | None = None
@@ -165,6 +167,7 @@ class Group:
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
         self.state = state
         self.state_timestamp_ms = wall_ms
+        self.records = {}
         self.changes += 1
 
     @property

@@ -5,7 +5,7 @@ explicit expiry; GroupMetadataValue v3), which every tool in the field reads. Re
 Not here: when a record is written. That is the handlers' decision.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from struct import Struct
 
 from coordinator.group import Group, GroupState, Member
@@ -18,7 +18,9 @@ from protocol.records.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
     decode_offset_value,
+    encode_group_value,
     encode_key,
+    encode_member,
     encode_value,
 )
 
@@ -80,34 +82,35 @@ def checked_offset_value(value: bytes) -> bytes:
     return value
 
 
-def group_value(group: Group, members: Iterable[MemberMetadata]) -> bytes:
+def group_value(group: Group, members: Sequence[bytes]) -> bytes:
     """GroupMetadataValue v3 of the group as it is, with these members."""
-    return encode_value(
+    return encode_group_value(
         GroupMetadataValue(
             protocol_type=group.protocol_type,
             generation=group.generation,
             protocol=group.protocol_name,
             leader=group.leader_id,
             current_state_timestamp=group.state_timestamp_ms,
-            members=list(members),
         ),
-        3,
+        members,
     )
 
 
-def member_metadata(
+def member_record(
     member: Member, protocol_name: str | None, assignment: bytes | None = None
-) -> MemberMetadata:
+) -> bytes:
     """One member as the record holds it: only the elected protocol's metadata is kept."""
-    return MemberMetadata(
-        member_id=member.member_id,
-        group_instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rebalance_timeout=member.rebalance_timeout_ms,
-        session_timeout=member.session_timeout_ms,
-        subscription=member.metadata(protocol_name),
-        assignment=member.assignment if assignment is None else assignment,
+    return encode_member(
+        MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout_ms,
+            session_timeout=member.session_timeout_ms,
+            subscription=member.metadata(protocol_name),
+            assignment=member.assignment if assignment is None else assignment,
+        )
     )
 
 

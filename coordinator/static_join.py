@@ -14,7 +14,7 @@ from coordinator.facts import MemberReplaced
 from coordinator.group import Group, GroupState, Member
 from coordinator.joining import Joining, park
 from coordinator.rebalance import prepare
-from coordinator.records import group_key, group_value, member_metadata, too_large
+from coordinator.records import group_key, group_value, member_record, too_large
 from coordinator.replies import answer_join, answer_sync, join_refused, joined
 from coordinator.step import Step
 from protocol.errors import ErrorCode
@@ -43,12 +43,16 @@ def replace(group: Group, joining: Joining, step: Step) -> None:
 def _go_on(group: Group, member: Member, new_id: str, joining: Joining, step: Step) -> None:
     """Stable stays Stable: the new id is written, and nobody else notices."""
     old_id, led = member.member_id, group.leader_id == member.member_id
-    record = group_key(group.group_id), _value_with(group, member, new_id, joining)
+    records = _records_with(group, member, new_id, joining)
+    leader = new_id if led else group.leader_id
+    value = group_value(copied(group, leader_id=leader), list(records.values()))
+    record = group_key(group.group_id), value
     if too_large([record], step.config.message_max_bytes):
         step.reply(joining.reply_to, _too_large(group, joining))
         return
     _take_over(group, member, new_id, step)
     group.update(member, joining.protocols, joining.timeouts)
+    group.records = records
     step.append(*record)
     response = joined(group, member, joining.caller.api_version)
     if led:
@@ -71,8 +75,11 @@ def _take_over(group: Group, member: Member, new_id: str, step: Step) -> None:
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
 
-def _value_with(group: Group, member: Member, new_id: str, joining: Joining) -> bytes:
-    """The group record as it will be. Made first: one that is too large must change nothing."""
+def _records_with(group: Group, member: Member, new_id: str, joining: Joining) -> dict[str, bytes]:
+    """The members of the group record as it will be: all as they were but for the one.
+
+    Made before anything changes: a record that is too large must change nothing.
+    """
     session_ms, rebalance_ms = joining.timeouts
     new = copied(
         member,
@@ -81,12 +88,12 @@ def _value_with(group: Group, member: Member, new_id: str, joining: Joining) -> 
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=rebalance_ms,
     )
-    members = [
-        member_metadata(new if each is member else each, group.protocol_name)
-        for each in group.members.values()
-    ]
-    leader = new_id if group.leader_id == member.member_id else group.leader_id
-    return group_value(copied(group, leader_id=leader), members)
+    records = dict(group.records) or {
+        each.member_id: member_record(each, group.protocol_name) for each in group.members.values()
+    }
+    del records[member.member_id]
+    records[new_id] = member_record(new, group.protocol_name)
+    return records
 
 
 def _tell_leader(response: JoinGroupResponse, old_id: str, version: int) -> None:

@@ -11,7 +11,7 @@ from coordinator.facts import RebalanceCompleted
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
 from coordinator.rebalance import prepare, rearm_session, remove, withdraw_plan
-from coordinator.records import group_key, group_value, member_metadata, too_large
+from coordinator.records import group_key, group_value, member_record, too_large
 from coordinator.replies import answer_sync, check_member, note_fenced, sync_refused, synced
 from coordinator.requests import sync_flaw
 from coordinator.step import ReplyTo, Step
@@ -73,18 +73,19 @@ def _arrived(group: Group, member: Member, step: Step) -> None:
 def _assign(group: Group, request: SyncGroupRequest, step: Step) -> None:
     """The plan is here. Members it forgets get nothing; strangers in it are ignored."""
     plan = {each.member_id: each.assignment for each in request.assignments}
-    shares = [
-        member_metadata(m, group.protocol_name, plan.get(m.member_id, b""))
+    records = {
+        m.member_id: member_record(m, group.protocol_name, plan.get(m.member_id, b""))
         for m in group.members.values()
-    ]
+    }
     # The time in the record is that of the join completion, as Kafka's.
-    record = group_key(group.group_id), group_value(group, shares)
+    record = group_key(group.group_id), group_value(group, list(records.values()))
     if too_large([record], step.config.message_max_bytes):
         _refuse_plan(group, step)
         return
     for member in group.members.values():
         member.assignment = plan.get(member.member_id, b"")
     group.become(GroupState.STABLE, step.wall)
+    group.records = records
     step.append(*record)
     for member in group.members.values():
         if member.awaiting_sync is not None:

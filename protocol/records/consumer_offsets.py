@@ -6,6 +6,7 @@ up to Kafka 4.0; 4.1 writes offset values in version 4. Newer versions than 4 ar
 Kafka's own reader does (KIP-915). Record types of other group protocols are recognised, not read.
 """
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
@@ -19,6 +20,7 @@ NEWEST_VALUE_VERSION = 4
 
 _INT16_BYTES = 2
 _read_int16 = Struct(">h").unpack_from
+_COUNT = Struct(">i")
 
 
 @message(versions=(0, 1))
@@ -102,6 +104,22 @@ def encode_value(value: OffsetCommitValue | GroupMetadataValue, version: int) ->
     """The value as it stands in the log, in a version from 0 to 4."""
     cls: type = type(value)
     return encoder(cls, version, Framing.VERSIONED)(value)
+
+
+def encode_group_value(value: GroupMetadataValue, members: Sequence[bytes]) -> bytes:
+    """A GroupMetadataValue v3 whose members are encoded already; its own list must be empty.
+
+    A group of hundreds is written anew for each of its static members that comes back, and all
+    but that one are as they were.
+    """
+    assert not value.members
+    without = encode_value(value, 3)
+    return b"".join((without[: -_COUNT.size], _COUNT.pack(len(members)), *members))
+
+
+def encode_member(member: MemberMetadata) -> bytes:
+    """One member as it stands in a GroupMetadataValue v3."""
+    return encoder(MemberMetadata, 3, Framing.BARE)(member)
 
 
 def decode_key(data: bytes) -> Key | UnknownKey:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from coordinator.records import (
     checked_offset_value,
+    group_key,
     offset_key,
     offset_key_head,
     offset_value,
@@ -95,3 +96,19 @@ def test_the_size_of_what_is_written_counts_keys_values_and_what_is_around_them(
     records = [(b"k" * 10, b"v" * 10), (b"k" * 10, None)]
     assert not too_large(records, 10 + 10 + 10 + 61 + 2 * 20)
     assert too_large(records, 10 + 10 + 10 + 61 + 2 * 20 - 1)
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_record_put_together_is_the_record_written_whole(loaded: bool) -> None:
+    scene = in_state("Stable")
+    if loaded:
+        scene.crash()
+    scene.restart("SAM")
+    scene.restart("SAM", metadata=topics("u"), session=9_000)
+    stored, group = last_group_record(scene), scene.group
+    assert [m.member_id for m in stored.members] == list(group.members)
+    for written, member in zip(stored.members, group.members.values(), strict=True):
+        assert written.subscription == member.metadata(group.protocol_name)
+        assert written.assignment == member.assignment
+        assert written.session_timeout == member.session_timeout_ms
+    assert encode_value(stored, 3) == [v for k, v in scene.log if k == group_key("g")][-1]
