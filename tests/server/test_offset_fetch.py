@@ -33,6 +33,7 @@ def failed() -> OffsetFetchResponseGroup:
 def test_an_older_request_is_one_group_with_its_topics() -> None:
     [part] = one_per_group(ASKED, 7)
     [group] = part.groups
+    assert group.topics is not None
     asked = {topic.name: topic.partition_indexes for topic in group.topics}
     assert (group.group_id, asked) == ("g", {"orders": [0, 1], "payments": [2]})
 

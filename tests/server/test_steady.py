@@ -11,7 +11,7 @@ from groupkeeper.server import connection
 from groupkeeper.server.steady import SteadyBeat
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.registry import request_encoder
+from protocol.registry import request_decoder, request_encoder
 from tests.support.requests import commit_request, heartbeat, join_request, sync_request
 from tests.support.served import Client, Served, settle
 
@@ -22,13 +22,12 @@ HEARTBEAT = 12
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The API key of every request that was decoded."""
     keys: list[int] = []
-    real = connection.request_decoder
 
-    def request_decoder(key: int, version: int) -> Any:
+    def counting(key: int, version: int) -> Any:
         keys.append(key)
-        return real(key, version)
+        return request_decoder(key, version)
 
-    monkeypatch.setattr(connection, "request_decoder", request_decoder)
+    monkeypatch.setattr(connection, "request_decoder", counting)
     return keys
 
 
@@ -196,8 +195,8 @@ def steady(driver: Counting, request: bytes) -> SteadyBeat:
 
 
 def frame_of(correlation_id: int = 1, **fields: Any) -> bytes:
-    fields = {"group_id": "g", "member_id": "m", "generation_id": 1} | fields
-    return request_encoder(HEARTBEAT, 4)(HeartbeatRequest(**fields), correlation_id, "tester")
+    wanted: dict[str, Any] = {"group_id": "g", "member_id": "m", "generation_id": 1} | fields
+    return request_encoder(HEARTBEAT, 4)(HeartbeatRequest(**wanted), correlation_id, "tester")
 
 
 def test_the_same_bytes_match_whatever_their_correlation_id() -> None:

@@ -2,6 +2,7 @@
 
 from groupkeeper.server.topic_check import all_known, known_of, overlay
 from protocol.messages.offset_commit import (
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -11,7 +12,7 @@ from tests.support.requests import Places, codes_of, commit_request
 COUNTS = {"orders": 2, "payments": 1}
 
 
-def topics(*places: tuple[str, int]) -> list[object]:
+def topics(*places: tuple[str, int]) -> list[OffsetCommitRequestTopic]:
     return commit_request(dict.fromkeys(places, 0)).topics
 
 

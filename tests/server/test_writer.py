@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -88,7 +88,8 @@ def test_no_answer_leaves_before_the_sync(served: Served) -> None:
 
 def commit_until_the_power_goes(served: Served) -> dict[str, int]:
     """Three groups commit in turn, two of them in one partition; what was acknowledged."""
-    client, acknowledged = served.client(), {}
+    client = served.client()
+    acknowledged: dict[str, int] = {}
     one, two = groups_apart(PARTITIONS)
     for offset in range(1, 4):
         for group_id in (one, two, f"{one}-other"):
@@ -168,9 +169,8 @@ def test_what_waited_for_a_failed_round_is_refused_in_the_form_of_its_request(
     client, reader = served.client(), served.client()
     joined = client.join()
     fail_next(served, errno.ENOSPC)
-    plan = {joined.member_id: b"plan"}
     served.at_once({reader: reader.commit_frame(1)})
-    synced = client.sync(joined.member_id, joined.generation_id, **plan)
+    synced = client.sync(joined.member_id, joined.generation_id)
     assert (synced.error_code, synced.assignment) == (ErrorCode.NOT_COORDINATOR, b"")
 
 
@@ -260,22 +260,15 @@ def test_when_nothing_is_left_to_do_the_segments_catch_up(served: Served) -> Non
 def test_the_segments_catch_up_once_however_often_the_writer_rests(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times: list[int] = []
-    later = served.loop.call_later
-    timers: list[float] = []
-
-    def call_later(delay: float, *rest: Any) -> Any:
-        timers.append(delay)
-        return later(delay, *rest)
-
-    monkeypatch.setattr(served.loop, "call_later", call_later)
-    monkeypatch.setattr(served.server.store, "catch_up", lambda: times.append(1))
+    catch_up, later = Mock(), Mock(wraps=served.loop.call_later)
+    monkeypatch.setattr(served.server.store, "catch_up", catch_up)
+    monkeypatch.setattr(served.loop, "call_later", later)
     client = served.client()
     for offset in range(3):
         client.commit(offset)
     served.advance(1)
-    assert times == [1]
-    assert timers.count(CATCH_UP_S) == 1
+    assert catch_up.call_count == 1
+    assert [call.args[0] for call in later.call_args_list].count(CATCH_UP_S) == 1
 
 
 def test_a_partition_that_is_loaded_again_misses_nothing(served: Served) -> None:
