@@ -4,6 +4,7 @@
 #   make test       every test (ARGS="tests/server -k http" for fewer)
 #   make check      lint, format, types, import contracts, house limits, generated docs
 #   make bench      measure, and write benchmarks/RESULTS.md
+#   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
 #   make docs       regenerate the generated pages
 #   make lock       resolve the lock files anew
 #   make clean      remove the virtual environment and the tools' caches
@@ -25,10 +26,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench docs lock clean
+.PHONY: help serve test check format bench simulate docs lock clean
 
 help:
-	@sed -n '3,9s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,10s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
@@ -52,6 +53,9 @@ format: $(DEV)
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(ARGS)
 
+simulate: $(DEV)
+	$(BIN)/python -m tests.simulation.seeds $(ARGS)
+
 docs: $(DEV)
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \
 		echo "$$generator"; $(BIN)/python $$generator; done
@@ -62,7 +66,7 @@ lock: $(DEV)
 		-o requirements/dev.txt pyproject.toml
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .clients .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(CREATED):
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \

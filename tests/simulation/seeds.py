@@ -1,0 +1,33 @@
+"""Many simulated hours, one seed after another, until one breaks a promise.
+
+python -m tests.simulation.seeds [HOW_MANY [FIRST_SEED]]
+"""
+
+import sys
+
+from rich.progress import track
+
+from groupkeeper.server import logs
+from tests.simulation.hour import Hour
+
+
+def main(arguments: list[str]) -> int:
+    """Run seeds ``first`` to ``first + many - 1``; 0 when all of them held."""
+    many, first = (int(each) for each in [*arguments, *["20", "1"][len(arguments) :]])
+    logs.configure(level="error")
+    for seed in track(range(first, first + many), description="Simulated hours"):
+        hour = Hour(seed)
+        try:
+            hour.run()
+        except AssertionError:
+            print("\n".join(hour.trace[-40:]))
+            print(
+                f"seed {seed} broke a promise; all of it: python -m tests.simulation.hour {seed}"
+            )
+            raise
+    print(f"{many} hours from seed {first} on: every promise held")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
