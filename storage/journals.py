@@ -99,6 +99,13 @@ class Journals:
         epochs = [reader.epochs.get(shard, 0) for reader in self._foreign]
         return max([self._epochs.get(shard, 0), *epochs])
 
+    def known_shards(self) -> int:
+        """One more than the highest shard in any journal; 0 when none was ever written to."""
+        self._close_foreign()
+        self._foreign = list(self._read(own=False))
+        shards = [*self._epochs, *(shard for reader in self._foreign for shard in reader.epochs)]
+        return max(shards, default=-1) + 1
+
     def claimed(self, shard: int, epoch: int) -> None:
         """A claim that the next round makes durable."""
         self._epochs[shard] = epoch

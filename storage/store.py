@@ -80,6 +80,13 @@ class Store:
         """
         return cls(files, data_dir, node_id, limits or Limits())
 
+    def known_shards(self) -> int:
+        """
+        How many shards the data was made with; 0 for a new directory. All are claimed before the
+        first round, and every journal names all of them, so this holds after any crash.
+        """
+        return self._journals.known_shards()
+
     def claim(self, shard: int) -> int:
         """
         Take the lock of a shard and return its epoch, higher than any before. Raises Locked.

@@ -51,6 +51,7 @@ COUNTERS = {
     "members_removed": ("cause", "Members that are no longer part of their group."),
     "offsets_committed": ("", "Offsets accepted, one per partition of a commit."),
     "offsets_removed": ("reason", "Offsets deleted, on request or because they had expired."),
+    "partitions_closed": ("error", "Partitions closed and loaded again, by what had failed."),
     "replayed_records": ("", "Records read back from the log when partitions were loaded."),
 }
 """Counters of facts: name without prefix and suffix -> its label, if any, and its help."""

@@ -8,7 +8,7 @@ import asyncio
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from coordinator.config import GroupConfig
 from coordinator.facts import Fact
@@ -58,6 +58,19 @@ class World:
     topics: TopicsWorld | None = None
 
 
+def _as_made(settings: Settings, shards: int) -> Settings:
+    """As in Kafka, the offsets topic keeps the number of partitions that its data was made with:
+    under any other number a group would be looked for where it is not.
+    """
+    asked = settings.offsets_topic_num_partitions
+    if shards in (0, asked):
+        return settings
+    _log.warning(
+        "offsets.topic.num.partitions is fixed once there is data", asked=asked, used=shards
+    )
+    return replace(settings, offsets_topic_num_partitions=shards)
+
+
 def _disk_failed(where: str, error: BaseException) -> None:
     _log.error("topics: disk failed", where=where, error=str(error))
 
@@ -72,6 +85,7 @@ class Server:
         settings = options.settings
         limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
         self.store = Store.open(self._world.files, str(options.data_dir), options.node_id, limits)
+        settings = _as_made(settings, self.store.known_shards())
         # All at once and first of all: who cannot have them must not touch anything else.
         self._epochs = self._claim(settings.offsets_topic_num_partitions)
         self.kafka: Address = options.listen

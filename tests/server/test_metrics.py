@@ -135,6 +135,12 @@ def test_a_fact_without_a_counter_is_no_error() -> None:
     seen(facts.GroupEmptied(**GROUP, cause=LEFT))
 
 
+def test_closed_partitions_are_counted_by_what_failed() -> None:
+    metrics = Metrics()
+    metrics.counts["partitions_closed", "AppendFailed"] += 2
+    assert samples(metrics)["groupkeeper_partitions_closed_total{error=AppendFailed}"] == 2
+
+
 def test_gauges_are_read_from_the_partitions_at_scrape_time() -> None:
     partitions = [
         PartitionSnapshot(0, "active", {"Stable": 2, "Empty": 1}, members=5, offsets=7),

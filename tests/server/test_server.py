@@ -59,6 +59,23 @@ def test_the_offsets_topic_has_as_many_partitions_as_its_setting_says(serve: Any
     assert len(serve("offsets.topic.num.partitions=7").server.hosts) == 7
 
 
+@pytest.mark.parametrize("later", [1, 2, 50])
+def test_the_number_of_partitions_is_fixed_once_there_is_data(
+    serve: Any, lines: Any, later: int
+) -> None:
+    """As in Kafka. Under another number no group would be found where it is."""
+    served: Served = serve("offsets.topic.num.partitions=4")
+    groups = [f"g{number}" for number in range(10)]
+    assert [served.client().commit(7, each) for each in groups] == [0] * 10
+    served.cut_power("lose")
+    served.machine.settings = load(assignments=[f"offsets.topic.num.partitions={later}"])[0]
+    served.restart()
+    served.settled()
+    assert [served.client().fetched(each) for each in groups] == [{("orders", 0): 7}] * 10
+    assert len(served.server.hosts) == 4
+    assert {"asked": later, "used": 4}.items() <= lines()[-1].items()
+
+
 def test_segments_of_the_offsets_topic_roll_at_their_setting(serve: Any) -> None:
     served: Served = serve("offsets.topic.segment.bytes=300", "offsets.topic.num.partitions=1")
     for offset in range(10):

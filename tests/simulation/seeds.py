@@ -21,9 +21,7 @@ def main(arguments: list[str]) -> int:
             hour.run()
         except AssertionError:
             print("\n".join(hour.trace[-40:]))
-            print(
-                f"seed {seed} broke a promise; all of it: python -m tests.simulation.hour {seed}"
-            )
+            print(f"seed {seed} broke a promise; all of it: python -m tests.simulation.hour {seed}")
             raise
     print(f"{many} hours from seed {first} on: every promise held")
     return 0
