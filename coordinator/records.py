@@ -6,6 +6,7 @@ Not here: when a record is written. That is the handlers' decision.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct
 
 from coordinator.group import Group, GroupState, Member
@@ -47,6 +48,7 @@ def group_key(group_id: str) -> bytes:
     return encode_key(GroupMetadataKey(group=group_id))
 
 
+@lru_cache(4096)
 def offset_key_head(group_id: str, topic: str) -> bytes:
     """OffsetCommitKey, type 1, without the partition: what all offsets of a topic share."""
     return encode_key(OffsetCommitKey(group=group_id, topic=topic))[: -_PARTITION.size]

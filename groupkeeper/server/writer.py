@@ -113,7 +113,11 @@ class Writer:
             self._report(done, work, began)
         finally:
             if self._dirty and not self._scheduled:
-                self._start()
+                # Two turns on: the answers just sent bring requests that are in the sockets
+                # already, and they may share this round and its sync. No lingering: an idle loop
+                # turns twice in no time.
+                self._scheduled = True
+                self._loop.call_soon(self._loop.call_soon, self._start)
             elif not self._scheduled and self._round is None:
                 self._rest()
 
