@@ -16,7 +16,7 @@ VERSION = "4.1.0"
 CLUSTER_ID = "Z3JvdXBrZWVwZXItYmVuYw"
 _MAVEN_S = 600
 
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+_POM = """<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>groupkeeper</groupId><artifactId>kafka-jars</artifactId><version>1</version>
   <dependencies>
