@@ -15,11 +15,11 @@ others may read logs, and open logs that no round is written to. A log either go
 or is appended to directly and synced when its owner likes, never both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from protocol.record_batch import KeyValue, encode_batch
-from storage.errors import AppendFailed, Fenced, SyncFailed
+from storage.errors import AppendFailed, Fenced, StorageError, SyncFailed
 from storage.files import Files, parent_of
 from storage.journal import FOLDER, batch_entry
 from storage.journals import Journals
@@ -149,31 +149,40 @@ class Store:
         self._journals.recovered(name)
         return log
 
-    def commit(self, appends: Sequence[Append]) -> list[int]:
+    def commit(self, appends: Sequence[Append]) -> list[StorageError | None]:
         """
-        Write one batch per append and make them durable together; returns their base offsets.
+        Write one batch per append and make them durable together.
 
-        All or nothing may be acknowledged. Raises Fenced, ValueError or AppendFailed before
-        anything is written, or AppendFailed from the journal; after it every log of the round is
-        to be opened again. Raises SyncFailed after which the store takes no more work.
+        Returns per append None, or why it was left out: Fenced by an older epoch than its log's,
+        AppendFailed because its log is to be opened again. The others are durable all the same.
+        Raises if nothing may be acknowledged: AppendFailed if the journal could not be written,
+        SyncFailed after which the store takes no more work, ValueError for what no batch holds.
         """
         self._check()
+        left_out: list[StorageError | None] = []
         ends: dict[str, int] = {}
-        bases: list[int] = []
         queue: list[tuple[Log, bytes, Batch]] = []
         pieces: list[bytes] = []
         for append in appends:
             log = append.log
-            _admit(append)
+            left_out.append(_objection(append))
+            if left_out[-1] is not None:
+                continue
             base = ends.get(log.name, log.end_offset)
             data = encode_batch(base, append.epoch, append.timestamp_ms, append.records)
             ends[log.name] = end = base + len(append.records)
             batch = Batch(0, len(data), base, end - 1, append.epoch, append.timestamp_ms)
-            bases.append(base)
             queue.append((log, data, batch))
             pieces += batch_entry(log.name_bytes, data)
+        if queue:
+            self._write_round(pieces, ends, queue)
+        return left_out
+
+    def _write_round(
+        self, pieces: list[bytes], names: Collection[str], queue: list[tuple[Log, bytes, Batch]]
+    ) -> None:
         try:
-            self._journals.write(pieces, ends)
+            self._journals.write(pieces, names)
             for log, data, batch in queue:
                 self._behind[log.name] = log
                 self.committed_bytes += len(data)
@@ -184,7 +193,6 @@ class Store:
         except SyncFailed as error:
             self._failed = error
             raise
-        return bases
 
     def catch_up(self) -> None:
         """
@@ -244,12 +252,14 @@ class Store:
             self._files.close(self._lock)
 
 
-def _admit(append: Append) -> None:
+def _objection(append: Append) -> StorageError | None:
+    """Why an append cannot take part in a round."""
     log = append.log
     if log.broken or log.closed:
-        raise AppendFailed(f"{log.name} must be opened again before it takes a round")
+        return AppendFailed(f"{log.name} must be opened again before it takes a round")
     if append.epoch < log.last_epoch:
-        raise Fenced(f"{log.name} is in epoch {log.last_epoch}, not {append.epoch}")
+        return Fenced(f"{log.name} is in epoch {log.last_epoch}, not {append.epoch}")
+    return None
 
 
 def _is_partition(name: str) -> bool:

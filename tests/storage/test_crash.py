@@ -44,11 +44,11 @@ class Client:
             self.number += 1
             self.written[log.name] += values
             appends.append(Append(log, epoch, self.number, [(b"key", value) for value in values]))
-        bases = store.commit(appends)
+        assert store.commit(appends) == [None] * len(logs)
         self.epoch = epoch
-        for log, base in zip(logs, bases, strict=True):
-            assert base + 2 == len(self.written[log.name])
-            self.acknowledged[log.name] = base + 2
+        for log in logs:
+            assert log.end_offset == len(self.written[log.name])
+            self.acknowledged[log.name] = log.end_offset
 
     def check(self, logs: list) -> None:
         """

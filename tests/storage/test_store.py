@@ -23,9 +23,8 @@ def store(disk: FakeDisk) -> Store:
     return open_store(disk)
 
 
-def put(store: Store, *values: bytes, name: str = NAME, epoch: int = 1) -> int:
-    [base] = store.commit([append(store, *values, name=name, epoch=epoch)])
-    return base
+def put(store: Store, *values: bytes, name: str = NAME, epoch: int = 1) -> None:
+    assert store.commit([append(store, *values, name=name, epoch=epoch)]) == [None]
 
 
 def append(store: Store, *values: bytes, name: str = NAME, epoch: int = 1) -> Append:
@@ -40,14 +39,16 @@ def journals(disk: FakeDisk) -> list[str]:
     return disk.children("data/journals")
 
 
-def test_a_round_returns_the_base_offsets(store: Store) -> None:
+def test_a_round_continues_each_of_its_logs(store: Store) -> None:
     put(store, b"a", b"b")
     other = append(store, b"x", name="__group_events-0")
-    assert store.commit([append(store, b"c"), other]) == [2, 0]
+    assert store.commit([append(store, b"c"), other]) == [None, None]
+    assert found(store) == [b"a", b"b", b"c"]
+    assert found(store, "__group_events-0") == [b"x"]
 
 
 def test_two_batches_of_a_round_may_go_to_one_log(store: Store) -> None:
-    assert store.commit([append(store, b"a", b"b"), append(store, b"c")]) == [0, 2]
+    assert store.commit([append(store, b"a", b"b"), append(store, b"c")]) == [None, None]
     assert found(store) == [b"a", b"b", b"c"]
 
 
@@ -231,9 +232,24 @@ def test_the_next_owner_finds_what_the_last_one_committed(store: Store, disk: Fa
 def test_an_older_epoch_is_fenced_and_nothing_is_written(store: Store, disk: FakeDisk) -> None:
     put(store, b"a", epoch=2)
     before = len(disk.trace)
-    with pytest.raises(Fenced, match="in epoch 2, not 1"):
-        put(store, b"b", epoch=1)
+    [error] = store.commit([append(store, b"b", epoch=1)])
+    assert isinstance(error, Fenced) and str(error) == f"{NAME} is in epoch 2, not 1"
     assert len(disk.trace) == before
+
+
+def test_a_round_leaves_out_what_cannot_be_written_and_no_more(
+    store: Store, disk: FakeDisk
+) -> None:
+    names = [f"__consumer_offsets-{number}" for number in range(4)]
+    appends = [append(store, b"v", name=name) for name in names]
+    put(store, b"newer", name=names[1], epoch=2)
+    appends[2].log.broken = True
+    appends[3].log.close()
+    errors = store.commit(appends)
+    assert [type(error) for error in errors] == [type(None), Fenced, AppendFailed, AppendFailed]
+    disk.power_cut("lose")
+    store = open_store(disk)
+    assert [found(store, name) for name in names] == [[b"v"], [b"newer"], [], []]
 
 
 def test_journals_are_dropped_as_their_logs_are_synced(disk: FakeDisk) -> None:
@@ -280,8 +296,8 @@ def test_no_space_in_a_segment_breaks_that_log_only(store: Store, disk: FakeDisk
     disk.failures[disk.calls + 3] = OSError(errno.ENOSPC, "No space left on device")
     put(store, b"a" * 100)  # durable all the same: the journal has it
     broken = store._logs[NAME]
-    with pytest.raises(AppendFailed, match="opened again"):
-        store.commit([Append(broken, 1, TIME, [(b"k", b"v")])])
+    [error] = store.commit([Append(broken, 1, TIME, [(b"k", b"v")])])
+    assert isinstance(error, AppendFailed)
     put(store, b"y", name="__group_events-0")
     assert found(store) == [b"a" * 100]
     put(store, b"b")
