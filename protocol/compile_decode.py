@@ -3,7 +3,8 @@
 Neighbouring fields of fixed width, and the length behind them, are read by one struct call. A
 position only ever grows and must meet `end` exactly; every slice and every count is held against
 what is left before anything is allocated. So no input takes more memory than its own size (times a
-small constant), and every fault ends as DecodeError.
+small constant), and every fault ends as DecodeError. Text is never longer than an int16 can say, in
+flexible versions neither: Kafka refuses it, and no record could hold it.
 """
 
 from struct import calcsize, unpack_from
@@ -13,7 +14,15 @@ from protocol.errors import DecodeError
 from protocol.message import Field, default_code, fields_in, layout_of, structs_in
 from protocol.source import Source
 from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
-from protocol.wire import bad_length, not_at_end, read_tag, read_varint, skip_tags
+from protocol.wire import (
+    LONGEST_TEXT,
+    bad_length,
+    not_at_end,
+    read_tag,
+    read_varint,
+    skip_tags,
+    too_long,
+)
 
 
 def write_decoder(source: Source, cls: type, version: int) -> str:
@@ -47,7 +56,8 @@ class _DecoderWriter:
         # Structs with tagged fields, and the functions that read these.
         self.tag_readers: dict[type, str] = {}
         self.end = "end"
-        for helper in (bad_length, not_at_end, read_tag, read_varint, skip_tags, DecodeError):
+        helpers = (bad_length, not_at_end, read_tag, read_varint, skip_tags, too_long, DecodeError)
+        for helper in helpers:
             source.refer(helper.__name__, helper)
         source.refer("new", object.__new__)
         source.refer("malformed", (IndexError, struct_error, UnicodeDecodeError))
@@ -151,9 +161,9 @@ class _DecoderWriter:
             )
         self.source.line(f"pos += {calcsize('>' + codes)}")
 
-    def length(self, code: str) -> str:
+    def length(self, code: str, text: str = "") -> str:
         """Read a length or count into `n`, as it stands on the wire; returns the value that means
-        null.
+        null. `text` is the label of a text, whose length has an upper bound.
         """
         source = self.source
         if not self.flexible:
@@ -169,11 +179,14 @@ class _DecoderWriter:
                 source.line("pos += 1")
             with source.block("else:"):
                 source.line("n, pos = read_varint(buffer, pos - 1)")
+                if text:  # checked here, where it costs the short ones nothing
+                    with source.block(f"if n > {LONGEST_TEXT + 1}:"):
+                        source.line(f"raise too_long({text!r}, n - 1)")
         return "0"
 
     def sized(self, kind: Sized, target: str, nullable: bool, label: str) -> None:
         source = self.source
-        null = self.length(kind.code)
+        null = self.length(kind.code, label if kind.is_text else "")
         if not nullable:
             self.slice(kind, target, label)
             return

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 
 from protocol.errors import DecodeError, LeftOver
 
+LONGEST_TEXT = 32_767
+"""Bytes of UTF-8, in every version: what an int16 can say, and what Kafka accepts."""
+
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
@@ -78,3 +81,8 @@ def bad_length(field: str, length: int, left: int) -> DecodeError:
     is left.
     """
     return DecodeError(f"{field}: length {length}, {left} bytes left")
+
+
+def too_long(field: str, length: int) -> DecodeError:
+    """The error for a text of more than `LONGEST_TEXT` bytes."""
+    return DecodeError(f"{field}: {length} bytes, and text has {LONGEST_TEXT} at most")

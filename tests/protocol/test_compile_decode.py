@@ -13,8 +13,9 @@ from protocol.compile_encode import Framing
 from protocol.compiler import decoder, encoder
 from protocol.errors import DecodeError, LeftOver
 from protocol.messages.api_versions import ApiVersionsResponse
+from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from protocol.types import StructOf
@@ -158,6 +159,31 @@ def test_a_negative_length_other_than_null_is_refused() -> None:
 
 def test_text_that_is_not_utf_8_is_refused() -> None:
     assert "JoinGroupRequest v0" in refused(JoinGroupRequest, 0, b"\0\1\xff" + bytes(30))
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_text_ends_where_an_int16_ends(version: int) -> None:
+    for text in ("x" * 32_767, "é" * 16_383):
+        body = encoder(HeartbeatRequest, version, Framing.BARE)(HeartbeatRequest(group_id=text))
+        assert decode(HeartbeatRequest, version, body) == HeartbeatRequest(group_id=text)
+    if version == 4:  # before, the length itself has no room for more
+        for text in ("x" * 32_768, "é" * 16_384, "x" * 3_000_000):
+            body = encoder(HeartbeatRequest, 4, Framing.BARE)(HeartbeatRequest(group_id=text))
+            assert "HeartbeatRequest.group_id" in refused(HeartbeatRequest, 4, body)
+
+
+def test_text_in_a_list_or_nullable_is_bounded_too_but_bytes_are_not() -> None:
+    long = "x" * 32_768
+    for request, version in (
+        (HeartbeatRequest(group_instance_id=long), 4),
+        (DescribeGroupsRequest(groups=["g", long]), 5),
+    ):
+        body = encoder(type(request), version, Framing.BARE)(request)
+        assert "32768 bytes" in refused(type(request), version, body)
+    metadata = JoinGroupRequestProtocol(name="range", metadata=bytes(100_000))
+    join = JoinGroupRequest(protocols=[metadata])
+    body = encoder(JoinGroupRequest, 9, Framing.BARE)(join)
+    assert decode(JoinGroupRequest, 9, body) == join
 
 
 def test_a_varint_of_more_than_32_bits_is_refused() -> None:
