@@ -23,6 +23,13 @@ _GROWTH: Final = 8
 
 _Decoder = Callable[[bytes, bytearray], int]
 
+_DECODERS: Final[dict[int, _Decoder]] = {
+    GZIP: cramjam.gzip.decompress_into,
+    LZ4: cramjam.lz4.decompress_into,
+    ZSTD: cramjam.zstd.decompress_into,
+}
+"""Those of one piece; snappy's stream of blocks is unfolded here."""
+
 
 class DecompressionError(Exception):
     """The bytes are not what the codec makes, or unfold to more than the limit."""
@@ -48,15 +55,9 @@ def decompress(codec: int, data: bytes, limit: int) -> bytes:
 
 
 def _decoder(codec: int) -> _Decoder:
-    match codec:
-        case 1:
-            decoder: _Decoder = cramjam.gzip.decompress_into
-        case 3:
-            decoder = cramjam.lz4.decompress_into
-        case 4:
-            decoder = cramjam.zstd.decompress_into
-        case _:
-            raise DecompressionError(f"unknown compression codec {codec}")
+    decoder = _DECODERS.get(codec)
+    if decoder is None:
+        raise DecompressionError(f"unknown compression codec {codec}")
     return decoder
 
 
