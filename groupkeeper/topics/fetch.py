@@ -22,6 +22,10 @@ from protocol.messages.fetch import FetchRequest, FetchResponse
 _FULL_FETCH: Final = (0, -1)
 """Session epochs of a request that names all its partitions: it opens a session, or wants none."""
 
+MAX_WAIT_MS: Final = 5 * 60_000
+"""A wait ends by then, whatever the request says: nobody tells a waiting Fetch that its client is
+gone, and clients that are there ask for half a second, at most for their request timeout."""
+
 
 class Fetching:
     """Answers Fetch and keeps those that wait."""
@@ -94,7 +98,7 @@ class WaitingFetch:
         self._missing = missing
         self._partitions: list[Partition] = []
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(request.max_wait_ms / 1000, self.finish)
+        self._timer = loop.call_later(min(request.max_wait_ms, MAX_WAIT_MS) / 1000, self.finish)
 
     def watch(self, partitions: list[Partition]) -> None:
         self._partitions = partitions

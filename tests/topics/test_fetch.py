@@ -1,17 +1,19 @@
 """Fetch: what is read, what is refused, and how long it waits."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from groupkeeper.topics import plane
+from groupkeeper.topics.fetch import MAX_WAIT_MS
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.record_batch import iter_batches
+from tests.support.virtual_loop import VirtualLoop
 from tests.topics.scene import HeldWorker, Scene, batch
 
 LONG = 60_000
-SHORT = 5
 
 
 def counts(records: bytes) -> list[int]:
@@ -60,6 +62,25 @@ async def test_errors_are_answered_at_once(scene, wanted, code):
 )
 async def test_leader_epochs_are_checked(scene, epoch, code):
     assert (await scene.fetch(("t", 0, 0), current_leader_epoch=epoch)).error_code == code
+
+
+def in_virtual_time(test: Callable[[Scene], Awaitable[None]]) -> Callable[[], None]:
+    """Run a test on a loop where waiting takes no time, with a scene of its own."""
+
+    async def run() -> None:
+        scene = Scene()
+        await scene.create("t", partitions=2)
+        await scene.fetch(("t", 0, 0))
+        await test(scene)
+
+    def run_in_virtual_time() -> None:
+        loop = VirtualLoop()
+        try:
+            loop.run_until_complete(run())
+        finally:
+            loop.close()
+
+    return run_in_virtual_time
 
 
 # -- sessions
@@ -139,20 +160,32 @@ async def test_waits_for_enough_bytes(scene):
     assert [t.partitions[0].high_watermark for t in reply.response.responses] == [2, 1]
 
 
+@in_virtual_time
 async def test_waits_no_longer_than_the_client_says(scene):
-    await scene.fetch(("t", 0, 0))
-    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=SHORT)
+    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
+    await asyncio.sleep(LONG / 1000 - 0.001)
     assert not reply.answered
-    assert (await reply.wait()).responses[0].partitions[0].records == b""
+    await asyncio.sleep(0.002)
+    assert reply.response.responses[0].partitions[0].records == b""
     assert scene.plane.snapshot().waiting_fetches == 0
 
 
+@in_virtual_time
+async def test_waits_no_longer_than_the_limit_whatever_the_client_says(scene):
+    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=2**31 - 1)
+    await asyncio.sleep(MAX_WAIT_MS / 1000 - 0.001)
+    assert not reply.answered
+    await asyncio.sleep(0.002)
+    assert (reply.answered, scene.plane.snapshot().waiting_fetches) == (True, 0)
+
+
+@in_virtual_time
 async def test_the_end_of_the_wait_gives_what_came_meanwhile(scene):
-    await scene.fetch(("t", 0, 0))
-    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=SHORT, min_bytes=1000)
+    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=1000)
     await scene.produce("t", 0, batch("a"))
     assert not reply.answered
-    assert counts((await reply.wait()).responses[0].partitions[0].records) == [1]
+    await asyncio.sleep(LONG / 1000 + 0.001)
+    assert counts(reply.response.responses[0].partitions[0].records) == [1]
 
 
 @pytest.mark.parametrize("more", [{"max_wait_ms": 0}, {"max_wait_ms": LONG, "min_bytes": 0}])
@@ -201,14 +234,14 @@ async def test_stopping_leaves_nobody_to_wait_whose_log_is_just_being_opened(sce
     assert opening.answered
 
 
+@in_virtual_time
 async def test_an_answered_fetch_has_no_timer_any_more(scene):
     told: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
-    await scene.fetch(("t", 0, 0))
-    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=SHORT)
+    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
     await scene.produce("t", 0, batch("a"))
     assert reply.answered
-    await asyncio.sleep(2 * SHORT / 1000)
+    await asyncio.sleep(2 * LONG / 1000)
     assert told == []
 
 
