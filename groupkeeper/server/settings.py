@@ -75,7 +75,7 @@ class Settings:
     node_id: int = _int(0, "Id of this node, unless the command line gives `--node-id`.")
     num_partitions: int = _int(1, "Partitions of a topic that is created without a count.", low=1)
     offset_metadata_max_bytes: int = _int(
-        4_096, "Longest metadata string of one committed offset, in bytes of UTF-8."
+        4_096, "Longest metadata string of one committed offset, in UTF-16 units."
     )
     offsets_retention_check_interval_ms: int = _int(
         600_000, "How often offsets are looked through for expired ones.", low=1, high=LONG_MAX
