@@ -12,7 +12,7 @@ from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Partitions
 from groupkeeper.topics.read import Reader
@@ -30,10 +30,10 @@ gone, and clients that are there ask for half a second, at most for their reques
 class Fetching:
     """Answers Fetch and keeps those that wait."""
 
-    def __init__(self, partitions: Partitions, reader: Reader, late: LateAnswers) -> None:
+    def __init__(self, partitions: Partitions, reader: Reader, opening: Opening) -> None:
         self._partitions = partitions
         self._reader = reader
-        self._late = late
+        self._opening = opening
         self._closing = False
         self.waiting: dict[WaitingFetch, None] = {}
 
@@ -41,15 +41,12 @@ class Fetching:
         """The response, or None when it waits or logs have to be opened first."""
         if request.session_epoch not in _FULL_FETCH:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        unopened = [partition for partition in self._wanted(request) if not partition.readable]
-        if unopened:
-            self._late.start(
-                self._open_and_read(request, reply_to, unopened),
-                reply_to,
-                lambda: FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR),
-            )
-            return None
-        return self._read_or_wait(request, reply_to)
+        return self._opening.answer(
+            (partition for partition in self._wanted(request) if not partition.readable),
+            lambda: self._read_or_wait(request, reply_to),
+            reply_to,
+            lambda: FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR),
+        )
 
     def close(self) -> None:
         """Answer all that wait with what there is, and let nobody wait any more."""
@@ -58,17 +55,11 @@ class Fetching:
             waiting.finish()
 
     def _wanted(self, request: FetchRequest) -> Iterator[Partition]:
-        for topic in request.topics:
-            for wanted in topic.partitions:
-                partition = self._partitions.find(topic.topic, wanted.partition)
-                if partition is not None:
-                    yield partition
-
-    async def _open_and_read(
-        self, request: FetchRequest, reply_to: ReplyTo, unopened: list[Partition]
-    ) -> Response | None:
-        await self._partitions.prepare(unopened)
-        return self._read_or_wait(request, reply_to)
+        return self._partitions.existing(
+            (topic.topic, wanted.partition)
+            for topic in request.topics
+            for wanted in topic.partitions
+        )
 
     def _read_or_wait(self, request: FetchRequest, reply_to: ReplyTo) -> FetchResponse | None:
         look = self._reader.look(request)

@@ -5,13 +5,12 @@ Not consumer positions: those are the coordinator's. Source: Kafka's
 KIP-320 (epochs), KIP-734 (largest timestamp).
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch
-from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import LEADER_EPOCH, Partition
 from groupkeeper.topics.partitions import Failed, Partitions
 from protocol.errors import ErrorCode
@@ -35,37 +34,26 @@ _NOTHING: Final = (-1, -1)
 class ListingOffsets:
     """Answers ListOffsets."""
 
-    def __init__(self, partitions: Partitions, late: LateAnswers, failed: Failed) -> None:
+    def __init__(self, partitions: Partitions, opening: Opening, failed: Failed) -> None:
         self._partitions = partitions
-        self._late = late
+        self._opening = opening
         self._failed = failed
 
     def handle(
         self, request: ListOffsetsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Response | None:
         """The response, or None when logs have to be opened first."""
-        unopened = [partition for partition in self._wanted(request) if not partition.readable]
-        if unopened:
-            self._late.start(
-                self._open_and_list(request, caller.api_version, unopened),
-                reply_to,
-                lambda: _refuse_all(request),
-            )
-            return None
-        return self._list(request, caller.api_version)
-
-    def _wanted(self, request: ListOffsetsRequest) -> Iterator[Partition]:
-        for topic in request.topics:
-            for wanted in topic.partitions:
-                partition = self._partitions.find(topic.name, wanted.partition_index)
-                if partition is not None:
-                    yield partition
-
-    async def _open_and_list(
-        self, request: ListOffsetsRequest, version: int, unopened: list[Partition]
-    ) -> ListOffsetsResponse:
-        await self._partitions.prepare(unopened)
-        return self._list(request, version)
+        wanted = self._partitions.existing(
+            (topic.name, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        )
+        return self._opening.answer(
+            (partition for partition in wanted if not partition.readable),
+            lambda: self._list(request, caller.api_version),
+            reply_to,
+            lambda: _refuse_all(request),
+        )
 
     def _list(self, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
         repeated = _repeated(request)

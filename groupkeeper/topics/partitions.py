@@ -4,7 +4,7 @@ Not one partition's behaviour (partition.py). Start-up does not look at any of t
 opened, off the event loop, by the first request that needs it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from groupkeeper.topics.catalog import Catalog, Topic
@@ -68,6 +68,13 @@ class Partitions:
             # has none.
             partition.log = self.group_log(index)
         return partition
+
+    def existing(self, places: Iterable[tuple[str, int]]) -> Iterator[Partition]:
+        """Those of the partitions (topic and index) that there are."""
+        for topic_name, index in places:
+            partition = self.find(topic_name, index)
+            if partition is not None:
+                yield partition
 
     def grew(self, topic_name: str, index: int, size: int) -> None:
         """Somebody else appended to the partition: tell those who wait for it."""

@@ -20,6 +20,7 @@ from groupkeeper.topics.list_offsets import ListingOffsets
 from groupkeeper.topics.metadata import Describing, Node
 from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.topics.offload import LateAnswers, OffLoop, WorkerThread
+from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partitions import Failed, Partitions, TopicFolders
 from groupkeeper.topics.produce import Producing
 from groupkeeper.topics.producer_ids import ProducerIds
@@ -153,14 +154,15 @@ class EmbeddedTopics:
     def _wire(self, settings: TopicSettings, node: Node, world: World, admin: TopicAdmin) -> None:
         late, partitions = self._late, self._partitions
         reader = Reader(partitions, settings.fetch_max_bytes, world.failed)
-        self._fetching = Fetching(partitions, reader, late)
+        opening = Opening(partitions, late)
+        self._fetching = Fetching(partitions, reader, opening)
         auto_create = settings.num_partitions if settings.auto_create_topics_enable else None
-        producing = Producing(partitions, late, settings.message_max_bytes, world.failed)
+        producing = Producing(partitions, opening, settings.message_max_bytes, world.failed)
         creating = CreatingTopics(admin, node.node_id, settings.num_partitions, late)
         self.handlers: dict[int, Handler] = {
             PRODUCE: producing.handle,
             FETCH: self._fetching.handle,
-            LIST_OFFSETS: ListingOffsets(partitions, late, world.failed).handle,
+            LIST_OFFSETS: ListingOffsets(partitions, opening, world.failed).handle,
             METADATA: Describing(admin, node, auto_create, late).handle,
             CREATE_TOPICS: creating.handle,
             DELETE_TOPICS: DeletingTopics(admin, late).handle,

@@ -5,7 +5,6 @@ from the page cache, like Kafka's: acks 1 and all are the same with one replica.
 Source: Kafka's ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendRecords``.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from coordinator.caller import Caller
@@ -17,7 +16,7 @@ from groupkeeper.topics.batches import (
     check_batch,
 )
 from groupkeeper.topics.names import RESERVED
-from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed, Partitions
 from protocol.errors import ErrorCode
@@ -42,42 +41,31 @@ class Producing:
     """Answers Produce."""
 
     def __init__(
-        self, partitions: Partitions, late: LateAnswers, message_max_bytes: int, failed: Failed
+        self, partitions: Partitions, opening: Opening, message_max_bytes: int, failed: Failed
     ) -> None:
         self._partitions = partitions
-        self._late = late
+        self._opening = opening
         self._message_max_bytes = message_max_bytes
         self._failed = failed
 
     def handle(self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo) -> Response | None:
         """The response, NO_REPLY for acks 0, or None when logs have to be opened first."""
-        response = _refusal(request, caller.api_version)
-        if response is None:
-            unready = list(self._unready(request))
-            if unready:
-                self._late.start(
-                    self._append_later(request, caller.api_version, unready),
-                    reply_to,
-                    lambda: _reply(request, refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR)),
-                )
-                return None
-            response = self._append_all(request, caller.api_version)
-        return _reply(request, response)
-
-    def _unready(self, request: ProduceRequest) -> Iterator[Partition]:
-        for topic in request.topic_data:
-            if topic.name in RESERVED:
-                continue
-            for data in topic.partition_data:
-                partition = self._partitions.find(topic.name, data.index)
-                if partition is not None and not partition.may_append:
-                    yield partition
-
-    async def _append_later(
-        self, request: ProduceRequest, api_version: int, unready: list[Partition]
-    ) -> Response:
-        await self._partitions.prepare(unready)
-        return _reply(request, self._append_all(request, api_version))
+        version = caller.api_version
+        refused = _refusal(request, version)
+        if refused is not None:
+            return _reply(request, refused)
+        wanted = self._partitions.existing(
+            (topic.name, data.index)
+            for topic in request.topic_data
+            if topic.name not in RESERVED
+            for data in topic.partition_data
+        )
+        return self._opening.answer(
+            (partition for partition in wanted if not partition.may_append),
+            lambda: _reply(request, self._append_all(request, version)),
+            reply_to,
+            lambda: _reply(request, refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR)),
+        )
 
     def _append_all(self, request: ProduceRequest, api_version: int) -> ProduceResponse:
         response = ProduceResponse()
