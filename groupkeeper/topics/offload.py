@@ -66,7 +66,7 @@ class LateAnswers:
     ) -> None:
         try:
             response = await work
-        except Exception as error:  # noqa: BLE001 - a request ends here, and must be answered
+        except Exception as error:  # noqa: BLE001  # a request ends here, and must be answered
             self._failed("request", error)
             response = if_broken()
         if response is not None:
