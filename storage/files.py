@@ -24,6 +24,10 @@ class Files:
     def process_id(self) -> int:
         return os.getpid()
 
+    def random_bytes(self, size: int) -> bytes:
+        """Bytes that nobody can foresee."""
+        return os.urandom(size)
+
     def make_folder(self, path: str) -> None:
         """The folder and its parents; no error if it is there."""
         os.makedirs(path, exist_ok=True)

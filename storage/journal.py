@@ -3,13 +3,15 @@ The journal: one append-only file per process, in which all partitions' batches 
 before they are acknowledged.
 
 Not a log: nobody reads it but recovery, and it is dropped as soon as the segments are on the
-disk. A file is a row of rounds: magic, number int64, payload length int32, CRC-32C of number,
-length and payload. Numbers rise by one, so a round that was never finished cannot be taken for
-one that was. A payload is a row of entries: kind int8, name length int16, data length int32,
-name, data. Kind 0 is a batch of the log `name`; kind 1 is the claim of the shard `name` in the
-epoch `data`.
+disk. A file is a row of rounds: salt of 8 bytes, number int64, payload length int32, CRC-32C of
+number, length and payload. Numbers rise by one, so a round that was never finished cannot be taken
+for one that was. The salt is random and part of the file's name, `<node>-<first round>-<salt>`: a
+payload holds what clients sent, and cannot look like a round to who does not know the salt. A
+payload is a row of entries: kind int8, name length int16, data length int32, name, data. Kind 0 is
+a batch of the log `name`; kind 1 is the claim of the shard `name` in the epoch `data`.
 """
 
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from struct import Struct
@@ -23,13 +25,14 @@ from storage.scan import FIELDS
 from storage.window import Window
 
 FOLDER: Final = "journals"
-_MAGIC: Final = b"GKJ1"
-_ROUND: Final = Struct(">4sQII")
+SALT_BYTES: Final = 8
+_ROUND: Final = Struct(">8sQII")
 _COUNTED: Final = Struct(">QI")
 _ENTRY: Final = Struct(">BHI")
 _BATCH: Final = 0
 _CLAIM: Final = 1
 _FIELDS_PER_ENTRY: Final = 4
+_NAME: Final = re.compile(r"(?P<node>[0-9]+)-(?P<first>[0-9]{20})-(?P<salt>[0-9a-f]{16})")
 
 AHEAD_BYTES: Final = 1024 * 1024
 """
@@ -56,7 +59,8 @@ class JournalWriter:
     def __init__(self, files: Files, folder: str, node_id: int, first_round: int) -> None:
         self._files = files
         self._number = first_round
-        self.path = f"{folder}/{node_id}-{first_round:020d}"
+        self._salt = files.random_bytes(SALT_BYTES)
+        self.path = f"{folder}/{node_id}-{first_round:020d}-{self._salt.hex()}"
         self._handle = files.open(self.path, create=True)
         files.sync_folder(folder)
         self.size = 0
@@ -77,7 +81,7 @@ class JournalWriter:
         payload = b"".join(pieces)
         counted = _COUNTED.pack(self._number, len(payload))
         crc = crc32c(payload, crc32c(counted))
-        data = b"".join((_MAGIC, counted, crc.to_bytes(4, "big"), payload))
+        data = b"".join((self._salt, counted, crc.to_bytes(4, "big"), payload))
         try:
             self._fill(len(data))
             self._files.write(self._handle, data, self.size)
@@ -120,10 +124,11 @@ class JournalReader:
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
         self.path = path
+        self._first_round, self._salt = _first_round_and_salt(path)
         self._handle = files.open(path)
         self.epochs: dict[int, int] = {}
         self._places: dict[bytes, array[int]] = {}
-        self.next_round = first_round_of(path)
+        self.next_round = self._first_round
         try:
             self._read()
         except BaseException:
@@ -138,7 +143,7 @@ class JournalReader:
     @property
     def is_empty(self) -> bool:
         """No round in it was ever finished."""
-        return self.next_round == first_round_of(self.path)
+        return self.next_round == self._first_round
 
     def entries(self, name: str) -> Iterator[tuple[int, int, int, int]]:
         """
@@ -164,11 +169,11 @@ class JournalReader:
     def _read(self) -> None:
         window = Window(self._files, self._handle, self._files.size(self._handle))
         position = 0
-        while (size := _round_at(window, position, self.next_round)) >= 0:
+        while (size := _round_at(window, position, self._salt, self.next_round)) >= 0:
             self._read_round(window, position + _ROUND.size, size)
             position += _ROUND.size + size
             self.next_round += 1
-        later = _round_after(window, position, self.next_round)
+        later = _round_after(window, position, self._salt, self.next_round)
         if later >= 0:
             raise Corrupt(
                 f"{self.path}: the round at byte {position} is damaged and a sound one follows at "
@@ -195,46 +200,48 @@ class JournalReader:
             position += name_size + data_size
 
 
-def first_round_of(path: str) -> int:
-    return int(path.rpartition("-")[2])
-
-
 def node_of(name: str) -> int | None:
     """The node id in a journal's file name; None if it is not one."""
-    node, dash, first = name.partition("-")
-    return int(node) if dash and node.isdigit() and first.isdigit() else None
+    found = _NAME.fullmatch(name)
+    return int(found["node"]) if found else None
 
 
-def _round_at(window: Window, position: int, number: int) -> int:
+def _first_round_and_salt(path: str) -> tuple[int, bytes]:
+    found = _NAME.fullmatch(path.rpartition("/")[2])
+    assert found, "asked for with node_of before"
+    return int(found["first"]), bytes.fromhex(found["salt"])
+
+
+def _round_at(window: Window, position: int, salt: bytes, number: int) -> int:
     """Payload size of the round at a position, -1 if it is not sound or not the one awaited."""
     at = window.find(position, _ROUND.size)
     if at < 0:
         return -1
-    magic, found, size, crc = _ROUND.unpack_from(window.buffer, at)
-    if magic != _MAGIC or found != number:
+    begin, found, size, crc = _ROUND.unpack_from(window.buffer, at)
+    if begin != salt or found != number:
         return -1
     at = window.find(position, _ROUND.size + size)
     if at < 0:
         return -1
-    counted = window.view[at + len(_MAGIC) : at + len(_MAGIC) + _COUNTED.size]
+    counted = window.view[at + SALT_BYTES : at + SALT_BYTES + _COUNTED.size]
     payload = window.view[at + _ROUND.size : at + _ROUND.size + size]
     return size if crc32c(payload, crc32c(counted)) == crc else -1
 
 
-def _round_after(window: Window, position: int, number: int) -> int:
+def _round_after(window: Window, position: int, salt: bytes, number: int) -> int:
     """Where a sound round with a higher number begins behind a bad one, -1 if nowhere."""
     position += 1
     while position < window.size:
         at = window.find(position, min(_ROUND.size, window.size - position))
-        found = window.buffer.find(_MAGIC, at)
+        found = window.buffer.find(salt, at)
         if found < 0:
-            position += max(1, len(window.buffer) - at - len(_MAGIC) + 1)
+            position += max(1, len(window.buffer) - at - SALT_BYTES + 1)
             continue
         position += found - at
         at = window.find(position, _ROUND.size)
         if at >= 0:
             later = _ROUND.unpack_from(window.buffer, at)[1]
-            if later > number and _round_at(window.again(), position, later) >= 0:
+            if later > number and _round_at(window.again(), position, salt, later) >= 0:
                 return position
         position += 1
     return -1

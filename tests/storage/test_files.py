@@ -35,6 +35,12 @@ def test_a_truncated_file_is_shorter(any_files: Files) -> None:
     assert any_files.read(handle, 100, 0) == b"he"
 
 
+def test_random_bytes_do_not_come_twice(any_files: Files) -> None:
+    first, second = any_files.random_bytes(8), any_files.random_bytes(8)
+    assert len(first) == len(second) == 8
+    assert first != second
+
+
 def test_a_missing_file_is_not_made_unasked(any_files: Files) -> None:
     with pytest.raises(FileNotFoundError):
         any_files.open("missing")

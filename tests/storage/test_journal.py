@@ -5,8 +5,6 @@ from storage.journal import JournalReader, JournalWriter, batch_entry, claim_ent
 from tests.support.batches import batch
 from tests.support.fake_files import FakeDisk, FakeFiles
 
-PATH = "journals/0-00000000000000000005"
-
 
 @pytest.fixture
 def writer(files: FakeFiles) -> JournalWriter:
@@ -19,7 +17,8 @@ def write(writer: JournalWriter, *values: bytes, base: int = 0, name: bytes = b"
 
 
 def read(files: FakeFiles) -> JournalReader:
-    return JournalReader(files, PATH)
+    [name] = files.list_folder("journals")
+    return JournalReader(files, f"journals/{name}")
 
 
 def test_entries_are_found_by_log_and_read_back(writer: JournalWriter, files: FakeFiles) -> None:
@@ -54,20 +53,20 @@ def test_a_round_larger_than_a_piece_is_read(writer: JournalWriter, files: FakeF
     assert [base for base, *_ in read(files).entries("t-0")] == [0, 1]
 
 
-@pytest.mark.parametrize("cut", [1, 19, 20, 50])
+@pytest.mark.parametrize("cut", [1, 23, 24, 54])
 def test_an_unfinished_round_is_as_if_never_begun(
     writer: JournalWriter, files: FakeFiles, cut: int
 ) -> None:
     write(writer, b"a")
     end = writer.size
     write(writer, b"b", base=1)
-    files.truncate(files.open(PATH), end + cut)
+    files.truncate(files.open(writer.path), end + cut)
     reader = read(files)
     assert [base for base, *_ in reader.entries("t-0")] == [0]
     assert reader.next_round == 6
 
 
-@pytest.mark.parametrize("place", [0, 4, 11, 15, 16, 30, 60])
+@pytest.mark.parametrize("place", [0, 7, 8, 15, 19, 20, 34, 64])
 def test_a_damaged_round_with_a_sound_one_behind_it_is_corrupt(
     writer: JournalWriter, files: FakeFiles, disk: FakeDisk, place: int
 ) -> None:
@@ -75,7 +74,7 @@ def test_a_damaged_round_with_a_sound_one_behind_it_is_corrupt(
     first = writer.size
     write(writer, b"b", base=1)
     write(writer, b"c", base=2)
-    disk.flip(PATH, first + place)
+    disk.flip(writer.path, first + place)
     with pytest.raises(Corrupt, match=f"the round at byte {first} is damaged"):
         read(files)
 
@@ -86,7 +85,7 @@ def test_a_damaged_last_round_is_as_if_never_begun(
     write(writer, b"a")
     first = writer.size
     write(writer, b"b", base=1)
-    disk.flip(PATH, first + 30)
+    disk.flip(writer.path, first + 30)
     assert read(files).next_round == 6
 
 
@@ -94,6 +93,19 @@ def test_a_file_that_goes_on_with_an_old_round_ends_before_it(
     writer: JournalWriter, files: FakeFiles, disk: FakeDisk
 ) -> None:
     write(writer, b"a")
-    old = disk.contents(PATH)
-    files.write(files.open(PATH), old, len(old))
+    old = disk.contents(writer.path)
+    files.write(files.open(writer.path), old, len(old))
+    assert read(files).next_round == 6
+
+
+def test_what_a_client_sends_cannot_pass_for_a_round(
+    writer: JournalWriter, files: FakeFiles, disk: FakeDisk
+) -> None:
+    """Or one commit and a power cut would keep the server from starting."""
+    files.make_folder("elsewhere")
+    like_ours = JournalWriter(files, "elsewhere", 0, 10)
+    like_ours.write(())
+    write(writer, b"a")
+    write(writer, disk.contents(like_ours.path)[: like_ours.size] + b"the end", base=1)
+    disk.flip(writer.path, writer.size - 1)
     assert read(files).next_round == 6

@@ -98,6 +98,7 @@ class FakeDisk:
         self.failures: dict[int, OSError] = {}
         self.trace: list[str] = []
         self.dead = False
+        self.random = Random(0)
         self._tree: Tree = {ROOT: None}
         self._durable: Tree = {ROOT: None}
         self._pending: list[tuple[str, str, Inode | None]] = []
@@ -215,6 +216,9 @@ class FakeFiles(Files):
 
     def process_id(self) -> int:
         return self._pid
+
+    def random_bytes(self, size: int) -> bytes:
+        return self.disk.random.randbytes(size)
 
     def kill(self) -> None:
         """`kill -9`: handles and locks are gone, the page cache stays."""
