@@ -15,7 +15,7 @@ from groupkeeper.topics import configs
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import collision_key
 from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.topic_admin import TopicAdmin
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -25,9 +25,6 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-
-MAX_PARTITIONS: Final = 10_000
-"""Of one topic and of all topics of one request, as Kafka's controller has it."""
 
 _INVALID_ASSIGNMENT: Final = ErrorCode.INVALID_REPLICA_ASSIGNMENT
 _DEFAULT: Final = -1

@@ -17,7 +17,7 @@ from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.partition import LEADER_EPOCH
-from groupkeeper.topics.topic_admin import TopicAdmin
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import (
     AUTHORIZED_OPERATIONS_OMITTED,
@@ -110,23 +110,24 @@ class Describing:
     async def _create_and_answer(
         self, request: MetadataRequest, wanted: list[MetadataRequestTopic], missing: list[str]
     ) -> MetadataResponse:
-        assert self._auto_create_partitions is not None, "creation is allowed"
+        partitions = self._auto_create_partitions
+        assert partitions is not None, "creation is allowed"
+        most = MAX_PARTITIONS // partitions
+        refused = dict.fromkeys(missing[most:], ErrorCode.POLICY_VIOLATION)
         async with self._admin.changing:
             # Somebody else may have made some of them while this request waited.
             new = {
-                names.collision_key(name): self._admin.new_topic(
-                    name, self._auto_create_partitions, {}
-                )
-                for name in missing
+                names.collision_key(name): self._admin.new_topic(name, partitions, {})
+                for name in missing[:most]
                 if name not in self._catalog.by_name and self._admin.name_complaint(name) is None
             }
             code = await self._admin.create(list(new.values())) if new else ErrorCode.NONE
+        if code != ErrorCode.NONE:
+            refused.update(dict.fromkeys(missing[:most], code))
         return self._answer(
             request,
             [
-                _error(topic, code)
-                if code != ErrorCode.NONE and topic.name in missing
-                else self._found(topic)
+                _error(topic, refused[topic.name]) if topic.name in refused else self._found(topic)
                 for topic in wanted
             ],
         )

@@ -9,12 +9,16 @@ can be used again.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.partitions import Failed, Partitions
 from protocol.errors import ErrorCode
 from storage.errors import StorageError
+
+MAX_PARTITIONS: Final = 10_000
+"""Of one topic and of all topics that one request makes, as Kafka's controller has it."""
 
 TopicsDeleted = Callable[[list[str]], None]
 

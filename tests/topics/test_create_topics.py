@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from groupkeeper.topics import plane
-from groupkeeper.topics.create_topics import MAX_PARTITIONS
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,

@@ -6,6 +6,7 @@ import pytest
 
 from groupkeeper.topics import plane
 from groupkeeper.topics.metadata import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.topics.scene import HeldWorker, Scene
@@ -148,3 +149,16 @@ async def test_a_full_disk_makes_no_topic(scene):
     assert told(await scene.metadata("new", "t")) == {"new": ErrorCode.KAFKA_STORAGE_ERROR, "t": 0}
     scene.disk.capacity = None
     assert told(await scene.metadata("new")) == {"new": 0}
+
+
+async def test_one_request_makes_no_more_partitions_than_create_topics_may(scene):
+    few = await scene.restart(num_partitions=MAX_PARTITIONS // 3)
+    assert told(await few.metadata("a", "t", "b", "c", "d")) == {
+        "a": 0,
+        "t": 0,
+        "b": 0,
+        "c": 0,
+        "d": ErrorCode.POLICY_VIOLATION,
+    }
+    assert few.plane.partition_count("d") is None
+    assert told(await few.metadata("d")) == {"d": 0}
