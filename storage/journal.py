@@ -14,6 +14,7 @@ a batch of the log `name`; kind 1 is the claim of the shard `name` in the epoch 
 import re
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -62,7 +63,12 @@ class JournalWriter:
         self._salt = files.random_bytes(SALT_BYTES)
         self.path = f"{folder}/{node_id}-{first_round:020d}-{self._salt.hex()}"
         self._handle = files.open(self.path, create=True)
-        files.sync_folder(folder)
+        try:
+            files.sync_folder(folder)
+        except OSError:
+            with suppress(OSError):  # what stays is empty, and goes with the next start
+                self.drop()
+            raise
         self.size = 0
         self._filled = 0
         self.touched: dict[str, None] = {}
@@ -129,6 +135,7 @@ class JournalReader:
         self.epochs: dict[int, int] = {}
         self._places: dict[bytes, array[int]] = {}
         self.next_round = self._first_round
+        self._end = 0
         try:
             self._read()
         except BaseException:
@@ -166,17 +173,21 @@ class JournalReader:
         self.close()
         self._files.remove(self.path)
 
+    def read_on(self) -> None:
+        """Read what a living owner has written since. Raises Corrupt."""
+        if self._files.read(self._handle, SALT_BYTES, self._end) == self._salt:
+            self._read()
+
     def _read(self) -> None:
         window = Window(self._files, self._handle, self._files.size(self._handle))
-        position = 0
-        while (size := _round_at(window, position, self._salt, self.next_round)) >= 0:
-            self._read_round(window, position + _ROUND.size, size)
-            position += _ROUND.size + size
+        while (size := _round_at(window, self._end, self._salt, self.next_round)) >= 0:
+            self._read_round(window, self._end + _ROUND.size, size)
+            self._end += _ROUND.size + size
             self.next_round += 1
-        later = _round_after(window, position, self._salt, self.next_round)
+        later = _round_after(window, self._end, self._salt, self.next_round)
         if later >= 0:
             raise Corrupt(
-                f"{self.path}: the round at byte {position} is damaged and a sound one follows at "
+                f"{self.path}: the round at byte {self._end} is damaged and a sound one follows at "
                 f"{later}: restore the file, or lose what it holds by removing it"
             )
 

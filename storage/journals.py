@@ -10,6 +10,7 @@ can go without a look at the lease files, which therefore need no sync.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
 from typing import Self
 
 from storage.errors import AppendFailed
@@ -20,11 +21,8 @@ from storage.journal import FOLDER, JournalReader, JournalWriter, claim_entry, n
 class Held:
     """What the journals hold for one log, oldest first: the `Cover` that `Log.open` asks for."""
 
-    def __init__(
-        self, readers: Sequence[JournalReader], closing: Sequence[JournalReader], name: str
-    ) -> None:
+    def __init__(self, readers: Sequence[JournalReader], closing: ExitStack, name: str) -> None:
         self._closing = closing
-        readers = [*readers, *closing]
         self._entries = [(*entry, reader) for reader in readers for entry in reader.entries(name)]
         self._entries.sort(key=lambda entry: entry[0])
 
@@ -32,8 +30,7 @@ class Held:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for reader in self._closing:
-            reader.close()
+        self._closing.close()
 
     def reaches(self, first: int, end: int) -> bool:
         """Whether there is anything from offset `first` up to `end`, and all of it is held."""
@@ -66,44 +63,60 @@ class Journals:
         self._epochs: dict[int, int] = {}
         self._unsettled: set[int] = set()
         self._earlier: dict[JournalReader, set[str]] = {}
-        self._foreign: list[JournalReader] = []
-        for reader in self._read(own=True):
-            self._take_earlier(reader)
+        self._foreign: dict[str, JournalReader] = {}
+        self._read_own()
+
+    def _read_own(self) -> None:
+        try:
+            for name in self._names(own=True):
+                self._take_earlier(JournalReader(self._files, f"{self._folder}/{name}"))
+        except BaseException:
+            self._close_readers()
+            raise
 
     def _take_earlier(self, reader: JournalReader) -> None:
         self._next_round = max(self._next_round, reader.next_round)
         for shard, epoch in reader.epochs.items():
             self._epochs[shard] = max(epoch, self._epochs.get(shard, 0))
         if reader.is_empty:
-            # Nothing in it was ever acknowledged, and its name will be needed again.
-            reader.drop()
+            reader.drop()  # nothing in it was ever acknowledged
         else:
             self._earlier[reader] = reader.names
 
-    def _read(self, *, own: bool) -> Iterator[JournalReader]:
-        for name in self._files.list_folder(self._folder):
-            node = node_of(name)
-            if node is not None and (node == self._node_id) is own:
-                try:
-                    yield JournalReader(self._files, f"{self._folder}/{name}")
-                except FileNotFoundError:
-                    continue  # its owner has just dropped it, so all it held is in the logs
+    def _names(self, *, own: bool) -> list[str]:
+        names = [(node_of(name), name) for name in self._files.list_folder(self._folder)]
+        return [n for node, n in names if node is not None and (node == self._node_id) is own]
+
+    def _read_foreign(self) -> None:
+        """
+        Other nodes' journals as they are now. One that is known is only read on: its owner may be
+        long gone and the file a full one, and every claim of a start comes here.
+        """
+        names = self._names(own=False)
+        for name in self._foreign.keys() - set(names):
+            self._foreign.pop(name).close()
+        for name in names:
+            if name in self._foreign:
+                self._foreign[name].read_on()
+                continue
+            # If it is gone its owner has just dropped it, so all it held is in the logs.
+            with suppress(FileNotFoundError):
+                self._foreign[name] = JournalReader(self._files, f"{self._folder}/{name}")
 
     def known_epoch(self, shard: int) -> int:
         """
-        The newest epoch of a shard in any journal. Looks at other nodes' files anew: call it when
-        the shard's lock is held, so that its last owner writes no more.
+        The newest epoch of a shard in any journal. Looks at other nodes' files: call it when the
+        shard's lock is held, so that its last owner writes no more.
         """
-        self._close_foreign()
-        self._foreign = list(self._read(own=False))
-        epochs = [reader.epochs.get(shard, 0) for reader in self._foreign]
+        self._read_foreign()
+        epochs = [reader.epochs.get(shard, 0) for reader in self._foreign.values()]
         return max([self._epochs.get(shard, 0), *epochs])
 
     def known_shards(self) -> int:
         """One more than the highest shard in any journal; 0 when none was ever written to."""
-        self._close_foreign()
-        self._foreign = list(self._read(own=False))
-        shards = [*self._epochs, *(shard for reader in self._foreign for shard in reader.epochs)]
+        self._read_foreign()
+        foreign = self._foreign.values()
+        shards = [*self._epochs, *(shard for reader in foreign for shard in reader.epochs)]
         return max(shards, default=-1) + 1
 
     def claimed(self, shard: int, epoch: int) -> None:
@@ -132,6 +145,8 @@ class Journals:
         self._unsettled.clear()
 
     def _roll(self) -> JournalWriter:
+        if self._writer is not None and not self._writer.size:
+            return self._writer  # its first round failed; another would hold no more
         try:
             writer = JournalWriter(self._files, self._folder, self._node_id, self._next_round)
         except OSError as error:
@@ -143,12 +158,13 @@ class Journals:
 
     def held(self, name: str) -> Held:
         """What is held for a log by any journal, this run's included."""
-        own = [
-            JournalReader(self._files, writer.path)
-            for writer in self._writers()
-            if name in writer.touched
-        ]
-        return Held([*self._earlier, *self._foreign], own, name)
+        with ExitStack() as stack:
+            own = [
+                stack.enter_context(closing(JournalReader(self._files, writer.path)))
+                for writer in self._writers()
+                if name in writer.touched
+            ]
+            return Held([*self._earlier, *self._foreign.values(), *own], stack.pop_all(), name)
 
     def recovered(self, name: str) -> None:
         """
@@ -187,13 +203,13 @@ class Journals:
         Let go of the files. `clean`: all logs of this run are synced, so one journal with nothing
         but the epochs takes the place of those that are not needed for a log of an earlier run.
         """
-        if clean:
-            self._leave_epochs()
-        self._close_foreign()
-        for reader in self._earlier:
-            reader.close()
-        for writer in self._writers():
-            writer.close()
+        try:
+            if clean:
+                self._leave_epochs()
+        finally:
+            self._close_readers()
+            for writer in self._writers():
+                writer.close()
 
     def _leave_epochs(self) -> None:
         if self._epochs:
@@ -209,7 +225,6 @@ class Journals:
     def _writers(self) -> list[JournalWriter]:
         return [*self._retiring, *([self._writer] if self._writer else [])]
 
-    def _close_foreign(self) -> None:
-        for reader in self._foreign:
+    def _close_readers(self) -> None:
+        for reader in [*self._earlier, *self._foreign.values()]:
             reader.close()
-        self._foreign = []

@@ -271,6 +271,118 @@ def test_a_round_syncs_at_most_one_log_more(disk: FakeDisk) -> None:
         assert len(syncs) <= 2
 
 
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_failed_first_round_does_not_cost_the_journal(store: Store, disk: FakeDisk) -> None:
+    store.claim(0)
+    disk.failures[disk.calls + 3] = FULL  # behind the making of the file
+    with pytest.raises(AppendFailed, match="No space left"):
+        store.settle()
+    store.close()
+    disk.power_cut("lose")
+    store = open_store(disk)
+    assert (store.known_shards(), store.claim(0)) == (1, 2)
+
+
+def test_after_a_failed_first_round_a_stop_takes_the_same_journal(
+    store: Store, disk: FakeDisk
+) -> None:
+    store.claim(0)
+    disk.failures[disk.calls + 3] = FULL
+    with pytest.raises(AppendFailed, match="No space left"):
+        store.settle()
+    before = journals(disk)
+    store.close()
+    assert journals(disk) == before
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_journal_that_cannot_begin_leaves_nothing_open(disk: FakeDisk, call: int) -> None:
+    files = FakeFiles(disk)
+    store = Store.open(files, "data", 0)
+    store.claim(0)
+    before = len(files._handles)
+    disk.failures[disk.calls + call] = FULL
+    with pytest.raises(AppendFailed, match="No space left"):
+        store.settle()
+    assert (len(files._handles), journals(disk)) == (before, [])
+
+
+def test_a_stop_that_cannot_write_lets_go_of_everything(disk: FakeDisk) -> None:
+    files = FakeFiles(disk)
+    store = Store.open(files, "data", 0)
+    store.claim(0)
+    store.settle()
+    disk.failures[disk.calls + 3] = FULL
+    with pytest.raises(AppendFailed, match="No space left"):
+        store.close()
+    assert files._handles == {}
+    assert open_store(disk).known_shards() == 1
+
+
+class CountingFiles(FakeFiles):
+    """Counts the bytes that are read."""
+
+    bytes_read = 0
+
+    def read(self, handle: int, size: int, position: int) -> bytes:
+        data = super().read(handle, size, position)
+        self.bytes_read += len(data)
+        return data
+
+
+def test_another_nodes_journal_is_read_once(store: Store, disk: FakeDisk) -> None:
+    store.claim(0)
+    put(store, bytes(3_000_000))
+    disk.revive()
+    files = CountingFiles(disk)
+    other = Store.open(files, "data", 1)
+    for shard in range(50):
+        other.claim(shard)
+    [journal] = journals(disk)
+    assert files.bytes_read < 2 * len(disk.contents(f"data/journals/{journal}"))
+
+
+def test_what_another_node_claims_later_is_found(store: Store, disk: FakeDisk) -> None:
+    store.claim(0)
+    store.settle()
+    other = open_store(disk, node=1)
+    assert other.claim(1) == 1
+    store.claim(3)
+    store.settle()
+    store.release(3)
+    files = FakeFiles(disk)
+    files.write(files.open("data/leases/3"), bytes(5), 0)
+    assert other.claim(3) == 2
+
+
+def test_a_journal_that_another_node_dropped_is_let_go(store: Store, disk: FakeDisk) -> None:
+    files = FakeFiles(disk)
+    other = Store.open(files, "data", 1)
+    store.claim(0)
+    store.settle()
+    assert other.known_shards() == 1
+    before = len(files._handles)
+    files.remove(f"data/journals/{journals(disk)[0]}")
+    assert other.known_shards() == 0
+    assert len(files._handles) == before - 1
+
+
+def test_a_damaged_journal_leaves_nothing_open(store: Store, disk: FakeDisk) -> None:
+    put(store, b"v")
+    disk.revive()
+    store = open_store(disk)
+    for _ in range(2):
+        put(store, b"v", name="__group_events-0")
+    disk.revive()
+    disk.flip(f"data/journals/{journals(disk)[1]}", 30)
+    files = FakeFiles(disk)
+    with pytest.raises(Corrupt, match="byte 0 is damaged"):
+        Store.open(files, "data", 0)
+    assert files._handles == {}
+
+
 def test_a_closed_store_leaves_the_epochs_and_nothing_else(store: Store, disk: FakeDisk) -> None:
     store.claim(0)
     put(store, b"v")
