@@ -38,6 +38,9 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.records.consumer_offsets import decode_offset_value
 
+LAST_TIMESTAMP = 2**63 - 1
+"""The largest time a record holds, in ms."""
+
 # -- OffsetCommit --------------------------------------------------------------------------------
 
 
@@ -107,7 +110,7 @@ def _weigh(request: OffsetCommitRequest, step: Step) -> Weighed:
     now, limit = step.wall, step.config.offset_metadata_max_bytes
     # v2 to v4 may carry a retention of their own, which then replaces the group's.
     retention = request.retention_time_ms
-    expires = -1 if retention == -1 else now + retention
+    expires = -1 if retention == -1 else min(now + retention, LAST_TIMESTAMP)
     for topic in request.topics:
         head = offset_key_head(request.group_id, topic.name)
         accepted: dict[int, bytes] = {}

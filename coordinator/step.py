@@ -11,6 +11,7 @@ from typing import Any
 from coordinator.config import GroupConfig
 from coordinator.deadlines import Deadlines
 from coordinator.facts import Fact
+from protocol.wire import LONGEST_TEXT
 
 ReplyTo = Any
 """An opaque token, given with a request and handed back once, with its answer."""
@@ -20,6 +21,9 @@ Response = Any
 
 Record = tuple[bytes, bytes | None]
 """Key and value of a log record; None as value is a tombstone."""
+
+PREFIX_BYTES = LONGEST_TEXT - len("-00000000-0000-0000-0000-000000000000")
+"""What a UUID leaves of the longest text, in UTF-8: a member id has to fit into a record."""
 
 
 @dataclass(slots=True)
@@ -32,11 +36,17 @@ class Step:
     """Unix milliseconds: for what is written."""
     config: GroupConfig
     deadlines: Deadlines
-    new_member_id: Callable[[str], str]
+    id_with: Callable[[str], str]
     """Makes ``<prefix>-<uuid>``."""
     replies: list[tuple[ReplyTo, Response]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+
+    def new_member_id(self, prefix: str) -> str:
+        """An id nobody has, beginning with as much of the prefix as fits into a text."""
+        if len(prefix) > PREFIX_BYTES // 4:  # only then can it be too long
+            prefix = prefix.encode()[:PREFIX_BYTES].decode(errors="ignore")
+        return self.id_with(prefix)
 
     def reply(self, reply_to: ReplyTo, response: Response) -> None:
         """Answer a request. It leaves when the records written before it are durable."""

@@ -20,6 +20,17 @@ BLOBS = [
     bytes(16_384),
 ]
 
+BOUNDARIES = [
+    "",
+    "a",
+    "x" * 32_766,
+    "y" * 32_767,
+    "é" * 16_383,
+    "日" * 10_922,
+    "\N{GRINNING FACE}" * 8_191,
+]
+"""Texts at the ends of what may be sent, also in bytes that are more than the letters."""
+
 STYLES = ("plain", "nulls", "empty", "tagged", "long")
 
 
@@ -38,7 +49,10 @@ def case_id(value: object) -> str:
 
 
 def random_message(cls: type, version: int, style: str, seed: int = 0) -> object:
-    """A message in which every field that the version carries is set, in one of the styles."""
+    """A message in which every field that the version carries is set, in one of the styles.
+
+    "extreme", which is not in ``STYLES``: every number and text at an end of its range.
+    """
     layout = layout_of(cls)
     maker = _Maker(random.Random(f"{layout.name} {version} {style} {seed}"), version, style)
     return maker.struct(cls)
@@ -72,6 +86,8 @@ class _Maker:
                 return rng.randbytes(16)
             case Fixed():
                 return self.integer(kind.code)
+            case Sized(is_text=True) if self.style == "extreme":
+                return rng.choice(BOUNDARIES)
             case Sized(is_text=True):
                 return "" if empty else rng.choice(TEXTS if self.style == "long" else TEXTS[:5])
             case Sized():
@@ -85,6 +101,8 @@ class _Maker:
         bits = RANGES[code]
         low = 0 if code == "H" else -(1 << (bits - 1))
         high = low + (1 << bits) - 1
+        if self.style == "extreme":
+            return self.rng.choice([low, low + 1, -1, 0, 1, high - 1, high])
         return self.rng.choice([low, high, 0, 1, 127, self.rng.randint(low, high)])
 
     def count(self, depth: int) -> int:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 from coordinator.caller import Caller
 from coordinator.config import GroupConfig
@@ -112,6 +113,8 @@ class Scene:
         self.now = 1_000
         self.hold = hold
         """Leave what is written on its way until :meth:`flush`."""
+        self.long_ids = False
+        """Make member ids as long as a server's."""
         self.log: list[Record] = []
         self.facts: list[Fact] = []
         self.people: dict[str, Person] = {}
@@ -137,7 +140,8 @@ class Scene:
 
     def _new_member_id(self, prefix: str) -> str:
         self._ids[prefix] += 1
-        return f"{prefix}-{self._ids[prefix]}"
+        number = self._ids[prefix]
+        return f"{prefix}-{UUID(int=number) if self.long_ids else number}"
 
     def _load(self) -> Partition:
         bases = range(0, len(self.log), 100)
@@ -157,7 +161,7 @@ class Scene:
         assert key is not None
         call = Call(who, type(request).__name__.removesuffix("Request"), key, version)
         self.open.append(call)
-        caller = Caller(version, who, f"/{who}")
+        caller = Caller(version, who, f"/{who[:40]}")
         at = (self.now, self.wall)
         self._settle(self.partition.handle(_sent(request, key, version), caller, call, at))
         return call
