@@ -3,8 +3,9 @@ One partition: a folder of segments in Kafka's format, opened and recovered, app
 rolled.
 
 Knows batches, not what is in them, and no journal: who writes ahead, and what a crash may cost,
-is decided in store.py. One thread appends; others may read meanwhile, and see a batch only when
-all its bytes are in the file.
+is decided in store.py. One thread appends and closes; others may read meanwhile, and see a batch
+only when all its bytes are in the file. What they began to read before a close they read to the
+end.
 """
 
 from collections.abc import Iterator
@@ -80,7 +81,8 @@ class Log:
     @property
     def start_offset(self) -> int:
         """Offset of the first batch kept."""
-        return self._segments[0].base_offset if self._segments else 0
+        segments = self._segments  # another thread may close the log
+        return segments[0].base_offset if segments else 0
 
     @property
     def next_offset(self) -> int:
@@ -282,9 +284,7 @@ class Log:
 
     def _release(self) -> None:
         self.closed = True
-        segments, self._segments = self._segments, ()
-        for segment in segments:
-            segment.close()
+        self._segments = ()  # whoever still reads in another thread closes the files
 
     def _load(self, cover: Cover | None) -> None:
         names = self._files.list_folder(self._folder)

@@ -6,6 +6,7 @@ Appends, reads and looks up. What to do about damage, when to roll and when to s
 log.py.
 """
 
+from contextlib import suppress
 from typing import Final
 
 from storage.files import Files
@@ -23,6 +24,9 @@ class Segment:
     """
     One segment. `size` is raised only when the bytes are in the file: other threads may read up
     to it.
+
+    The file is closed when nobody holds the segment any more. Closing it before would give its
+    number to the next file opened, and a reader in another thread would get that one's bytes.
     """
 
     __slots__ = ("_files", "_handle", "_limits", "_stem", "base_offset", "index", "size")
@@ -66,6 +70,7 @@ class Segment:
         return self._files.read(self._handle, min(size, self.size - position), position)
 
     def window(self, piece: int = PIECE) -> Window:
+        """All of it. Good as long as the segment is held."""
         return Window(self._files, self._handle, self.size, piece)
 
     def sync(self) -> None:
@@ -80,8 +85,9 @@ class Segment:
         self._files.truncate(self._handle, size)
         self.size = size
 
-    def close(self) -> None:
-        self._files.close(self._handle)
+    def __del__(self) -> None:
+        with suppress(AttributeError, OSError):  # no handle if it could not be opened
+            self._files.close(self._handle)
 
     def load_index(self) -> None:
         """Of a finished segment: take the index files if they look right, else build them again."""

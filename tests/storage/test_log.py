@@ -1,9 +1,11 @@
 import errno
 import struct
+from pathlib import Path
 
 import pytest
 
 from storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
+from storage.files import Files
 from storage.limits import Limits
 from storage.log import Log
 from tests.support.batches import TIME, batch, offsets_of, values_of
@@ -333,3 +335,35 @@ def test_index_entries_follow_kafkas_rule(files: FakeFiles, disk: FakeDisk) -> N
 def test_values_are_read_as_they_were_written(log: Log) -> None:
     log.append(batch(0, b"a", b"b"))
     assert values_of(log.read(0, 100)) == [b"a", b"b"]
+
+
+def test_a_reader_of_a_log_that_is_closed_reads_no_other_file(tmp_path: Path) -> None:
+    """The system gives the number of a closed file to the next one that is opened."""
+    (tmp_path / "data").mkdir()
+    one, two = (Log.open(Files(), f"{tmp_path}/data/{name}-0", LIMITS) for name in "ab")
+    fill(one, 20)
+    chunks = one.batches()
+    offsets = offsets_of(next(chunks))
+    one.close()
+    two.append(batch(0, *[b"another's"] * 20))
+    offsets += [offset for chunk in chunks for offset in offsets_of(chunk)]
+    assert offsets == list(range(20))
+    assert one.read(0, 100) == b""
+
+
+def test_a_closed_log_leaves_no_file_open(log: Log, files: FakeFiles) -> None:
+    fill(log, 20)
+    list(log.batches())
+    log.close()
+    assert files._handles == {}
+
+
+def test_a_log_that_cannot_be_opened_leaves_no_file_open(
+    log: Log, files: FakeFiles, disk: FakeDisk
+) -> None:
+    fill(log, 4)
+    log.close()
+    disk.flip(FIRST, SIZE + 70)
+    with pytest.raises(Corrupt):
+        Log.open(files, "data/t-0", LIMITS)
+    assert files._handles == {}

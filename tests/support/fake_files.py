@@ -249,7 +249,9 @@ class FakeFiles(Files):
         return handle
 
     def close(self, handle: int) -> None:
-        self._inode(handle)
+        """Of a dead process, too: the kernel closes what it had open."""
+        if handle not in self._handles:
+            raise OSError(errno.EBADF, "Bad file descriptor")
         self._release(handle)
 
     def size(self, handle: int) -> int:
