@@ -272,9 +272,7 @@ class Group:
         Kafka leaves a tie to chance; here the first choice of the earliest member wins it.
         """
         everybody = len(self.members)
-        candidates = [name for name, count in self.support.items() if count == everybody]
-        if len(candidates) == 1:
-            return candidates[0]
+        candidates = {name for name, count in self.support.items() if count == everybody}
         return _most_wanted(candidates, (m.protocols for m in self.members.values()))
 
     def would_elect(self, member: Member, protocols: Protocols) -> str:
@@ -283,9 +281,7 @@ class Group:
         support.subtract(protocol.name for protocol in member.protocols)
         support.update(protocol.name for protocol in protocols)
         everybody = len(self.members)
-        candidates = [name for name, count in support.items() if count == everybody]
-        if len(candidates) == 1:
-            return candidates[0]
+        candidates = {name for name, count in support.items() if count == everybody}
         others = self.members.values()
         return _most_wanted(candidates, (protocols if m is member else m.protocols for m in others))
 
@@ -312,8 +308,13 @@ class Group:
         return self.subscription is None or topic in self.subscription
 
 
-def _most_wanted(candidates: Sequence[str], ballots: Iterable[Protocols]) -> str:
-    """Every ballot is for the first of its names that is a candidate; a tie is for the earliest."""
+def _most_wanted(candidates: set[str], ballots: Iterable[Protocols]) -> str:
+    """Every ballot is for the first of its names that is a candidate; a tie is for the earliest.
+
+    Linear in all names of all ballots: a client may send hundreds of thousands.
+    """
+    if len(candidates) == 1:
+        return next(iter(candidates))
     votes: dict[str, int] = {}
     for ballot in ballots:
         choice = next(p.name for p in ballot if p.name in candidates)

@@ -1,8 +1,13 @@
 """The group's own arithmetic: states, elections, subscriptions."""
 
+from dataclasses import dataclass
+
 import pytest
 
-from coordinator.group import TRANSITIONS, Group, GroupState
+from coordinator.caller import Caller
+from coordinator.group import TRANSITIONS, Group, GroupState, Member
+from coordinator.joining import Joining
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.support.scene import Scene, in_state, topics
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
@@ -81,3 +86,46 @@ def test_everything_that_could_change_a_heartbeats_answer_is_counted() -> None:
         scene.leave(change)
         seen.append(scene.group.changes)
     assert seen == sorted(set(seen))
+
+
+# -- elections among very many names ---------------------------------------------------------------
+
+MANY = 20_000
+
+
+@dataclass
+class Patience:
+    """Ends a test whose names are compared more often than it allows."""
+
+    comparisons: int = 0
+
+    def names(self, prefix: str) -> list[JoinGroupRequestProtocol]:
+        patience = self
+
+        class Name(str):
+            __slots__ = ()
+            __hash__ = str.__hash__
+
+            def __eq__(self, other: object) -> bool:
+                patience.comparisons += 1
+                assert patience.comparisons < 20 * MANY, "more than linear in the names"
+                return str.__eq__(self, other)
+
+        return [JoinGroupRequestProtocol(name=Name(f"{prefix}{i}")) for i in range(MANY)]
+
+
+def test_an_election_among_very_many_names_is_linear() -> None:
+    patience, group = Patience(), Group("g", 0)
+    group.add(Member("a", None, "", "", 1, 1, patience.names("c")))
+    group.add(Member("b", None, "", "", 1, 1, patience.names("junk") + patience.names("c")))
+    assert group.elect() == "c0"
+    member = group.members["a"]
+    assert group.would_elect(member, patience.names("c")[::-1]) == f"c{MANY - 1}"
+    assert group.accepts("", patience.names("junk") + patience.names("c")) is False
+
+
+def test_names_that_come_twice_are_found_in_linear_time() -> None:
+    patience = Patience()
+    twice = patience.names("c") + patience.names("c")
+    joining = Joining(JoinGroupRequest(protocols=twice), Caller(9, "", ""), None)
+    assert joining.protocols == twice[:MANY]
