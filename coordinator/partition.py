@@ -61,6 +61,8 @@ class Partition:
         self._config = config
         self._new_member_id = new_member_id
         self._replay: Replay | None = Replay()
+        self._deleted: list[str] = []
+        """Topics that were deleted while loading: whatever the log says, their offsets go."""
         self._under_way: Step | None = None
         """A step that has begun and not ended: it raised, and what it answered was not sent."""
 
@@ -87,6 +89,7 @@ class Partition:
         assert self._replay is not None and self.state is PartitionState.LOADING
         self._replay.restore(self.groups)
         step = self._begin(now, wall)
+        forget_topics(self.groups, self._deleted, step)
         for group in list(self.groups.values()):
             for member in group.members.values():
                 rearm_session(group, member, step)
@@ -132,10 +135,16 @@ class Partition:
         return self.deadlines.next()
 
     def forget_topics(self, topics: list[str], now: int, wall: int) -> Step:
-        """Topics were deleted, and with them goes what was committed for them."""
+        """Topics were deleted, and with them goes what was committed for them.
+
+        While loading this is kept for the end of it. A closed partition knows no offsets: the one
+        that is loaded after it has to be told.
+        """
         step = self._begin(now, wall)
         if self.state is PartitionState.ACTIVE:
             forget_topics(self.groups, topics, step)
+        elif self.state is PartitionState.LOADING:
+            self._deleted += topics
         return self._end(step)
 
     # -- the short cut for steady heartbeats -----------------------------------------------------

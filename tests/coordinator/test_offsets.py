@@ -343,3 +343,33 @@ def test_a_deleted_topic_takes_its_offsets_from_every_group() -> None:
     assert (scene.offset("t"), scene.offset("kept")) == (-1, 7)
     scene.crash()
     assert [t.name for t in scene.fetch(None, group="h").topics] == ["kept"]
+
+
+def test_a_topic_that_goes_while_its_partition_loads_is_forgotten() -> None:
+    scene = Scene()
+    scene.commit("admin")
+    scene.commit("admin", topic="kept")
+    scene.crash("t", "never there")
+    assert (scene.offset("t"), scene.offset("kept")) == (-1, 7)
+    scene.crash()
+    assert (scene.offset("t"), scene.offset("kept")) == (-1, 7)
+
+
+def test_nothing_is_answered_before_that_is_durable() -> None:
+    scene = Scene()
+    scene.commit("admin")
+    scene.hold = True
+    scene.crash("t")
+    call = scene.try_fetch("t")
+    assert call.parked
+    scene.flush()
+    assert call.response.groups[0].topics[0].partitions[0].committed_offset == -1
+
+
+def test_a_topic_made_again_after_loading_may_be_committed_to() -> None:
+    scene = Scene()
+    scene.commit("admin")
+    scene.crash("t")
+    scene.commit("admin", 3)
+    scene.crash()
+    assert scene.offset("t") == 3

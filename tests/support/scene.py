@@ -143,13 +143,16 @@ class Scene:
         number = self._ids[prefix]
         return f"{prefix}-{UUID(int=number) if self.long_ids else number}"
 
-    def _load(self) -> Partition:
+    def _load(self, deleted: Sequence[str] = ()) -> Partition:
         bases = range(0, len(self.log), 100)
-        return self.load(*(encode_batch(b, 0, self.wall, self.log[b : b + 100]) for b in bases))
+        batches = [encode_batch(b, 0, self.wall, self.log[b : b + 100]) for b in bases]
+        return self.load(*batches, deleted=deleted)
 
-    def load(self, *batches: bytes) -> Partition:
-        """A new partition from these bytes of a log."""
+    def load(self, *batches: bytes, deleted: Sequence[str] = ()) -> Partition:
+        """A new partition from these bytes of a log; topics are ``deleted`` at the beginning."""
         self.partition = Partition(self.config, self._new_member_id)
+        if deleted:
+            self.forget_topics(*deleted)
         for each in batches:
             self.partition.replay(each)
         self._settle(self.partition.activate(self.now, self.wall))
@@ -213,10 +216,13 @@ class Scene:
             self._deliver(self.partition.written(unwritten.mark))
         invariants.check(self.partition, len(self.open))
 
-    def crash(self) -> None:
-        """The process dies: what was not durable is gone, and nobody hears of it."""
+    def crash(self, *deleted: str) -> None:
+        """The process dies: what was not durable is gone, and nobody hears of it.
+
+        ``deleted`` are topics that go while the partition is loading.
+        """
         self.open.clear()
-        self._load()
+        self._load(deleted)
 
     def fail(self) -> None:
         """The log cannot be written: the partition closes, and is loaded again."""
