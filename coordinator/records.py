@@ -117,7 +117,10 @@ def member_record(
 
 
 def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
-    """A group as its last record has it: Stable with members, Empty without."""
+    """A group as its last record has it: Stable with members, Empty without.
+
+    A member id or an instance id that comes twice, which no coordinator writes, is the later one's.
+    """
     group = Group(
         group_id,
         value.current_state_timestamp,
@@ -125,7 +128,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
         protocol_type=value.protocol_type,
         protocol_name=value.protocol,
     )
-    for each in value.members:
+    for each in _without_doubles(value.members):
         protocol = JoinGroupRequestProtocol(name=value.protocol or "", metadata=each.subscription)
         unknown = each.rebalance_timeout == -1  # records of version 0 have none
         group.add(
@@ -145,3 +148,14 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
         group.state = GroupState.STABLE
     group.resubscribe()
     return group
+
+
+def _without_doubles(members: Sequence[MemberMetadata]) -> list[MemberMetadata]:
+    """The last of each member id and of each instance id."""
+    by_id = {each.member_id: each for each in members}
+    holder = {each.group_instance_id: each.member_id for each in by_id.values()}
+    return [
+        each
+        for each in by_id.values()
+        if each.group_instance_id is None or holder[each.group_instance_id] == each.member_id
+    ]

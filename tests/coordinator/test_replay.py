@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from coordinator.group import Group
 from coordinator.groups import Groups
 from coordinator.records import group_key, offset_key, offset_key_head, offset_value
 from coordinator.replay import Replay
@@ -37,6 +38,20 @@ def group(version: int = 3, *members: str, **fields: object) -> Record:
         ],
     )
     return group_key("g"), encode_value(stored, version)
+
+
+def doubled(*members: tuple[str, str | None]) -> Group:
+    """A group restored from a record with these member and instance ids; the first one leads."""
+    stored = GroupMetadataValue(
+        protocol_type="consumer",
+        protocol="range",
+        leader=members[0][0],
+        members=[
+            MemberMetadata(member_id=m, group_instance_id=i, client_id=f"client {n}")
+            for n, (m, i) in enumerate(members)
+        ],
+    )
+    return Log().plain((group_key("g"), encode_value(stored, 3))).replayed()["g"]
 
 
 def marked(batch: bytes, attributes: int, producer: int) -> bytes:
@@ -164,3 +179,21 @@ def test_a_value_that_is_none_is_found_while_loading() -> None:
     broken = (offset_key(offset_key_head("g", "t"), 0), b"\0\3" + bytes(7))
     with pytest.raises(DecodeError):
         Log().plain(broken).replayed()
+
+
+def test_of_two_members_of_one_instance_the_later_one_stays() -> None:
+    group = doubled(("a", "i"), ("b", "i"), ("c", None))
+    assert (list(group.members), group.instances) == (["b", "c"], {"i": "b"})
+    assert (group.leader_id, group.support) == ("b", {"range": 2})
+    for member in list(group.members.values()):
+        group.remove(member)
+    assert (group.instances, group.support, group.leader_id) == ({}, {}, None)
+
+
+def test_of_two_members_of_one_id_the_later_one_stays() -> None:
+    group = doubled(("a", "i"), ("a", "j"), ("b", "i"))
+    assert {m.member_id: m.client_id for m in group.members.values()} == {
+        "a": "client 1",
+        "b": "client 2",
+    }
+    assert (group.instances, group.support) == ({"i": "b", "j": "a"}, {"range": 2})
