@@ -16,14 +16,17 @@ def lock_node(files: Files, data_dir: str, node_id: int) -> int:
     holds the lock.
     """
     handle = files.open(f"{data_dir}/nodes/{node_id}", create=True)
-    if not files.lock(handle):
-        owner = _text(files, handle) or "unknown"
+    try:
+        if not files.lock(handle):
+            owner = _text(files, handle) or "unknown"
+            raise Locked(
+                f"node {node_id} is already running on {data_dir} (pid {owner}); "
+                "stop it or choose another --node-id or --data-dir"
+            )
+        _write(files, handle, str(files.process_id()))
+    except (Locked, OSError):
         files.close(handle)
-        raise Locked(
-            f"node {node_id} is already running on {data_dir} (pid {owner}); "
-            "stop it or choose another --node-id or --data-dir"
-        )
-    _write(files, handle, str(files.process_id()))
+        raise
     return handle
 
 
@@ -34,13 +37,19 @@ class Lease:
         self._files = files
         self._node_id = node_id
         self._handle = files.open(f"{data_dir}/leases/{shard}", create=True)
-        text = _text(files, self._handle)
-        if not files.lock(self._handle):
-            files.close(self._handle)
-            raise Locked(f"shard {shard} is held by node {text.partition(' ')[2] or 'unknown'}")
-        epoch = _text(files, self._handle).partition(" ")[0]
+        try:
+            self.epoch = self._take(shard)
+        except (Locked, OSError):
+            self.close()
+            raise
+
+    def _take(self, shard: int) -> int:
+        locked = self._files.lock(self._handle)
+        epoch, _, owner = _text(self._files, self._handle).partition(" ")
+        if not locked:
+            raise Locked(f"shard {shard} is held by node {owner or 'unknown'}")
         # Empty or odd after a power cut: the journals know better.
-        self.epoch = int(epoch) if epoch.isdigit() else 0
+        return int(epoch) if epoch.isdigit() else 0
 
     def raise_epoch(self, known: int) -> int:
         """One more than the file and `known`, written but not synced."""

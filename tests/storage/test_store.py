@@ -1,4 +1,5 @@
 import errno
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.support.fake_files import FakeDisk, FakeFiles
 
 NAME = "__consumer_offsets-0"
 LOG_FILE = f"data/{NAME}/00000000000000000000.log"
+FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 def open_store(disk: FakeDisk, node: int = 0, limits: Limits | None = None) -> Store:
@@ -186,6 +188,27 @@ def test_a_shard_has_one_owner(store: Store, disk: FakeDisk) -> None:
     assert other.claim(3) == 2
 
 
+def test_a_claim_that_cannot_read_its_lease_leaves_nothing_open(
+    disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FakeFiles(disk)
+    store = Store.open(files, "data", 0)
+    before = len(files._handles)
+    monkeypatch.setattr(files, "read", Mock(side_effect=OSError(errno.EIO, "Input/output error")))
+    with pytest.raises(OSError, match="Input/output"):
+        store.claim(3)
+    assert len(files._handles) == before
+
+
+def test_a_node_lock_that_cannot_be_written_leaves_nothing_open(disk: FakeDisk) -> None:
+    open_store(disk).close()
+    files = FakeFiles(disk)
+    disk.failures[disk.calls + 3] = FULL  # behind the syncs of the folders
+    with pytest.raises(OSError, match="No space left"):
+        Store.open(files, "data", 0)
+    assert files._handles == {}
+
+
 def test_many_claims_share_one_sync(store: Store, disk: FakeDisk) -> None:
     for shard in range(50):
         store.claim(shard)
@@ -269,9 +292,6 @@ def test_a_round_syncs_at_most_one_log_more(disk: FakeDisk) -> None:
         store.commit([append(store, b"v", name=name) for name in names])
         syncs = [call for call in disk.trace[before:] if call.startswith("sync data")]
         assert len(syncs) <= 2
-
-
-FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_failed_first_round_does_not_cost_the_journal(store: Store, disk: FakeDisk) -> None:
