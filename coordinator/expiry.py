@@ -1,38 +1,95 @@
 """Offsets that nobody needs any more go, and with the last one an empty group (KIP-211).
 
 Counted from the moment the group became empty, or from the commit where there is no such moment;
-a retention that came with the commit overrides the group's. Runs on a timer of the partition.
+a retention that came with the commit overrides the group's. Runs on a timer of the partition, a
+piece at a time: a partition may hold a million offsets, and all of them may be old.
 """
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 
 from coordinator.facts import GroupDeleted
 from coordinator.group import CONSUMER, Group, GroupState
-from coordinator.groups import Groups
+from coordinator.groups import ExpiryCheck, Groups
 from coordinator.offsets import forget, note_removed
 from coordinator.rebalance import drop_pending
-from coordinator.records import group_key
+from coordinator.records import RECORD_OVERHEAD, group_key
 from coordinator.step import Step
 from protocol.records.consumer_offsets import decode_offset_value
 
+PIECE_OFFSETS = 2_000
+"""How many offsets one turn looks at: some milliseconds, in which nobody else has a turn."""
 
-def expire_offsets(groups: Groups, step: Step) -> None:
-    """One pass over all groups of the partition."""
-    for group in list(groups.values()):
-        _expire_group(group, step)
-        if group.state is GroupState.EMPTY and not group.offsets:
+PIECE_SHARE = 16
+"""One turn's tombstones take this part of the largest message, plus one."""
+
+PIECE_PAUSE_MS = 10
+"""What is written and who waits get their turn before the next piece."""
+
+
+@dataclass(slots=True)
+class Piece:
+    """What one turn may still do."""
+
+    offsets: int
+    bytes: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.offsets <= 0 or self.bytes <= 0
+
+    def charge(self, step: Step) -> None:
+        """A tombstone was written."""
+        self.bytes -= len(step.records[-1][0]) + RECORD_OVERHEAD
+
+
+def expire_offsets(groups: Groups, step: Step) -> bool:
+    """One piece of the check of all groups; False while some are left.
+
+    Groups may come, go and change between two pieces: what a check misses, the next one finds.
+    """
+    check = groups.expiry_check
+    if not check.left:
+        check.left, check.kept = list(reversed(groups)), 0
+    piece = Piece(PIECE_OFFSETS, 1 + step.config.message_max_bytes // PIECE_SHARE)
+    while check.left and not piece.is_over:
+        group = groups.get(check.left[-1])
+        if group is not None and not _expire_group(group, check, piece, step):
+            break
+        if group is not None and group.state is GroupState.EMPTY and not group.offsets:
             delete_group(groups, group, True, step)
+            piece.charge(step)
+        piece.offsets -= 1
+        check.left.pop()
+        check.kept = 0
+    return not check.left
 
 
-def _expire_group(group: Group, step: Step) -> None:
-    expired = [
-        (topic, partition)
-        for topic, partitions in group.offsets.items()
-        if _may_expire(group, topic)
-        for partition, value in partitions.items()
-        if _is_old(group, value, step)
-    ]
-    for topic, partition in expired:
-        forget(group, topic, partition, step)
-    note_removed(group, len(expired), True, step)
+def _expire_group(group: Group, check: ExpiryCheck, piece: Piece, step: Step) -> bool:
+    """False when the piece ends before the group does."""
+    room, expired = piece.offsets, 0
+    offsets = list(islice(_candidates(group), check.kept, check.kept + room))
+    for topic, partition, value in offsets:
+        if piece.is_over:
+            break
+        piece.offsets -= 1
+        if _is_old(group, value, step):
+            forget(group, topic, partition, step)
+            piece.charge(step)
+            expired += 1
+        else:
+            check.kept += 1
+    note_removed(group, expired, True, step)
+    return room - piece.offsets == len(offsets) < room
+
+
+def _candidates(group: Group) -> Iterator[tuple[str, int, bytes]]:
+    """Topic, partition and value of what may expire at all."""
+    for topic, partitions in group.offsets.items():
+        if _may_expire(group, topic):
+            for partition, value in partitions.items():
+                yield topic, partition, value
 
 
 def _may_expire(group: Group, topic: str) -> bool:

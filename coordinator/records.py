@@ -31,13 +31,13 @@ _PLAIN_VALUE = Struct(">hqihq")
 _V3, _EMPTY = b"\0\3", b"\0\0"
 
 _BATCH_OVERHEAD = 61
-_RECORD_OVERHEAD = 20
+RECORD_OVERHEAD = 20
 """Bytes that a record batch adds, and upper bound of what it adds per small record."""
 
 
 def too_large(records: Sequence[Record], limit: int) -> bool:
     """Would the records of one decision exceed the largest message (``message.max.bytes``)?"""
-    size = _BATCH_OVERHEAD + _RECORD_OVERHEAD * len(records)
+    size = _BATCH_OVERHEAD + RECORD_OVERHEAD * len(records)
     for key, value in records:
         size += len(key) + len(value or b"")
     return size > limit

@@ -10,7 +10,7 @@ from coordinator.admin import delete_groups, describe, list_groups
 from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode, Who
 from coordinator.deadlines import Timer, TimerKind
-from coordinator.expiry import expire_offsets
+from coordinator.expiry import PIECE_PAUSE_MS, expire_offsets
 from coordinator.facts import MemberRemoved
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
@@ -57,9 +57,9 @@ HANDLERS: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
 def expire(groups: Groups, timer: Timer, step: Step) -> None:
     """A timer has come due."""
     if timer.kind is TimerKind.OFFSET_EXPIRY:
-        expire_offsets(groups, step)
-        again = step.now + step.config.offsets_retention_check_interval_ms
-        step.deadlines.set(timer, again)
+        is_over = expire_offsets(groups, step)
+        interval = step.config.offsets_retention_check_interval_ms
+        step.deadlines.set(timer, step.now + (interval if is_over else PIECE_PAUSE_MS))
         return
     group = groups[timer.group_id]
     match timer.kind:

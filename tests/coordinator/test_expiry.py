@@ -2,11 +2,15 @@
 
 import pytest
 
+from coordinator.expiry import PIECE_OFFSETS
 from coordinator.facts import GroupDeleted, OffsetsRemoved
-from tests.support.scene import Scene, topics
+from coordinator.group import Group
+from coordinator.step import Step
+from tests.support.scene import WALL, Scene, topics
 
 DAY, CHECK, LONG = 86_400_000, 600_000, 1_800_000_000
 SHORT = {"offsets_retention_ms": DAY, "max_session_timeout_ms": LONG}
+ONCE = {"offsets_retention_ms": DAY, "offsets_retention_check_interval_ms": DAY}
 
 
 def test_a_simple_groups_offsets_count_from_their_commit() -> None:
@@ -111,3 +115,84 @@ def test_expired_offsets_are_counted() -> None:
     scene.advance(DAY + CHECK)
     (fact,) = scene.noted(OffsetsRemoved)
     assert (fact.offsets, fact.expired) == (2, True)
+
+
+# -- many of them ----------------------------------------------------------------------------------
+
+
+def one_piece(scene: Scene) -> Step:
+    """Go to the next deadline and handle it."""
+    due = scene.partition.next_deadline()
+    assert due is not None
+    scene.now = max(scene.now, due)
+    size = len(scene.log)
+    step = scene.partition.advance(scene.now, scene.wall)
+    scene.flush()
+    step.records = scene.log[size:]
+    return step
+
+
+def test_expiry_is_done_in_pieces() -> None:
+    scene = Scene(**ONCE)
+    for group in ("a", "b", "c"):
+        scene.commit("admin", group_id=group, partitions=range(5_000))
+    pieces = [one_piece(scene)]
+    while scene.groups():
+        pieces.append(one_piece(scene))
+    written = [len(piece.records) for piece in pieces if piece.records]
+    assert sum(written) == 15_003
+    assert max(written) <= PIECE_OFFSETS
+    assert scene.wall - WALL < DAY + 1_200, "one piece follows the other"
+    scene.crash()
+    assert scene.groups() == {}
+
+
+def test_a_piece_keeps_what_is_young_and_loses_nothing_of_the_old() -> None:
+    scene = Scene(**ONCE)
+    scene.commit("admin", partitions=range(9_000))
+    scene.advance(DAY // 2)
+    scene.commit("admin", partitions=range(1, 9_000, 2))
+    scene.advance(DAY // 2 + 200)
+    assert list(scene.group.offsets["t"]) == list(range(1, 9_000, 2))
+
+
+def test_a_piece_looks_at_so_many_offsets_at_most() -> None:
+    scene = Scene(**ONCE | {"offsets_retention_ms": 2 * DAY})
+    scene.commit("admin", partitions=range(9_000))
+    kept = []
+    for _ in range(5):
+        one_piece(scene)
+        kept.append(scene.partition.groups.expiry_check.kept)
+    assert kept == [2_000, 4_000, 6_000, 8_000, 0]
+    assert scene.partition.next_deadline() == scene.now + DAY
+
+
+def test_very_many_groups_are_several_pieces() -> None:
+    scene = Scene(**ONCE)
+    for number in range(3_000):
+        scene.partition.groups[f"g{number}"] = Group(f"g{number}", -1)
+    assert len(one_piece(scene).records) == PIECE_OFFSETS
+    assert len(one_piece(scene).records) == 3_000 - PIECE_OFFSETS
+
+
+def test_the_tombstones_of_a_piece_are_far_below_the_largest_message() -> None:
+    limit = 1_048_588
+    scene = Scene(**ONCE)
+    for base in range(0, 90, 30):
+        scene.commit("admin", group_id="g" * 32_000, partitions=range(base, base + 30))
+    sizes = []
+    while scene.groups():
+        sizes.append(sum(len(key) for key, _ in one_piece(scene).records))
+    assert sum(sizes) > 90 * 32_000
+    assert max(sizes) < limit // 8
+
+
+def test_groups_may_go_and_come_between_the_pieces() -> None:
+    scene = Scene(**ONCE)
+    for group in ("a", "b", "c"):
+        scene.commit("admin", group_id=group, partitions=range(5_000))
+    for _ in range(100):
+        one_piece(scene)
+        scene.delete("b", "c")
+        scene.commit("admin", group_id="c")
+    assert scene.groups() == {"c": "Empty"}
