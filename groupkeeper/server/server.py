@@ -16,6 +16,7 @@ from coordinator.heartbeat import Beat
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.connection import ConnectionServices
 from groupkeeper.server.fact_lines import write_line
+from groupkeeper.server.forgetting import Forgetting
 from groupkeeper.server.host import HostServices
 from groupkeeper.server.hosts import Hosts
 from groupkeeper.server.listener import Listener
@@ -128,10 +129,11 @@ class Server:
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots = self.hosts.snapshots
         self.topics.serve_group_logs(self.hosts.log_of)
-        self.topics.topics_deleted.append(self.hosts.forget_topics)
+        self.topics.topics_deleted.append(Forgetting(self.hosts))
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
         self.hosts.start(self.store)
+        self.topics.finish_deletions()
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings

@@ -4,7 +4,7 @@ Not the topics' records, and not the rules for creating topics: whoever calls ha
 The log is one folder of Kafka-format segments; newest value of every key wins, values are JSON:
 
     topic:<name>    {"id": hex, "partitions": n, "configs": {...}}
-                    with "deleted": true from its deletion until its files are gone
+                    with "deleted": true from its deletion until nothing of it is left
     cluster         {"id": cluster id}
     producer-ids    {"next": first id that was never given out}
 
@@ -91,7 +91,7 @@ class Catalog:
         """Partitions by topic: asked once per committed topic, so it is one lookup."""
         self.cluster_id = ""
         self.leftovers: dict[str, Topic] = {}
-        """Topics whose deletion is promised while files of theirs may still be there."""
+        """Topics whose deletion is promised while something of theirs may still be there."""
         self._next_producer_id = 0
         self._names_by_collision_key: dict[str, set[str]] = {}
 
@@ -127,20 +127,15 @@ class Catalog:
             self._add(topic)
 
     async def delete(self, topics: Sequence[Topic], wall_ms: int) -> None:
-        """Promise the deletion: the topics are gone for clients, their files are due."""
+        """Promise the deletion: the topics are gone for clients, their rests are due."""
         await self._write([topic.entry(deleted=True) for topic in topics], wall_ms)
         for topic in topics:
             self._remove(topic)
             self.leftovers[topic.name] = topic
 
     async def purged(self, topics: Sequence[Topic], wall_ms: int) -> None:
-        """Their files are gone. Until this is written, every start deletes them again."""
-        await self._off_loop(lambda: self.purged_now(topics, wall_ms))
-
-    def purged_now(self, topics: Sequence[Topic], wall_ms: int) -> None:
-        """The same, blocking."""
-        if topics:
-            self._append([(_TOPIC_PREFIX + topic.name, None) for topic in topics], wall_ms)
+        """Nothing is left of them. Until this is written, every start ends them again."""
+        await self._write([(_TOPIC_PREFIX + topic.name, None) for topic in topics], wall_ms)
         for topic in topics:
             self.leftovers.pop(topic.name, None)
 

@@ -57,6 +57,7 @@ class CreatingTopics:
         self._late.start(self._create(request), reply_to, lambda: _broken(request))
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        await self._admin.ended(wish.name for wish in request.topics)
         async with self._admin.changing:
             planned, results = self._plan(request.topics)
             if planned and not request.validate_only:
@@ -109,6 +110,11 @@ class CreatingTopics:
         if wish.name in self._admin.catalog.by_name:
             raise UnwantedError(
                 ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wish.name}' already exists."
+            )
+        if self._admin.is_ending(wish.name):
+            raise UnwantedError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"The deleted topic '{wish.name}' is not yet gone without a trace.",
             )
         given = {config.name: config.value for config in wish.configs}
         complaint = configs.complaint(given)

@@ -39,11 +39,13 @@ class DeletingTopics:
             doomed: dict[str, Topic] = {}
             results = [self._check(state, doomed) for state in wanted]
             code = await self._admin.delete(list(doomed.values())) if doomed else ErrorCode.NONE
+        message = "The catalog of topics cannot be written"
+        if code == ErrorCode.NONE and not await self._admin.ended(doomed):
+            code, message = ErrorCode.REQUEST_TIMED_OUT, "The deletion is not finished yet"
         if code != ErrorCode.NONE:
             for result in results:
                 if result.error_code == ErrorCode.NONE:
-                    result.error_code = code
-                    result.error_message = "The catalog of topics cannot be written"
+                    result.error_code, result.error_message = code, message
         return DeleteTopicsResponse(responses=results)
 
     def _check(self, wanted: DeleteTopicState, doomed: dict[str, Topic]) -> DeletableTopicResult:

@@ -114,12 +114,13 @@ class Describing:
         assert partitions is not None, "creation is allowed"
         most = MAX_PARTITIONS // partitions
         refused = dict.fromkeys(missing[most:], ErrorCode.POLICY_VIOLATION)
+        await self._admin.ended(missing[:most])
         async with self._admin.changing:
             # Somebody else may have made some of them while this request waited.
             new = {
                 names.collision_key(name): self._admin.new_topic(name, partitions, {})
                 for name in missing[:most]
-                if name not in self._catalog.by_name and self._admin.name_complaint(name) is None
+                if self._is_free(name)
             }
             code = await self._admin.create(list(new.values())) if new else ErrorCode.NONE
         if code != ErrorCode.NONE:
@@ -130,6 +131,13 @@ class Describing:
                 _error(topic, refused[topic.name]) if topic.name in refused else self._found(topic)
                 for topic in wanted
             ],
+        )
+
+    def _is_free(self, name: str) -> bool:
+        return (
+            name not in self._catalog.by_name
+            and not self._admin.is_ending(name)
+            and self._admin.name_complaint(name) is None
         )
 
     def _found(self, wanted: MetadataRequestTopic) -> MetadataResponseTopic:

@@ -119,10 +119,9 @@ class Partitions:
     async def purge(self, topics: Iterable[Topic]) -> None:
         """Close and remove the files of detached topics. Raises OSError; may be repeated."""
         doomed = list(topics)
-        await self._off_loop(lambda: self.remove_files(doomed))
+        await self._off_loop(lambda: self._remove_files(doomed))
 
-    def remove_files(self, topics: Iterable[Topic]) -> None:
-        """The same, blocking: for the start, when no loop runs yet."""
+    def _remove_files(self, topics: Iterable[Topic]) -> None:
         while self._detached:
             self._detached.pop().delete()
         for topic in topics:

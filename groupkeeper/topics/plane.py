@@ -53,7 +53,8 @@ class DataPlane(Protocol):
     acks 0).
     """
     topics_deleted: list[TopicsDeleted]
-    """Called on the event loop with the names of topics that are gone, before the client hears."""
+    """Called on the event loop with the names of topics that are gone, and awaited before the
+    client hears; again, after a crash, when nobody knows whether it was done."""
 
     @property
     def cluster_id(self) -> str: ...
@@ -140,7 +141,7 @@ class EmbeddedTopics:
         )
         self._partitions = Partitions(self._catalog, folders, world.worker, world.failed)
         self._late = LateAnswers(world.failed)
-        admin = TopicAdmin(
+        self._admin = admin = TopicAdmin(
             self._catalog,
             self._partitions,
             Outside(world.wall_ms, lambda: world.random_bytes(16)),
@@ -149,7 +150,6 @@ class EmbeddedTopics:
         self.topics_deleted = admin.topics_deleted
         self._wire(settings, node, world, admin)
         self._catalog.load(world.wall_ms(), lambda: _cluster_id(world.random_bytes))
-        admin.purge_leftovers()
 
     def _wire(self, settings: TopicSettings, node: Node, world: World, admin: TopicAdmin) -> None:
         late, partitions = self._late, self._partitions
@@ -168,6 +168,12 @@ class EmbeddedTopics:
             DELETE_TOPICS: DeletingTopics(admin, late).handle,
             INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
         }
+
+    def finish_deletions(self) -> None:
+        """Finish in the background what a crash interrupted. To be called when the event loop runs
+        and everybody is in `topics_deleted`.
+        """
+        self._admin.finish_deletions()
 
     @property
     def cluster_id(self) -> str:
@@ -197,6 +203,7 @@ class EmbeddedTopics:
     async def close(self) -> None:
         self._fetching.close()
         await self._late.finish()
+        await self._admin.close()
         await self._worker(self._partitions.close)
         await self._worker(self._catalog.close)
         self._worker.close()

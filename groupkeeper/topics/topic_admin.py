@@ -2,12 +2,14 @@
 auto-creation share.
 
 Not their requests and responses, and not the checks of a client's wishes (create_topics.py). A
-change is durable before anybody sees it, and the files of a deleted topic are gone before its name
-can be used again.
+change is durable before anybody sees it. A deletion has two parts: once it is in the catalog, the
+topic is gone for clients, for good; then, in the background, what others keep for the topic is
+forgotten, its files are removed, and it is crossed out of the catalog. Its name cannot be used
+before that, and a start after a crash does the second part again.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +22,12 @@ from storage.errors import StorageError
 MAX_PARTITIONS: Final = 10_000
 """Of one topic and of all topics that one request makes, as Kafka's controller has it."""
 
-TopicsDeleted = Callable[[list[str]], None]
+PATIENCE_S: Final = 10.0
+"""How long a request waits for the end of a deletion, which goes on without it."""
+
+TopicsDeleted = Callable[[list[str]], Awaitable[None]]
+"""Forgets what is kept for topics of these names; done when that is durable, and repeatable. Raises
+when it cannot be done in this process any more: the next one tries again."""
 
 
 @dataclass(slots=True)
@@ -45,6 +52,8 @@ class TopicAdmin:
         self._failed = failed
         self.changing = asyncio.Lock()
         self.topics_deleted: list[TopicsDeleted] = []
+        self._ending: dict[str, asyncio.Task[bool]] = {}
+        """Deletions under way, by topic; the result says whether all is forgotten."""
 
     def name_complaint(self, name: str) -> str | None:
         """Why no topic can get this name, whether it exists or not."""
@@ -65,7 +74,6 @@ class TopicAdmin:
     async def create(self, topics: Sequence[Topic]) -> ErrorCode:
         """All of them or, when the disk refuses, none."""
         try:
-            await self._purge([t for t in self.catalog.leftovers.values() if _named(t, topics)])
             await self.catalog.create(topics, self._outside.wall_ms())
         except (StorageError, OSError) as error:
             self._failed("catalog", error)
@@ -73,7 +81,7 @@ class TopicAdmin:
         return ErrorCode.NONE
 
     async def delete(self, topics: Sequence[Topic]) -> ErrorCode:
-        """All of them or none. Files that resist are removed at the next start, at the latest."""
+        """All of them are gone for clients, or none; the rest is begun. See `ended`."""
         try:
             await self.catalog.delete(topics, self._outside.wall_ms())
         except (StorageError, OSError) as error:
@@ -81,28 +89,55 @@ class TopicAdmin:
             return ErrorCode.KAFKA_STORAGE_ERROR
         for topic in topics:
             self._partitions.detach(topic)
-        for told in self.topics_deleted:
-            told([topic.name for topic in topics])
-        try:
-            await self._purge(topics)
-        except (StorageError, OSError) as error:
-            self._failed("files of deleted topics", error)
+        self._begin_to_end(topics)
         return ErrorCode.NONE
 
-    async def _purge(self, topics: Sequence[Topic]) -> None:
-        if topics:
+    async def ended(self, names: Iterable[str]) -> bool:
+        """Wait for the end of these topics' deletions, within limits; what failed is tried again.
+
+        True when nothing is remembered of any of them. Their files may still resist, and their
+        names are not free then: see `is_ending`.
+        """
+        deleted = [name for name in names if name in self.catalog.leftovers]
+        self._begin_to_end([self.catalog.leftovers[name] for name in deleted])
+        tasks = {self._ending[name] for name in deleted}
+        if not tasks:
+            return True
+        done, pending = await asyncio.wait(tasks, timeout=PATIENCE_S)
+        return not pending and all(task.result() for task in done)
+
+    def is_ending(self, name: str) -> bool:
+        """A topic of this name was deleted and is not yet gone without a trace."""
+        return name in self.catalog.leftovers
+
+    def finish_deletions(self) -> None:
+        """Begin to finish what was interrupted, by a crash or by a disk that refused."""
+        self._begin_to_end(list(self.catalog.leftovers.values()))
+
+    async def close(self) -> None:
+        """Wait for the deletions under way; whoever forgets for them gives up by itself."""
+        await asyncio.gather(*set(self._ending.values()), return_exceptions=True)
+
+    def _begin_to_end(self, topics: Sequence[Topic]) -> None:
+        idle = [topic for topic in topics if topic.name not in self._ending]
+        if idle:
+            task = asyncio.get_running_loop().create_task(self._end(idle))
+            self._ending.update((topic.name, task) for topic in idle)
+
+    async def _end(self, topics: list[Topic]) -> bool:
+        """Forget, remove, cross out: in this order a crash leaves either everything to do again or
+        nothing that anybody remembers.
+        """
+        forgotten = False
+        try:
+            for forget in self.topics_deleted:
+                await forget([topic.name for topic in topics])
+            forgotten = True
             await self._partitions.purge(topics)
             await self.catalog.purged(topics, self._outside.wall_ms())
-
-    def purge_leftovers(self) -> None:
-        """Finish the deletions that a crash interrupted; blocking, for the start."""
-        leftovers = list(self.catalog.leftovers.values())
-        try:
-            self._partitions.remove_files(leftovers)
-            self.catalog.purged_now(leftovers, self._outside.wall_ms())
-        except (StorageError, OSError) as error:
-            self._failed("files of deleted topics", error)
-
-
-def _named(topic: Topic, others: Sequence[Topic]) -> bool:
-    return any(topic.name == other.name for other in others)
+        except Exception as error:  # noqa: BLE001  # whatever it is: the topics stay to be finished
+            self._failed("rests of deleted topics", error)
+        finally:
+            for topic in topics:
+                del self._ending[topic.name]
+        return forgotten

@@ -1,11 +1,13 @@
 """DeleteTopics: by name, by id, and what is left on the disk: nothing."""
 
+import asyncio
+
 import pytest
 
-from groupkeeper.topics import plane
+from groupkeeper.topics import plane, topic_admin
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.topics.scene import batch
+from tests.topics.scene import Scene, batch
 
 
 async def ask(scene, *states):
@@ -72,10 +74,104 @@ async def test_the_group_topic_stays(scene):
 
 async def test_others_are_told(scene):
     told: list[list[str]] = []
-    scene.plane.topics_deleted.append(told.append)
+
+    async def forget(names: list[str]) -> None:
+        told.append(names)
+
+    scene.plane.topics_deleted.append(forget)
     await scene.create("u")
     await scene.delete("t", "nowhere", "u")
     assert told == [["t", "u"]]
+
+
+class Forgetful:
+    """Somebody who keeps things for topics and takes his time to forget them."""
+
+    def __init__(self, scene: Scene) -> None:
+        scene.plane.topics_deleted.append(self)
+        self.go = asyncio.Event()
+        self.told: list[str] = []
+
+    async def __call__(self, names: list[str]) -> None:
+        self.told += names
+        await self.go.wait()
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_files_and_answer_wait_until_others_have_forgotten(scene):
+    await scene.produce("t", 0, batch("a"))
+    forgetful = Forgetful(scene)
+    deletion = asyncio.ensure_future(scene.delete("t"))
+    await turns()
+    assert (deletion.done(), folders(scene)) == (False, ["catalog", "t-0"])
+    forgetful.go.set()
+    assert (await deletion)[0].error_code == 0
+    assert folders(scene) == ["catalog"]
+
+
+async def test_meanwhile_the_topic_does_not_exist(scene):
+    await scene.produce("t", 0, batch("a"))
+    Forgetful(scene)
+    deletion = asyncio.ensure_future(scene.delete("t"))
+    await turns()
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (await scene.produce("t", 0, batch("a"))).error_code == unknown
+    assert (await scene.fetch(("t", 0, 0))).error_code == unknown
+    assert (await scene.offsets("t", 0, -1)).error_code == unknown
+    assert (await scene.delete("t"))[0].error_code == unknown
+    described = await scene.metadata("t", allow_auto_topic_creation=False)
+    assert described.topics[0].error_code == unknown
+    deletion.cancel()
+
+
+async def test_the_name_waits_until_others_have_forgotten(scene):
+    forgetful = Forgetful(scene)
+    deletion = asyncio.ensure_future(scene.delete("t"))
+    await turns()
+    creations = [scene.create("t"), scene.metadata("t")]
+    creating = [asyncio.ensure_future(creation) for creation in creations]
+    assert (await scene.create("another")).error_code == 0
+    assert not any(task.done() for task in creating)
+    forgetful.go.set()
+    await asyncio.gather(deletion, *creating)
+    assert creating[0].result().error_code == 0
+    assert creating[1].result().topics[0].error_code == 0
+
+
+async def test_patience_ends_and_the_deletion_goes_on(scene, monkeypatch):
+    monkeypatch.setattr(topic_admin, "PATIENCE_S", 0)
+    forgetful = Forgetful(scene)
+    assert (await scene.delete("t"))[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert (await scene.create("t")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    described = (await scene.metadata("t")).topics[0]
+    assert described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    forgetful.go.set()
+    await turns()
+    assert (await scene.create("t")).error_code == 0
+
+
+async def test_who_could_not_forget_is_told_again_by_the_next_start(scene):
+    async def refuse(names: list[str]) -> None:
+        raise RuntimeError("stopping")
+
+    scene.plane.topics_deleted.append(refuse)
+    assert (await scene.delete("t"))[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    again = scene.kill()
+    forgetful = Forgetful(again)
+    again.plane.finish_deletions()
+    await turns()
+    assert forgetful.told == ["t"]
+    forgetful.go.set()
+    await turns()
+    last = again.kill()
+    nothing = Forgetful(last)
+    last.plane.finish_deletions()
+    await turns()
+    assert nothing.told == []
 
 
 async def test_a_new_topic_of_the_same_name_is_empty_and_has_another_id(scene):
@@ -118,6 +214,8 @@ async def test_a_failed_removal_is_done_at_the_next_start(scene, monkeypatch):
     await scene.delete("t")
     assert "t-0" in folders(scene)
     again = scene.kill()
+    again.plane.finish_deletions()
+    await turns()
     assert folders(again) == ["catalog"]
     assert (await again.create("t")).error_code == 0
     assert "t-0" not in folders(again.kill())

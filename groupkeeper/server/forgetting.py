@@ -1,0 +1,64 @@
+"""Forgets the committed offsets of deleted topics, and says when that is durable everywhere.
+
+Not the deletion of topics, and not the decision what goes: that is the coordinator's. A partition
+that is loading, or fails meanwhile, is told again until it has answered.
+"""
+
+import asyncio
+from typing import Final
+
+from coordinator.caller import Caller
+from groupkeeper.exchange import Response
+from groupkeeper.server.host import PartitionHost
+from groupkeeper.server.hosts import Hosts
+from protocol.errors import ErrorCode
+from protocol.messages.list_groups import ListGroupsRequest
+
+PAUSE_FIRST_S: Final = 0.05
+PAUSE_MOST_S: Final = 1.0
+"""A partition that is not active is asked ever more rarely."""
+
+
+class StoppingError(Exception):
+    """The process ends before all is forgotten; its next start has to begin again."""
+
+
+class Forgetting:
+    """What ``topics_deleted`` of the data plane calls."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        self._hosts = hosts
+
+    async def __call__(self, topics: list[str]) -> None:
+        """Done when no offset of these topics would survive a crash. Raises StoppingError."""
+        pause = PAUSE_FIRST_S
+        while True:
+            self._hosts.forget_topics(topics)
+            codes = set(await asyncio.gather(*(_written(host) for host in self._hosts)))
+            if codes == {ErrorCode.NONE}:
+                return
+            if ErrorCode.COORDINATOR_NOT_AVAILABLE in codes:
+                raise StoppingError("stopped before the offsets of deleted topics were forgotten")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_MOST_S)
+
+
+class _Answer:
+    """The place for the answer of a partition."""
+
+    def __init__(self) -> None:
+        self.response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+    def answer(self, response: Response) -> None:
+        if not self.response.done():  # given up, as the process ends
+            self.response.set_result(response)
+
+
+async def _written(host: PartitionHost) -> ErrorCode:
+    """NONE when all that the partition has decided so far is durable: no reply, to whatever
+    question, leaves an active partition earlier.
+    """
+    answer = _Answer()
+    host.call(ListGroupsRequest(states_filter=["none"]), Caller(0), answer)
+    response = await answer.response
+    return ErrorCode(response.error_code)
