@@ -28,8 +28,7 @@ from groupkeeper.server.settings import Settings
 from groupkeeper.server.steady import Driver
 from groupkeeper.server.writer import Writer
 from groupkeeper.topics.metadata import Node
-from groupkeeper.topics.plane import EmbeddedTopics
-from groupkeeper.topics.plane import World as TopicsWorld
+from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from protocol.messages.heartbeat import HeartbeatRequest
 from storage.errors import Locked
 from storage.files import Files

@@ -104,7 +104,7 @@ class Snapshot:
 
 
 @dataclass(slots=True)
-class World:
+class TopicsWorld:
     """What the data plane takes from outside; a test or a simulation puts its own there."""
 
     files: Files = field(default_factory=Files)
@@ -127,9 +127,9 @@ class EmbeddedTopics:
         store: DataDirectory,
         settings: TopicSettings,
         node: Node,
-        world: World | None = None,
+        world: TopicsWorld | None = None,
     ) -> None:
-        world = world or World()
+        world = world or TopicsWorld()
         self._worker = world.worker
         folders = TopicFolders(
             world.files, store.data_dir, Limits(segment_bytes=settings.log_segment_bytes)
@@ -151,7 +151,9 @@ class EmbeddedTopics:
         self._wire(settings, node, world, admin)
         self._catalog.load(world.wall_ms(), lambda: _cluster_id(world.random_bytes))
 
-    def _wire(self, settings: TopicSettings, node: Node, world: World, admin: TopicAdmin) -> None:
+    def _wire(
+        self, settings: TopicSettings, node: Node, world: TopicsWorld, admin: TopicAdmin
+    ) -> None:
         late, partitions = self._late, self._partitions
         reader = Reader(partitions, settings.fetch_max_bytes, world.failed)
         opening = Opening(partitions, late)

@@ -8,7 +8,7 @@ from groupkeeper.server.clock import Clock
 from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server, World
 from groupkeeper.server.settings import load
-from groupkeeper.topics.plane import World as TopicsWorld
+from groupkeeper.topics.plane import TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
 

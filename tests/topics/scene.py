@@ -120,7 +120,7 @@ class Scene:
             self,
             self.settings,
             Node(7, lambda: ("broker.example", self.port)),
-            plane.World(
+            plane.TopicsWorld(
                 files=self.files,
                 worker=self.worker,
                 wall_ms=lambda: NOW,
