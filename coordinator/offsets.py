@@ -164,7 +164,15 @@ def fetch(
     groups: Groups, request: OffsetFetchRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
     """The stored offsets of one or more groups, in the form of v8; nobody is fenced by it."""
-    answered = [_fetch_group(groups.get(each.group_id), each) for each in request.groups]
+    answered: list[OffsetFetchResponseGroup] = []
+    whole: dict[str, OffsetFetchResponseGroup] = {}
+    for each in request.groups:
+        reply = whole.get(each.group_id) if each.topics is None else None
+        if reply is None:
+            reply = _fetch_group(groups.get(each.group_id), each)
+        if each.topics is None:  # asked for again, it is not put together again
+            whole[each.group_id] = reply
+        answered.append(reply)
     step.reply(reply_to, OffsetFetchResponse(groups=answered))
 
 

@@ -1,9 +1,17 @@
 """DescribeGroups, ListGroups and DeleteGroups: what operators see and may do."""
 
+from typing import Any
+
 import pytest
 
+from coordinator.caller import Caller
 from coordinator.facts import GroupDeleted
 from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from tests.support.scene import Scene, in_state, topics
 
 MEMBERS = ("PreparingRebalance", "CompletingRebalance", "Stable")
@@ -147,3 +155,35 @@ def test_a_deletion_is_confirmed_when_durable() -> None:
     assert call.parked
     scene.crash()
     assert scene.state == "Empty"
+
+
+# -- many groups in one request --------------------------------------------------------------------
+
+
+def asked(scene: Scene, request: Any, version: int) -> Any:
+    """The reply as the partition gives it: one step, and not through the codec."""
+    caller = Caller(version, "", "")
+    step = scene.partition.handle(request, caller, "anyone", (scene.now, scene.wall))
+    ((_, response),) = step.replies
+    return response
+
+
+def test_a_repeated_id_is_described_again_but_looked_up_once() -> None:
+    scene = in_state("Stable")
+    ids = ["g", "none", "g", *["g"] * 5_000]
+    described = asked(scene, DescribeGroupsRequest(groups=ids), 5).groups
+    assert [each.group_id for each in described] == ids
+    assert len({id(each) for each in described}) == 2
+
+
+def test_a_repeated_fetch_of_everything_is_looked_up_once() -> None:
+    scene = Scene()
+    scene.commit("admin", partitions=range(100))
+    everything = [OffsetFetchRequestGroup(group_id=g, topics=None) for g in ["g", "none"] * 2_000]
+    part = [OffsetFetchRequestTopics(name="t", partition_indexes=[1])]
+    some = OffsetFetchRequestGroup(group_id="g", topics=part)
+    fetched = asked(scene, OffsetFetchRequest(groups=[some, *everything, some]), 8).groups
+    assert [each.group_id for each in fetched] == ["g", *["g", "none"] * 2_000, "g"]
+    assert len({id(each) for each in fetched}) == 4
+    assert len(fetched[1].topics[0].partitions) == 100
+    assert len(fetched[-1].topics[0].partitions) == 1
