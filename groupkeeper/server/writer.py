@@ -14,6 +14,7 @@ from coordinator.gate import Unwritten
 from coordinator.step import Record
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.metrics import AppendStats
+from storage.errors import StorageError
 from storage.store import Append, Store
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class Writer:
         """Whose segments may lack what the journal has."""
         self._resting: asyncio.TimerHandle | None = None
         self._bytes = 0
-        self._round: asyncio.Future[list[int]] | None = None
+        self._round: asyncio.Future[list[StorageError | None]] | None = None
         self._scheduled = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -104,7 +105,7 @@ class Writer:
 
     def _finish(
         self,
-        done: "asyncio.Future[list[int]]",
+        done: "asyncio.Future[list[StorageError | None]]",
         work: list[tuple[Author, Unwritten]],
         began: float,
     ) -> None:
@@ -123,16 +124,20 @@ class Writer:
 
     def _report(
         self,
-        done: "asyncio.Future[list[int]]",
+        done: "asyncio.Future[list[StorageError | None]]",
         work: list[tuple[Author, Unwritten]],
         began: float,
     ) -> None:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
             took = self._clock.seconds() - began
-            for host, unwritten in work:
-                self._behind[host] = None
-                host.written(unwritten)
+            for (host, unwritten), left_out in zip(work, done.result(), strict=True):
+                if left_out is None:
+                    self._behind[host] = None
+                    host.written(unwritten)
+                else:
+                    self._stats.failures += 1
+                    host.not_written(left_out)
             records = sum(len(unwritten.records) for _, unwritten in work)
             size, self._bytes = self._bytes, self.store.committed_bytes
             self._stats.record(took, records, self._bytes - size)
