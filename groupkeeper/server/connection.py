@@ -47,6 +47,7 @@ class ConnectionServices:
     requests: RequestStats
     connections: ConnectionStats
     request_max_bytes: int
+    max_connections: int
 
 
 class Call:
@@ -88,6 +89,11 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
+        if len(self._opened) >= self._services.max_connections:
+            self._services.connections.refused += 1
+            _log.warning("too many connections", limit=self._services.max_connections)
+            transport.close()
+            return
         self._transport = transport
         peer = transport.get_extra_info("peername")
         self._host = f"/{peer[0]}" if peer else "/"
@@ -100,8 +106,9 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._held.clear()
         self._out.clear()
-        self._opened.discard(self)
-        self._services.connections.open -= 1
+        if self in self._opened:  # not one too many
+            self._opened.remove(self)
+            self._services.connections.open -= 1
 
     def pause_writing(self) -> None:
         self._blocked = True

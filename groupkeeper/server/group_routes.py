@@ -14,8 +14,9 @@ from coordinator.caller import Caller
 from coordinator.offsets import commit_refused
 from groupkeeper.exchange import Handler, ReplyTo, Response
 from groupkeeper.server.gather import Gather
+from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
-from groupkeeper.server.offset_fetch import flat_reply, one_per_group
+from groupkeeper.server.offset_fetch import flat_reply, groups_asked
 from groupkeeper.server.topic_check import PartitionCount, all_known, known_of, overlay
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -28,7 +29,11 @@ from protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
 
 
 @dataclass(slots=True)
@@ -96,48 +101,51 @@ class GroupRoutes:
         self, request: OffsetFetchRequest, caller: Caller, reply_to: ReplyTo
     ) -> Response | None:
         """One group up to v7, several from v8 on (KIP-709); the core knows the newer form."""
-        version = caller.api_version
-        parts = one_per_group(request, version)
+        version, stable = caller.api_version, request.require_stable
+        groups = groups_asked(request, version)
 
-        def merge(replies: list[OffsetFetchResponse]) -> OffsetFetchResponse:
+        def whole(results: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
             if version < 8:
-                return flat_reply(request, version, replies[0].groups[0])
-            return OffsetFetchResponse(groups=list(chain(*(r.groups for r in replies))))
+                return flat_reply(request, version, results[0])
+            return OffsetFetchResponse(groups=results)
 
-        hosts = [part.groups[0].group_id for part in parts]
-        return self._ask(list(zip(hosts, parts, strict=True)), merge, caller, reply_to)
+        several = Several(
+            [group.group_id for group in groups],
+            lambda places: OffsetFetchRequest(
+                groups=[groups[at] for at in places], require_stable=stable
+            ),
+            lambda reply: reply.groups,
+            whole,
+        )
+        return self._ask(several, caller, reply_to)
 
     def describe_groups(
         self, request: DescribeGroupsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Response | None:
-        """One part per group, in the order asked."""
-        parts = [
-            (
-                group_id,
-                DescribeGroupsRequest(
-                    groups=[group_id],
-                    include_authorized_operations=request.include_authorized_operations,
-                ),
-            )
-            for group_id in request.groups
-        ]
-
-        def merge(replies: list[DescribeGroupsResponse]) -> DescribeGroupsResponse:
-            return DescribeGroupsResponse(groups=list(chain(*(r.groups for r in replies))))
-
-        return self._ask(parts, merge, caller, reply_to)
+        """As many results as ids, in the order asked."""
+        ids, operations = request.groups, request.include_authorized_operations
+        several = Several(
+            ids,
+            lambda places: DescribeGroupsRequest(
+                groups=[ids[at] for at in places], include_authorized_operations=operations
+            ),
+            lambda reply: reply.groups,
+            lambda results: DescribeGroupsResponse(groups=results),
+        )
+        return self._ask(several, caller, reply_to)
 
     def delete_groups(
         self, request: DeleteGroupsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Response | None:
-        """One part per group; an id that comes twice is answered once."""
-        group_ids = dict.fromkeys(request.groups_names)
-        parts = [(group_id, DeleteGroupsRequest(groups_names=[group_id])) for group_id in group_ids]
-
-        def merge(replies: list[DeleteGroupsResponse]) -> DeleteGroupsResponse:
-            return DeleteGroupsResponse(results=list(chain(*(r.results for r in replies))))
-
-        return self._ask(parts, merge, caller, reply_to)
+        """An id that comes twice is answered once."""
+        ids = list(dict.fromkeys(request.groups_names))
+        several = Several(
+            ids,
+            lambda places: DeleteGroupsRequest(groups_names=[ids[at] for at in places]),
+            lambda reply: reply.results,
+            lambda results: DeleteGroupsResponse(results=results),
+        )
+        return self._ask(several, caller, reply_to)
 
     def list_groups(self, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo) -> None:
         """Every partition is asked; one that cannot answer makes the list an error, not short."""
@@ -150,20 +158,38 @@ class GroupRoutes:
         for index, host in enumerate(self.hosts):
             host.call(request, caller, gather.part(index))
 
-    def _ask(
-        self,
-        parts: Sequence[tuple[str, Any]],
-        merge: Callable[[list[Any]], Response],
-        caller: Caller,
-        reply_to: ReplyTo,
-    ) -> Response | None:
-        """Ask each group's partition; ``parts`` are group ids with their requests."""
-        if not parts:
-            return merge([])
-        gather = Gather(reply_to, len(parts), merge)
-        for index, (group_id, part) in enumerate(parts):
-            self.hosts.of(group_id).call(part, caller, gather.part(index))
+    def _ask(self, several: "Several", caller: Caller, reply_to: ReplyTo) -> Response | None:
+        """Ask every partition once for all of its groups."""
+        places: dict[PartitionHost, list[int]] = {}
+        for at, group_id in enumerate(several.group_ids):
+            places.setdefault(self.hosts.of(group_id), []).append(at)
+        if not places:
+            return several.whole([])
+
+        def merge(replies: list[Any]) -> Response:
+            results: list[Any] = [None] * len(several.group_ids)
+            for positions, reply in zip(places.values(), replies, strict=True):
+                for at, result in zip(positions, several.results(reply), strict=True):
+                    results[at] = result
+            return several.whole(results)
+
+        gather = Gather(reply_to, len(places), merge)
+        for index, (host, positions) in enumerate(places.items()):
+            host.call(several.part(positions), caller, gather.part(index))
         return None
+
+
+@dataclass(slots=True)
+class Several:
+    """A request for several groups, which may live in several partitions."""
+
+    group_ids: Sequence[str]
+    part: Callable[[list[int]], Any]
+    """The request for the groups at some positions."""
+    results: Callable[[Any], Sequence[Any]]
+    """What a reply says of each of its groups."""
+    whole: Callable[[list[Any]], Response]
+    """The answer with one result per group, in the order asked."""
 
 
 def _delete_refused(request: OffsetDeleteRequest) -> OffsetDeleteResponse:

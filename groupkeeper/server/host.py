@@ -105,7 +105,12 @@ class PartitionHost:
     def forget_topics(self, topics: list[str]) -> None:
         """Topics were deleted; so are the offsets committed for them."""
         clock = self._services.clock
-        self._settle(self._partition.forget_topics(topics, clock.now(), clock.wall()))
+        try:
+            step = self._partition.forget_topics(topics, clock.now(), clock.wall())
+        except Exception as bug:  # noqa: BLE001  # see call()
+            self._fail(bug, "a deletion failed")
+            return
+        self._settle(step)
 
     def _settle(self, step: Step) -> None:
         """What the state needs first, what others are told second: telling may go wrong."""

@@ -13,6 +13,8 @@ from storage.store import Store
 
 PLACEMENTS = 10_000
 """How many group ids are remembered with their partition; hashing one takes longer than a step."""
+PLACEMENT_LENGTH = 255
+"""Longer ids are hashed each time: a client chooses them, and 10,000 of them are memory."""
 
 
 class Hosts:
@@ -33,10 +35,11 @@ class Hosts:
         """The partition that a group lives in."""
         host = self._placed.get(group_id)
         if host is None:
+            host = self._hosts[partition_of(group_id, len(self._hosts))]
             if len(self._placed) >= PLACEMENTS:
                 self._placed.clear()
-            host = self._hosts[partition_of(group_id, len(self._hosts))]
-            self._placed[group_id] = host
+            if len(group_id) <= PLACEMENT_LENGTH:
+                self._placed[group_id] = host
         return host
 
     def start(self, store: Store) -> None:

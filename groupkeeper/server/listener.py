@@ -3,21 +3,17 @@
 import asyncio
 
 from groupkeeper.server.connection import Connection, ConnectionServices
-from groupkeeper.server.logs import Log
 from groupkeeper.server.options import Address
 
 BACKLOG = 4096
 """Connections that wait to be accepted: a fleet that restarts arrives all at once."""
 
-_log = Log("listener")
-
 
 class Listener:
     """One listening socket and its connections."""
 
-    def __init__(self, services: ConnectionServices, max_connections: int) -> None:
+    def __init__(self, services: ConnectionServices) -> None:
         self._services = services
-        self._max = max_connections
         self._opened: set[Connection] = set()
         self._server: asyncio.Server | None = None
 
@@ -30,10 +26,6 @@ class Listener:
         return bound[0], bound[1]
 
     def _accept(self) -> asyncio.BaseProtocol:
-        if len(self._opened) >= self._max:
-            self._services.connections.refused += 1
-            _log.warning("too many connections", limit=self._max)
-            return _Refused()
         return Connection(self._services, self._opened)
 
     def stop(self) -> None:
@@ -45,10 +37,3 @@ class Listener:
         """Hang up on everybody, after what is answered is sent."""
         for connection in list(self._opened):
             connection.close()
-
-
-class _Refused(asyncio.Protocol):
-    """A connection too many: closed at once, as a broker does."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()

@@ -16,19 +16,17 @@ from protocol.messages.offset_fetch import (
 )
 
 
-def one_per_group(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequest]:
-    """One request in the newer form for every group asked for, in order."""
-    stable = request.require_stable
+def groups_asked(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
+    """The groups asked for in the newer form, in order."""
     if version >= 8:
-        return [OffsetFetchRequest(groups=[g], require_stable=stable) for g in request.groups]
+        return request.groups
     topics = None
     if request.topics is not None:
         topics = [
             OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes)
             for t in request.topics
         ]
-    group = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    return [OffsetFetchRequest(groups=[group], require_stable=stable)]
+    return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
 
 
 def flat_reply(

@@ -147,8 +147,9 @@ class Server:
             self.metrics.requests,
             self.metrics.connections,
             settings.socket_request_max_bytes,
+            settings.max_connections,
         )
-        return Listener(services, settings.max_connections)
+        return Listener(services)
 
     async def stop(self) -> None:
         """Refuse what is new, finish what is under way, hang up, give back the locks."""

@@ -134,7 +134,7 @@ class Writer:
             for (host, unwritten), left_out in zip(work, done.result(), strict=True):
                 if left_out is None:
                     self._behind[host] = None
-                    host.written(unwritten)
+                    _tell(host, unwritten)
                 else:
                     self._stats.failures += 1
                     host.not_written(left_out)
@@ -168,3 +168,11 @@ class Writer:
                 host.grown()
             else:
                 host.not_written(error)
+
+
+def _tell(host: Author, unwritten: Unwritten) -> None:
+    """What goes wrong while one partition's answers leave must not cost the others theirs."""
+    try:
+        host.written(unwritten)
+    except Exception as bug:  # noqa: BLE001  # the host closes, and is loaded again
+        host.not_written(bug)

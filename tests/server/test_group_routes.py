@@ -274,3 +274,17 @@ def test_an_answer_over_several_partitions_waits_for_the_slowest(
     served.check_accounts()
     [first, *_] = client.take().groups
     assert first.topics[0].partitions[0].committed_offset == 7
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_many_groups_are_one_step_of_each_partition(
+    served: Served, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    ids = [f"g{number}" for number in range(40)] * times
+    calls = []
+    for host in served.server.hosts:
+        call = host.call
+        monkeypatch.setattr(host, "call", lambda *each, call=call: (calls.append(1), call(*each)))
+    reply = served.client().call(15, 5, DescribeGroupsRequest(groups=ids))
+    assert [group.group_id for group in reply.groups] == ids
+    assert len(calls) <= len(served.server.hosts)

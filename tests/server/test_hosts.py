@@ -21,6 +21,13 @@ def test_a_group_is_always_in_the_same_partition_however_many_are_asked_for(
     assert len(served.server.hosts._placed) <= 3
 
 
+def test_only_ids_of_a_usual_length_are_remembered(served: Served) -> None:
+    hosts = served.server.hosts
+    for length in (255, 256, 30_000):
+        assert hosts.of("g" * length) is hosts.of("g" * length)
+    assert [len(group_id) for group_id in hosts._placed] == [255]
+
+
 def test_the_log_of_a_partition_that_is_not_there_is_none(served: Served) -> None:
     hosts = served.server.hosts
     assert [hosts.log_of(index) is not None for index in (-1, 0, 3, 4)] == [

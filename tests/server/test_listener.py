@@ -18,7 +18,7 @@ class Port:
 
     def __init__(self) -> None:
         self.bench = Bench()
-        self.listener = Listener(self.bench.connection._services, 2)
+        self.listener = Listener(self.bench.connection._services)
         self.address = ("", 0)
         self.kept: list[asyncio.StreamWriter] = []
 
@@ -60,11 +60,19 @@ async def test_a_connection_too_many_is_closed_at_once(port: Port) -> None:
     assert port.bench.stats.refused == 1
 
 
+async def test_a_burst_does_not_get_around_the_limit(port: Port) -> None:
+    answered = [
+        reader for reader in await asyncio.gather(*(port.ask() for _ in range(40))) if reader
+    ]
+    assert (len(answered), port.bench.stats.refused) == (2, 38)
+
+
 async def test_a_place_that_is_left_can_be_taken(port: Port) -> None:
     kept = [await port.ask(), await port.ask()]
     port.kept[0].close()
-    while (taken := await port.ask()) is None:
-        pass
+    async with asyncio.timeout(10):
+        while (taken := await port.ask()) is None:
+            pass
     assert not taken.at_eof()
     assert all(kept)
 
@@ -89,4 +97,4 @@ async def test_after_stopping_nobody_is_accepted_and_who_is_there_stays(port: Po
 
 async def test_a_port_in_use_is_an_os_error(port: Port) -> None:
     with pytest.raises(OSError, match="address already in use"):
-        await Listener(port.bench.connection._services, 2).start(port.address)
+        await Listener(port.bench.connection._services).start(port.address)

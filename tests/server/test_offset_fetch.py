@@ -2,10 +2,9 @@
 
 import pytest
 
-from groupkeeper.server.offset_fetch import flat_reply, one_per_group
+from groupkeeper.server.offset_fetch import flat_reply, groups_asked
 from protocol.errors import ErrorCode
 from protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
@@ -31,28 +30,20 @@ def failed() -> OffsetFetchResponseGroup:
 
 
 def test_an_older_request_is_one_group_with_its_topics() -> None:
-    [part] = one_per_group(ASKED, 7)
-    [group] = part.groups
+    [group] = groups_asked(ASKED, 7)
     assert group.topics is not None
     asked = {topic.name: topic.partition_indexes for topic in group.topics}
     assert (group.group_id, asked) == ("g", {"orders": [0, 1], "payments": [2]})
 
 
 def test_no_topics_ask_for_all_of_them() -> None:
-    [part] = one_per_group(flat_fetch_request("g"), 2)
-    assert part.groups[0].topics is None
+    [group] = groups_asked(flat_fetch_request("g"), 2)
+    assert group.topics is None
 
 
-def test_a_newer_request_is_one_per_group_in_order() -> None:
-    parts = one_per_group(fetch_request("b", "a", "b"), 8)
-    assert [[group.group_id for group in part.groups] for part in parts] == [["b"], ["a"], ["b"]]
-
-
-@pytest.mark.parametrize("version", [7, 8])
-def test_the_wish_for_stable_offsets_goes_along(version: int) -> None:
-    request = OffsetFetchRequest(group_id="g", groups=fetch_request("g").groups)
-    request.require_stable = True
-    assert all(part.require_stable for part in one_per_group(request, version))
+def test_a_newer_request_has_its_groups_in_order() -> None:
+    asked = groups_asked(fetch_request("b", "a", "b"), 8)
+    assert [group.group_id for group in asked] == ["b", "a", "b"]
 
 
 def test_offsets_come_back_with_all_their_fields() -> None:

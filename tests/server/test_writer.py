@@ -233,6 +233,19 @@ def test_an_answer_that_goes_wrong_does_not_stop_the_rounds(
     served.stop()
 
 
+def test_an_answer_that_goes_wrong_costs_its_own_partition_only(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise RuntimeError("a bug")
+
+    one, other = groups_apart(PARTITIONS)
+    monkeypatch.setattr(served.host(one), "written", fail)
+    broken, healthy = in_flight(served, one, other)
+    assert healthy.committed() == 0
+    assert broken.committed() == ErrorCode.NOT_COORDINATOR
+
+
 # -- the segments follow the journal ---------------------------------------------------------------
 
 

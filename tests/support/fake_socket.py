@@ -86,6 +86,7 @@ class Bench:
             requests=self.requests_seen,
             connections=self.stats,
             request_max_bytes=LIMIT,
+            max_connections=2,
         )
         self.opened: set[Connection] = set()
         self.connection = Connection(services, self.opened)
