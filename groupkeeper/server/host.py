@@ -215,9 +215,11 @@ class PartitionHost:
                 if isinstance(error, SyncFailed):
                     self._services.give_up(error)
                 self._partition.close()
+                # Until the next try it answers as one that loads: its members should wait for it,
+                # not look for another coordinator.
+                self._partition = self._new_partition()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, RETRY_MOST_S)
-                self._partition = self._new_partition()
             else:
                 return
 
@@ -274,7 +276,8 @@ class PartitionHost:
         partition = self._partition
         groups = partition.groups.values()
         state: str = partition.state
-        if self._stopping:
+        waits = partition.state is PartitionState.LOADING and self._problem
+        if self._stopping or waits:  # for people; clients are told to wait
             state = PartitionState.CLOSED
         return PartitionSnapshot(
             partition=self.index,
