@@ -34,7 +34,7 @@ from protocol.registry import APIS
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
-PARTITION_STATES = ("absent", "loading", "active", "closed")
+PARTITION_STATES = ("loading", "active", "closed")
 
 COUNTERS = {
     "rebalances": ("cause", "Rebalances started, by what triggered them."),

@@ -96,7 +96,7 @@ class PartitionSnapshot:
 
     partition: int
     state: str
-    """Of the life cycle: absent, loading, active, closed."""
+    """Of the life cycle: loading, active, closed."""
     groups: Mapping[str, int] = field(default_factory=dict)
     """How many groups are in which state, in DescribeGroups' words."""
     members: int = 0

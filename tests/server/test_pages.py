@@ -28,7 +28,7 @@ def test_not_ready_names_the_partitions_and_why() -> None:
     assert body["not_active"] == [{"partition": 7, "state": "closed", "reason": "no space left"}]
 
 
-@pytest.mark.parametrize("state", ["absent", "loading", "closed"])
+@pytest.mark.parametrize("state", ["loading", "closed"])
 def test_no_other_state_is_ready(state: str) -> None:
     assert readyz(PartitionSnapshot(0, state))[0] == 503
 
