@@ -90,18 +90,24 @@ class Writer:
         work: list[tuple[Author, Unwritten]] = []
         appends: list[Append] = []
         wall = self._clock.wall()
+        broken: list[tuple[Author, Exception]] = []
         for host in self._dirty:
-            unwritten = host.take()
-            if unwritten is not None:
-                work.append((host, unwritten))
-                appends.append(host.append_of(unwritten.records, wall))
+            try:
+                unwritten = host.take()
+                if unwritten is not None:
+                    appends.append(host.append_of(unwritten.records, wall))
+                    work.append((host, unwritten))
+            except Exception as bug:  # noqa: BLE001  # the others' round goes on without it
+                broken.append((host, bug))
         self._dirty = {}
-        if not work:
+        if work:
+            began = self._clock.seconds()
+            self._round = self.call(self.store.commit, appends)
+            self._round.add_done_callback(lambda done: self._finish(done, work, began))
+        else:
             self._rest()
-            return
-        began = self._clock.seconds()
-        self._round = self.call(self.store.commit, appends)
-        self._round.add_done_callback(lambda done: self._finish(done, work, began))
+        for host, error in broken:  # only now: it may have something to write again
+            host.not_written(error)
 
     def _finish(
         self,

@@ -246,6 +246,20 @@ def test_an_answer_that_goes_wrong_costs_its_own_partition_only(
     assert broken.committed() == ErrorCode.NOT_COORDINATOR
 
 
+def test_a_partition_that_cannot_say_what_to_write_is_left_out_of_the_round(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise RuntimeError("a bug")
+
+    one, other = groups_apart(PARTITIONS)
+    monkeypatch.setattr(served.host(one), "append_of", fail)
+    broken, healthy = in_flight(served, one, other)
+    assert healthy.committed() == 0
+    assert broken.committed() == ErrorCode.NOT_COORDINATOR
+    served.stop()
+
+
 # -- the segments follow the journal ---------------------------------------------------------------
 
 
