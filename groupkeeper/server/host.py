@@ -164,9 +164,13 @@ class PartitionHost:
 
     def grown(self) -> None:
         """The log's files have caught up; whoever fetches the topic is told."""
-        assert self.log is not None
-        before, self._size = self._size, self.log.size
-        self._services.grew(self.index, self._size - before)
+        if self.log is not None and not self.log.closed:  # else: loading again, and told after it
+            self._tell_size(self.log)
+
+    def _tell_size(self, log: Log) -> None:
+        before, self._size = self._size, log.size
+        if self._size > before:
+            self._services.grew(self.index, self._size - before)
 
     def not_written(self, error: BaseException) -> None:
         """A round failed: nothing of it may be acknowledged."""
@@ -253,7 +257,8 @@ class PartitionHost:
         clock = self._services.clock
         step = self._partition.activate(clock.now(), clock.wall())
         self._problem = ""
-        self._size = self.log.size if self.log is not None else 0
+        if self.log is not None:
+            self._tell_size(self.log)
         self._services.metrics.replayed(clock.seconds() - began)
         self._settle(step)
 

@@ -416,6 +416,21 @@ def test_who_fetches_the_offsets_topic_hears_how_much_is_new(served: Served) -> 
     assert sum(size for _, size in grown) == host.log.size
 
 
+def test_who_fetches_hears_of_what_a_reload_brought(served: Served) -> None:
+    host = served.host("g")
+    grown: list[int] = []
+    host._services.grew = lambda index, size: grown.append(size)
+    served.client().commit(1)
+    host._fail(RuntimeError("a bug"), "a decision failed")
+    assert host.log is not None
+    host.log.close()
+    host.grown()
+    assert grown == []
+    served.settled()
+    served.advance(0.1)
+    assert sum(grown) == host.log.size > 0
+
+
 def test_what_was_there_before_the_start_is_not_new(served: Served) -> None:
     served.client().commit(1)
     served.restart()
