@@ -9,6 +9,7 @@ Not here: what a request means. The routes are a table that is handed in.
 """
 
 import asyncio
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from struct import Struct
@@ -95,6 +96,9 @@ class Connection(asyncio.Protocol):
             transport.close()
             return
         self._transport = transport
+        accepted = transport.get_extra_info("socket")
+        if accepted is not None:  # a peer whose machine died says nothing, and would stay for ever
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         peer = transport.get_extra_info("peername")
         self._host = f"/{peer[0]}" if peer else "/"
         self._opened.add(self)

@@ -1,6 +1,7 @@
 """The Kafka port, over loopback sockets."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -75,6 +76,14 @@ async def test_a_place_that_is_left_can_be_taken(port: Port) -> None:
             pass
     assert not taken.at_eof()
     assert all(kept)
+
+
+async def test_the_system_looks_for_peers_that_died(port: Port) -> None:
+    await port.ask()
+    [opened] = port.listener._opened
+    assert opened._transport is not None
+    accepted = opened._transport.get_extra_info("socket")
+    assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
 
 
 async def test_closing_hangs_up_on_everybody(port: Port) -> None:
