@@ -1,7 +1,7 @@
 """The group APIs: which partition answers, and what is settled before a group is asked.
 
-A request for one group goes to its partition as it is. A request for several is split into one
-per group, a listing into one per partition. Topics and partitions that do not exist are set aside
+A request for one group goes to its partition as it is. A request for several, or for all, is split
+into one per partition. Topics and partitions that do not exist are set aside
 from commits and deletions first, as Kafka's front end does; no group is asked about those.
 """
 

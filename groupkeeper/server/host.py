@@ -105,10 +105,15 @@ class PartitionHost:
     def forget_topics(self, topics: list[str]) -> None:
         """Topics were deleted; so are the offsets committed for them."""
         clock = self._services.clock
+        now, wall = clock.now(), clock.wall()
+        self._turn("a deletion failed", lambda: self._partition.forget_topics(topics, now, wall))
+
+    def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
+        """A step that no request asked for, and nobody waits for."""
         try:
-            step = self._partition.forget_topics(topics, clock.now(), clock.wall())
+            step = decide()
         except Exception as bug:  # noqa: BLE001  # see call()
-            self._fail(bug, "a deletion failed")
+            self._fail(bug, failure)
             return
         self._settle(step)
 
@@ -137,12 +142,8 @@ class PartitionHost:
     def _ring(self) -> None:
         self._alarm = None
         clock = self._services.clock
-        try:
-            step = self._partition.advance(max(clock.now(), self._alarm_at), clock.wall())
-        except Exception as bug:  # noqa: BLE001  # see call()
-            self._fail(bug, "a timer failed")
-            return
-        self._settle(step)
+        now, wall = max(clock.now(), self._alarm_at), clock.wall()
+        self._turn("a timer failed", lambda: self._partition.advance(now, wall))
 
     # -- writing -------------------------------------------------------------------------------
 

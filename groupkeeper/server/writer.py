@@ -66,11 +66,11 @@ class Writer:
         """Run something else on the store, between rounds."""
         return self._loop.run_in_executor(self._executor, job, *args)
 
-    def enqueue(self, host: Author) -> None:
+    def enqueue(self, author: Author) -> None:
         """The partition has something to write. The round starts when this turn of the loop ends,
         so that everything that arrived together is written together.
         """
-        self._dirty[host] = None
+        self._dirty[author] = None
         if self._round is None and not self._scheduled:
             self._scheduled = True
             self._idle.clear()
@@ -91,14 +91,14 @@ class Writer:
         appends: list[Append] = []
         wall = self._clock.wall()
         broken: list[tuple[Author, Exception]] = []
-        for host in self._dirty:
+        for author in self._dirty:
             try:
-                unwritten = host.take()
+                unwritten = author.take()
                 if unwritten is not None:
-                    appends.append(host.append_of(unwritten.records, wall))
-                    work.append((host, unwritten))
+                    appends.append(author.append_of(unwritten.records, wall))
+                    work.append((author, unwritten))
             except Exception as bug:  # noqa: BLE001  # the others' round goes on without it
-                broken.append((host, bug))
+                broken.append((author, bug))
         self._dirty = {}
         if work:
             began = self._clock.seconds()
@@ -106,8 +106,8 @@ class Writer:
             self._round.add_done_callback(lambda done: self._finish(done, work, began))
         else:
             self._rest()
-        for host, error in broken:  # only now: it may have something to write again
-            host.not_written(error)
+        for author, error in broken:  # only now: it may have something to write again
+            author.not_written(error)
 
     def _finish(
         self,
@@ -137,20 +137,20 @@ class Writer:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
             took = self._clock.seconds() - began
-            for (host, unwritten), left_out in zip(work, done.result(), strict=True):
+            for (author, unwritten), left_out in zip(work, done.result(), strict=True):
                 if left_out is None:
-                    self._behind[host] = None
-                    _tell(host, unwritten)
+                    self._behind[author] = None
+                    _tell(author, unwritten)
                 else:
                     self._stats.failures += 1
-                    host.not_written(left_out)
+                    author.not_written(left_out)
             records = sum(len(unwritten.records) for _, unwritten in work)
             size, self._bytes = self._bytes, self.store.committed_bytes
             self._stats.record(took, records, self._bytes - size)
         else:
             self._stats.failures += 1
-            for host, _ in work:
-                host.not_written(error or asyncio.CancelledError())
+            for author, _ in work:
+                author.not_written(error or asyncio.CancelledError())
 
     # -- the segments --------------------------------------------------------------------------
 
@@ -163,22 +163,22 @@ class Writer:
     def _catch_up(self) -> None:
         self._resting = None
         if self._round is None and self._behind:  # under way again? Then the next rest does it
-            hosts, self._behind = self._behind, {}
+            authors, self._behind = self._behind, {}
             done = self.call(self.store.catch_up)
-            done.add_done_callback(lambda done: self._caught_up(done, hosts))
+            done.add_done_callback(lambda done: self._caught_up(done, authors))
 
-    def _caught_up(self, done: "asyncio.Future[None]", hosts: dict[Author, None]) -> None:
+    def _caught_up(self, done: "asyncio.Future[None]", authors: dict[Author, None]) -> None:
         error = None if done.cancelled() else done.exception()
-        for host in hosts:
+        for author in authors:
             if error is None:
-                host.grown()
+                author.grown()
             else:
-                host.not_written(error)
+                author.not_written(error)
 
 
-def _tell(host: Author, unwritten: Unwritten) -> None:
+def _tell(author: Author, unwritten: Unwritten) -> None:
     """What goes wrong while one partition's answers leave must not cost the others theirs."""
     try:
-        host.written(unwritten)
-    except Exception as bug:  # noqa: BLE001  # the host closes, and is loaded again
-        host.not_written(bug)
+        author.written(unwritten)
+    except Exception as bug:  # noqa: BLE001  # its partition closes, and is loaded again
+        author.not_written(bug)
