@@ -14,6 +14,7 @@ from protocol.compiler import Decoder, decoder, encoder
 from protocol.errors import DecodeError
 from protocol.message import Message, layout_of
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -87,6 +88,7 @@ _ALL = (
     _api(CreateTopicsRequest, CreateTopicsResponse),
     _api(DeleteTopicsRequest, DeleteTopicsResponse),
     _api(InitProducerIdRequest, InitProducerIdResponse),
+    _api(CreatePartitionsRequest, CreatePartitionsResponse),
     _api(DeleteGroupsRequest, DeleteGroupsResponse),
     _api(OffsetDeleteRequest, OffsetDeleteResponse),
 )

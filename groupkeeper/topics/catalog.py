@@ -47,7 +47,7 @@ Entry = tuple[str, dict[str, object] | None]
 
 @dataclass(slots=True, eq=False)
 class Topic:
-    """One topic as it is since its creation; never changed."""
+    """One topic. Its partitions and configs change in place, by `Catalog.change` only."""
 
     name: str
     topic_id: bytes
@@ -125,6 +125,17 @@ class Catalog:
         await self._write([topic.entry() for topic in topics], wall_ms)
         for topic in topics:
             self._add(topic)
+
+    async def change(self, topics: Sequence[Topic], wall_ms: int) -> None:
+        """Give existing topics the partition counts and configs of these copies: durable, then
+        visible. Raises StorageError: all are then as they were.
+        """
+        await self._write([topic.entry() for topic in topics], wall_ms)
+        for changed in topics:
+            topic = self.by_name[changed.name]
+            topic.partition_count = changed.partition_count
+            topic.configs = changed.configs
+            self.counts[topic.name] = topic.partition_count
 
     async def delete(self, topics: Sequence[Topic], wall_ms: int) -> None:
         """Promise the deletion: the topics are gone for clients, their rests are due."""

@@ -11,14 +11,13 @@ from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.topics import configs
+from groupkeeper.topics import assignments, configs
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import collision_key
 from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
@@ -26,7 +25,6 @@ from protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-_INVALID_ASSIGNMENT: Final = ErrorCode.INVALID_REPLICA_ASSIGNMENT
 _DEFAULT: Final = -1
 _REPLICAS: Final = 1
 _SET_FOR_THE_TOPIC: Final = 1
@@ -154,26 +152,14 @@ class CreatingTopics:
         indexes = sorted(assignment.partition_index for assignment in wish.assignments)
         if indexes != list(range(len(indexes))):
             raise UnwantedError(
-                _INVALID_ASSIGNMENT,
+                assignments.INVALID_ASSIGNMENT,
                 "Partitions should be a consecutive 0-based integer sequence without repetition.",
             )
         for assignment in wish.assignments:
-            self._check_replicas(assignment)
+            complaint = assignments.complaint(assignment.broker_ids, self._node_id)
+            if complaint is not None:
+                raise UnwantedError(assignments.INVALID_ASSIGNMENT, complaint)
         return len(indexes)
-
-    def _check_replicas(self, assignment: CreatableReplicaAssignment) -> None:
-        where = f"The manual assignment of partition {assignment.partition_index}"
-        if not assignment.broker_ids:
-            complaint = f"{where} names no broker."
-        elif len(set(assignment.broker_ids)) != len(assignment.broker_ids):
-            complaint = f"{where} names a broker twice."
-        elif assignment.broker_ids != [self._node_id]:
-            complaint = (
-                f"{where} includes a broker that is not registered: there is only {self._node_id}."
-            )
-        else:
-            return
-        raise UnwantedError(_INVALID_ASSIGNMENT, complaint)
 
 
 def _replication_complaint(wanted: int) -> str:

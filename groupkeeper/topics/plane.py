@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from groupkeeper.exchange import Handler
 from groupkeeper.topics.catalog import Catalog
+from groupkeeper.topics.create_partitions import CreatingPartitions
 from groupkeeper.topics.create_topics import CreatingTopics
 from groupkeeper.topics.delete_topics import DeletingTopics
 from groupkeeper.topics.fetch import Fetching
@@ -40,14 +41,15 @@ METADATA: Final = 3
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 INIT_PRODUCER_ID: Final = 22
+CREATE_PARTITIONS: Final = 37
 
 
 class DataPlane(Protocol):
     """What the server needs of whatever serves the topics."""
 
     handlers: dict[int, Handler]
-    """By API key: Produce, Fetch, ListOffsets, Metadata, CreateTopics, DeleteTopics,
-    InitProducerId.
+    """By API key: Produce, Fetch, ListOffsets, Metadata, InitProducerId and the administration of
+    topics.
 
     A handler that returns None answers later. The later answer may be NO_REPLY, too (Produce with
     acks 0).
@@ -169,6 +171,7 @@ class EmbeddedTopics:
             CREATE_TOPICS: creating.handle,
             DELETE_TOPICS: DeletingTopics(admin, late).handle,
             INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
+            CREATE_PARTITIONS: CreatingPartitions(admin, node.node_id, late).handle,
         }
 
     def finish_deletions(self) -> None:

@@ -1,5 +1,5 @@
-"""Making and removing topics, one change at a time: what CreateTopics, DeleteTopics and Metadata's
-auto-creation share.
+"""Making, changing and removing topics, one change at a time: what CreateTopics, CreatePartitions,
+DeleteTopics and Metadata's auto-creation share.
 
 Not their requests and responses, and not the checks of a client's wishes (create_topics.py). A
 change is durable before anybody sees it. A deletion has two parts: once it is in the catalog, the
@@ -73,24 +73,20 @@ class TopicAdmin:
 
     async def create(self, topics: Sequence[Topic]) -> ErrorCode:
         """All of them or, when the disk refuses, none."""
-        try:
-            await self.catalog.create(topics, self._outside.wall_ms())
-        except (StorageError, OSError) as error:
-            self._failed("catalog", error)
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        return ErrorCode.NONE
+        return await self._written(self.catalog.create(topics, self._outside.wall_ms()))
+
+    async def change(self, topics: Sequence[Topic]) -> ErrorCode:
+        """Existing topics become what these copies are; all of them or none."""
+        return await self._written(self.catalog.change(topics, self._outside.wall_ms()))
 
     async def delete(self, topics: Sequence[Topic]) -> ErrorCode:
         """All of them are gone for clients, or none; the rest is begun. See `ended`."""
-        try:
-            await self.catalog.delete(topics, self._outside.wall_ms())
-        except (StorageError, OSError) as error:
-            self._failed("catalog", error)
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        for topic in topics:
-            self._partitions.detach(topic)
-        self._begin_to_end(topics)
-        return ErrorCode.NONE
+        code = await self._written(self.catalog.delete(topics, self._outside.wall_ms()))
+        if code == ErrorCode.NONE:
+            for topic in topics:
+                self._partitions.detach(topic)
+            self._begin_to_end(topics)
+        return code
 
     async def ended(self, names: Iterable[str]) -> bool:
         """Wait for the end of these topics' deletions, within limits; what failed is tried again.
@@ -117,6 +113,14 @@ class TopicAdmin:
     async def close(self) -> None:
         """Wait for the deletions under way; whoever forgets for them gives up by itself."""
         await asyncio.gather(*set(self._ending.values()), return_exceptions=True)
+
+    async def _written(self, change: Awaitable[None]) -> ErrorCode:
+        try:
+            await change
+        except (StorageError, OSError) as error:
+            self._failed("catalog", error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE
 
     def _begin_to_end(self, topics: Sequence[Topic]) -> None:
         idle = [topic for topic in topics if topic.name not in self._ending]

@@ -32,6 +32,7 @@ ADVERTISED = {
     "CreateTopics": (0, 7),
     "DeleteTopics": (0, 6),
     "InitProducerId": (0, 4),
+    "CreatePartitions": (0, 3),
     "DeleteGroups": (0, 2),
     "OffsetDelete": (0, 0),
 }

@@ -1,0 +1,138 @@
+"""CreatePartitions: check each wish, grow the topics that can grow, say what became of each.
+
+Not the growing itself (topic_admin.py). Source: Kafka's ``ControllerApis.createPartitions`` and
+``ReplicationControlManager.createPartitions``; KIP-195.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.topics import assignments
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin
+from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+Refusal = tuple[ErrorCode, str | None]
+"""An error code and what to say about it."""
+
+_UNKNOWN: Final[Refusal] = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+_TWICE: Final[Refusal] = (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+
+
+class CreatingPartitions:
+    """Answers CreatePartitions."""
+
+    def __init__(self, admin: TopicAdmin, node_id: int, late: LateAnswers) -> None:
+        self._admin = admin
+        self._node_id = node_id
+        self._late = late
+
+    def handle(
+        self, request: CreatePartitionsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """The response if there is no time for anything, else None and the response later."""
+        if request.timeout_ms <= 0:
+            return _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT)
+        self._late.start(
+            self._grow(request),
+            reply_to,
+            lambda: _refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR),
+        )
+        return None
+
+    async def _grow(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        async with self._admin.changing:
+            grown, results = self._plan(request.topics)
+            if grown and not request.validate_only:
+                code = await self._admin.change(list(grown.values()))
+                for name in grown if code != ErrorCode.NONE else ():
+                    results[name] = _result(name, (code, "The catalog of topics cannot be written"))
+        return CreatePartitionsResponse(results=list(results.values()))
+
+    def _plan(
+        self, wishes: Iterable[CreatePartitionsTopic]
+    ) -> tuple[dict[str, Topic], dict[str, CreatePartitionsTopicResult]]:
+        """The topics as they shall be, and one result for every name: as in Kafka, those that
+        were named more than once come first.
+        """
+        wishes = list(wishes)
+        repeated = [name for name, times in Counter(w.name for w in wishes).items() if times > 1]
+        grown: dict[str, Topic] = {}
+        results = {name: _result(name, _TWICE) for name in repeated}
+        room = MAX_PARTITIONS
+        for wish in wishes:
+            if wish.name in results:
+                continue
+            topic = self._admin.catalog.by_name.get(wish.name)
+            refusal = _UNKNOWN if topic is None else self._refusal(wish, topic, room)
+            results[wish.name] = _result(wish.name, refusal)
+            if topic is not None and refusal is None:
+                room -= wish.count - topic.partition_count
+                grown[wish.name] = replace(topic, partition_count=wish.count)
+        return grown, results
+
+    def _refusal(self, wish: CreatePartitionsTopic, topic: Topic, room: int) -> Refusal | None:
+        """Why the topic cannot grow so, checked in Kafka's order, or None.
+
+        `room` is how many partitions the request may still add.
+        """
+        additional = wish.count - topic.partition_count
+        if additional <= 0:
+            return ErrorCode.INVALID_PARTITIONS, _no_increase(wish, topic.partition_count)
+        misplaced = self._misplaced(wish, additional)
+        if misplaced is not None:
+            return assignments.INVALID_ASSIGNMENT, misplaced
+        if topic.internal:
+            # Kafka would do it, and look for its groups in the wrong partitions from then on.
+            fixed = f"Topic '{wish.name}' is internal: its partitions were fixed when it was made."
+            return ErrorCode.INVALID_TOPIC_EXCEPTION, fixed
+        if additional > room:
+            too_many = f"Excessively large number of partitions: more than {MAX_PARTITIONS}"
+            return ErrorCode.POLICY_VIOLATION, too_many
+        return None
+
+    def _misplaced(self, wish: CreatePartitionsTopic, additional: int) -> str | None:
+        """What is wrong with a manual assignment, or None."""
+        if wish.assignments is None:
+            return None
+        if len(wish.assignments) != additional:
+            return (
+                f"Attempted to add {additional} additional partition(s), but only "
+                f"{len(wish.assignments)} assignment(s) were specified."
+            )
+        complaints = (
+            assignments.complaint(assignment.broker_ids, self._node_id)
+            for assignment in wish.assignments
+        )
+        return next((complaint for complaint in complaints if complaint is not None), None)
+
+
+def _no_increase(wish: CreatePartitionsTopic, count: int) -> str:
+    if wish.count == count:
+        return f"Topic already has {count} partition(s)."
+    return (
+        f"The topic {wish.name} currently has {count} partition(s); "
+        f"{wish.count} would not be an increase."
+    )
+
+
+def _result(name: str, refusal: Refusal | None) -> CreatePartitionsTopicResult:
+    code, message = refusal or (ErrorCode.NONE, None)
+    return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
+
+
+def _refuse_all(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[_result(topic.name, (code, None)) for topic in request.topics]
+    )
