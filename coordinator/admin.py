@@ -1,6 +1,6 @@
 """DescribeGroups, ListGroups and DeleteGroups: what operators ask.
 
-A group that does not exist is described as ``Dead`` without an error, as Kafka does up to v5.
+A group that does not exist is ``Dead``: without an error up to v5, with one from v6 on (KIP-1043).
 Who may see what was decided before.
 """
 
@@ -22,11 +22,15 @@ from protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from protocol.wire import LONGEST_TEXT
 
 CLASSIC = "classic"
 
-GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
-"""READ, DELETE, DESCRIBE: all there is to do with a group while nobody is refused (KIP-430)."""
+GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: all that Kafka knows to do with a group,
+while nobody is refused (KIP-430, KIP-848)."""
+
+_UNKNOWN_IS_AN_ERROR_SINCE = 6
 
 
 def describe(
@@ -37,17 +41,25 @@ def describe(
     An id that comes again is answered again, as in Kafka, but described only once: in a request it
     takes a byte or two, as an object a group of hundreds takes a thousand times that.
     """
-    described = {each: _describe(each, groups.get(each)) for each in dict.fromkeys(request.groups)}
+    version = caller.api_version
+    described = {
+        each: _describe(each, groups.get(each), version) for each in dict.fromkeys(request.groups)
+    }
     if request.include_authorized_operations:
         for group in described.values():
-            group.authorized_operations = GROUP_OPERATIONS
+            if not group.error_code:
+                group.authorized_operations = GROUP_OPERATIONS
     answer = [described[group_id] for group_id in request.groups]
     step.reply(reply_to, DescribeGroupsResponse(groups=answer))
 
 
-def _describe(group_id: str, group: Group | None) -> DescribedGroup:
+def _describe(group_id: str, group: Group | None, version: int) -> DescribedGroup:
     if group is None:
-        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+        dead = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+        if version >= _UNKNOWN_IS_AN_ERROR_SINCE:
+            dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            dead.error_message = _not_found(group_id)
+        return dead
     stable = group.state is GroupState.STABLE
     protocol = group.protocol_name if stable else None
     return DescribedGroup(
@@ -57,6 +69,12 @@ def _describe(group_id: str, group: Group | None) -> DescribedGroup:
         protocol_data=protocol or "",
         members=[_describe_member(member, protocol) for member in group.members.values()],
     )
+
+
+def _not_found(group_id: str) -> str:
+    # An id may fill a string to the last byte: then the message, which repeats it, would not fit.
+    message = f"Group {group_id} not found."
+    return message if len(message.encode()) <= LONGEST_TEXT else "Group not found."
 
 
 def _describe_member(member: Member, protocol: str | None) -> DescribedGroupMember:

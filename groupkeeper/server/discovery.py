@@ -12,6 +12,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.find_coordinator import (
     KEY_TYPE_GROUP,
+    KEY_TYPE_SHARE,
     KEY_TYPE_TRANSACTION,
     Coordinator,
     FindCoordinatorRequest,
@@ -23,10 +24,22 @@ API_VERSIONS = 18
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client may call itself (KIP-511)."""
 
+_MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details."
+)
 REASONS = {
     ErrorCode.NONE: "NONE",
-    ErrorCode.INVALID_REQUEST: "The coordinator type is not known.",
+    ErrorCode.INVALID_REQUEST: _MALFORMED,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactions are not supported.",
+}
+"""What Kafka says to the error up to version 3; our own where Kafka would give no error."""
+
+_ERRORS = {
+    KEY_TYPE_GROUP: ErrorCode.NONE,
+    KEY_TYPE_TRANSACTION: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    # As a broker without share coordinator answers, for good keys and bad ones.
+    KEY_TYPE_SHARE: ErrorCode.INVALID_REQUEST,
 }
 
 
@@ -66,18 +79,25 @@ class CoordinatorLookup:
     def handle(
         self, request: FindCoordinatorRequest, caller: Caller, reply_to: ReplyTo
     ) -> FindCoordinatorResponse:
-        """One result per key from v4 on, a single one before."""
-        error = ErrorCode.NONE
-        if request.key_type == KEY_TYPE_TRANSACTION:
-            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        elif request.key_type != KEY_TYPE_GROUP:
-            error = ErrorCode.INVALID_REQUEST
+        """One result per key from v4 on, a single one before.
+
+        The newer ones have a message only where the whole request is refused, as in Kafka.
+        """
+        error = _ERRORS.get(request.key_type, ErrorCode.INVALID_REQUEST)
         node_id, (host, port) = self._node_id, self._address()
         if error:
             node_id, host, port = -1, "", -1
         if caller.api_version >= 4:
+            message = "" if request.key_type in _ERRORS else REASONS[error]
             results = [
-                Coordinator(key=key, node_id=node_id, host=host, port=port, error_code=error)
+                Coordinator(
+                    key=key,
+                    node_id=node_id,
+                    host=host,
+                    port=port,
+                    error_code=error,
+                    error_message=message,
+                )
                 for key in request.coordinator_keys
             ]
             return FindCoordinatorResponse(coordinators=results)

@@ -1,11 +1,14 @@
-"""DescribeGroups (key 15): state, members and assignments of groups."""
+"""DescribeGroups (key 15): state, members and assignments of groups.
+
+From version 6 on a group that does not exist is an error (KIP-1043).
+"""
 
 from protocol.message import empty, message, since, struct
 from protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
 from protocol.types import Array, Boolean, Bytes, Int16, Int32, NullableString, String
 
 
-@message(key=15, versions=(0, 5), flexible=5)
+@message(key=15, versions=(0, 6), flexible=5)
 class DescribeGroupsRequest:
     """Names the groups; version 3 can ask what the client may do (KIP-430)."""
 
@@ -30,6 +33,7 @@ class DescribedGroup:
     """A group; `protocol_data` is the name of the chosen protocol."""
 
     error_code: Int16 = 0
+    error_message: NullableString = since(6, default=None)
     group_id: String = ""
     group_state: String = ""
     protocol_type: String = ""
@@ -38,7 +42,7 @@ class DescribedGroup:
     authorized_operations: Int32 = since(3, default=AUTHORIZED_OPERATIONS_OMITTED)
 
 
-@message(key=15, versions=(0, 5), flexible=5)
+@message(key=15, versions=(0, 6), flexible=5)
 class DescribeGroupsResponse:
     """One description for each group asked for."""
 

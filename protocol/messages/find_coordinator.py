@@ -1,6 +1,6 @@
 """FindCoordinator (key 10): which broker coordinates a group.
 
-Version 4 asks for several at once (KIP-699).
+Version 4 asks for several at once (KIP-699), 6 can ask for share coordinators (KIP-932).
 """
 
 from protocol.message import message, since, struct, until
@@ -8,9 +8,10 @@ from protocol.types import Array, Int8, Int16, Int32, NullableString, String
 
 KEY_TYPE_GROUP = 0
 KEY_TYPE_TRANSACTION = 1
+KEY_TYPE_SHARE = 2
 
 
-@message(key=10, versions=(0, 5), flexible=3)
+@message(key=10, versions=(0, 6), flexible=3)
 class FindCoordinatorRequest:
     """Asks for the coordinator of one key, or from version 4 on of several keys of one type."""
 
@@ -31,7 +32,7 @@ class Coordinator:
     error_message: NullableString = since(4, default="")
 
 
-@message(key=10, versions=(0, 5), flexible=3)
+@message(key=10, versions=(0, 6), flexible=3)
 class FindCoordinatorResponse:
     """One coordinator in the message itself up to version 3, a list from 4 on."""
 

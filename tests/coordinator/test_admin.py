@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.caller import Caller
 from coordinator.facts import GroupDeleted
+from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -22,6 +23,25 @@ def test_an_unknown_group_is_dead_without_error(version: int) -> None:
     group = Scene().describe("nobody", version=version)
     assert (group.error_code, group.group_state, group.group_id) == (0, "Dead", "nobody")
     assert (group.protocol_type, group.protocol_data, group.members) == ("", "", [])
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_since_version_6_an_unknown_group_is_an_error(asked: bool) -> None:
+    """KIP-1043. What may be done with it is not told, even when asked."""
+    request = DescribeGroupsRequest(groups=["nobody"], include_authorized_operations=asked)
+    group = Scene().ask("x", request, 6).response.groups[0]
+    assert (group.error_code, group.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
+    assert group.error_message == "Group nobody not found."
+    assert group.authorized_operations == -(2**31)
+
+
+@pytest.mark.parametrize(("size", "named"), [(32_750, True), (32_751, False)])
+def test_an_id_that_fills_its_string_leaves_no_room_for_a_message_around_it(
+    size: int, named: bool
+) -> None:
+    request = DescribeGroupsRequest(groups=["i" * size])
+    group = Scene().ask("x", request, 6).response.groups[0]
+    assert (len(group.error_message) == 32_767) == named
 
 
 def test_the_empty_id_is_an_id() -> None:
@@ -65,11 +85,13 @@ def test_pending_ids_are_never_shown() -> None:
     assert len(scene.describe().members) == 4
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(False, -(2**31)), (True, 0b101001000)])
+@pytest.mark.parametrize(("asked", "expected"), [(False, -(2**31)), (True, 3400)])
 def test_authorized_operations_are_told_when_asked_for(asked: bool, expected: int) -> None:
+    """Those that Kafka 4.1 tells where nobody is refused anything."""
     request = DescribeGroupsRequest(groups=["g"], include_authorized_operations=asked)
-    group = Scene().ask("x", request, 5).response.groups[0]
-    assert group.authorized_operations == expected
+    for scene, version in ((in_state("Stable"), 6), (in_state("Empty"), 3), (Scene(), 5)):
+        group = scene.ask("x", request, version).response.groups[0]
+        assert group.authorized_operations == expected
 
 
 # -- ListGroups ------------------------------------------------------------------------------------

@@ -21,12 +21,12 @@ ADVERTISED = {
     "Metadata": (0, 12),
     "OffsetCommit": (0, 9),
     "OffsetFetch": (0, 9),
-    "FindCoordinator": (0, 5),
+    "FindCoordinator": (0, 6),
     "JoinGroup": (0, 9),
     "Heartbeat": (0, 4),
     "LeaveGroup": (0, 5),
     "SyncGroup": (0, 5),
-    "DescribeGroups": (0, 5),
+    "DescribeGroups": (0, 6),
     "ListGroups": (0, 5),
     "ApiVersions": (0, 4),
     "CreateTopics": (0, 7),
@@ -73,7 +73,8 @@ def test_older_versions_have_no_software_name_to_check() -> None:
 # -- FindCoordinator -------------------------------------------------------------------------------
 
 LOOKUP = CoordinatorLookup(3, lambda: ("kafka.example", 9093))
-GROUP, TRANSACTION, OTHER = 0, 1, 2
+GROUP, TRANSACTION, SHARE, OTHER = 0, 1, 2, 3
+MALFORMED = "This most likely occurs because of a request being malformed"
 
 
 def find(version: int, key_type: int = GROUP, *keys: str) -> Any:
@@ -92,7 +93,7 @@ def test_up_to_version_3_one_coordinator_is_at_the_top(version: int) -> None:
     )
 
 
-@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("version", [4, 5, 6])
 def test_from_version_4_there_is_one_for_each_key_in_order(version: int) -> None:
     found = find(version, GROUP, "b", "a").coordinators
     assert [each.key for each in found] == ["b", "a"]
@@ -102,18 +103,29 @@ def test_from_version_4_there_is_one_for_each_key_in_order(version: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("key_type", "error"),
+    ("key_type", "error", "message"),
     [
-        (TRANSACTION, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        (OTHER, ErrorCode.INVALID_REQUEST),
+        (TRANSACTION, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ""),
+        (SHARE, ErrorCode.INVALID_REQUEST, ""),
+        (OTHER, ErrorCode.INVALID_REQUEST, MALFORMED),
+        (-1, ErrorCode.INVALID_REQUEST, MALFORMED),
     ],
 )
-def test_other_kinds_of_coordinators_are_refused(key_type: int, error: ErrorCode) -> None:
-    [found] = find(4, key_type, "k").coordinators
-    assert (found.error_code, found.node_id, found.host, found.port) == (error, -1, "", -1)
-    old = find(3, key_type)
-    assert (old.error_code, old.node_id, old.host, old.port) == (error, -1, "", -1)
-    assert old.error_message != find(3).error_message
+def test_other_kinds_of_coordinators_are_refused(
+    key_type: int, error: ErrorCode, message: str
+) -> None:
+    nowhere = (error, -1, "", -1)
+    for version in (4, 5, 6):
+        [found] = find(version, key_type, "g:AAAAAAAAAAAAAAAAAAAAAQ:0").coordinators
+        assert (found.error_code, found.node_id, found.host, found.port) == nowhere
+        assert found.error_message.startswith(message)
+        assert bool(found.error_message) == bool(message)
+    for version in (1, 2, 3):
+        old = find(version, key_type)
+        assert (old.error_code, old.node_id, old.host, old.port) == nowhere
+        assert old.error_message.startswith(
+            MALFORMED if error == ErrorCode.INVALID_REQUEST else "Transactions"
+        )
 
 
 def test_clients_are_sent_to_the_address_that_was_bound(served: Served) -> None:
