@@ -4,6 +4,7 @@
 #   make test       every test (ARGS="tests/server -k http" for fewer)
 #   make check      lint, format, types, import contracts, house limits, generated docs
 #   make bench      measure, and write benchmarks/RESULTS.md
+#   make parity     the transcripts of tests/parity, on Apache Kafka and on this server, compared
 #   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
 #   make docs       regenerate the generated pages
 #   make lock       resolve the lock files anew
@@ -26,10 +27,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench simulate docs lock clean
+.PHONY: help serve test check format bench parity simulate docs lock clean
 
 help:
-	@sed -n '3,10s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,11s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
@@ -52,6 +53,9 @@ format: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+parity: $(DEV)
+	$(BIN)/python -m tests.parity $(ARGS)
 
 simulate: $(DEV)
 	$(BIN)/python -m tests.simulation.seeds $(ARGS)

@@ -1,0 +1,152 @@
+"""Answers as lines of text that are the same for every broker, run and machine.
+
+    lea <- JoinGroup: NONE generation_id=1 protocol_type=consumer ... leader=lea-1 member_id=lea-1
+      members: member_id=lea-1 metadata=<orders>
+
+Every field that the version carries is written, in the order of the wire, unless it holds an empty
+default (null, "", no bytes, no elements, False, no throttling). Elements of arrays have a line
+each. Error codes are names. What is made up by chance gets a name: a member id is what it begins
+with and a number, counted from the first seen; groups and topics lose the prefix of the run; bytes
+that the transcript sent are written as it wrote them.
+"""
+
+import re
+from typing import Any
+
+from protocol.errors import ErrorCode
+from protocol.message import Field, layout_of
+from protocol.types import ArrayOf, StructOf
+
+PROMISED = {
+    "LeaveGroupResponse": {"members"},
+    "OffsetFetchResponse": {"groups"},
+    "FindCoordinatorResponse": {"coordinators"},
+    "DescribeGroupsResponse": {"groups"},
+}
+"""Arrays whose order Kafka promises; the elements of all others are sorted."""
+
+_MEMBER_ID = re.compile(
+    r"(.*)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{8})", re.DOTALL
+)
+
+
+class Names:
+    """What the things of one run are called in the text, and the other way round."""
+
+    def __init__(self, prefix: str, port: int) -> None:
+        self.prefix = prefix
+        self._port = port
+        self._members: dict[str, str] = {}
+        self._real: dict[str, str] = {}
+        self._bytes: dict[bytes, str] = {}
+
+    # -- from text to real ---------------------------------------------------------------------
+
+    def real_member(self, name: str) -> str:
+        """The member id behind a name; a name that nobody has is an id that nobody has."""
+        return self._real.get(name, name)
+
+    def real_group(self, name: str) -> str:
+        return self.prefix + name if name else ""
+
+    def real_topic(self, name: str) -> str:
+        """Topics that come with the broker are everybody's, others are the run's own."""
+        return name if name in SHARED_TOPICS else self.prefix + name
+
+    def note_bytes(self, data: bytes, text: str) -> None:
+        self._bytes.setdefault(data, text)
+
+    # -- from real to text ---------------------------------------------------------------------
+
+    def meet(self, member_id: str) -> None:
+        """Give a member id its name, if it is new and was made by the broker."""
+        found = _MEMBER_ID.fullmatch(member_id)
+        if member_id in self._members or found is None:
+            return
+        number = 1 + sum(name.rpartition("-")[0] == found[1] for name in self._members.values())
+        self._members[member_id] = f"{found[1]}-{number}"
+        self._real[f"{found[1]}-{number}"] = member_id
+
+    def text(self, value: str) -> str:
+        """A text of an answer, without what chance has put in."""
+        value = self._members.get(value, value).replace(self.prefix, "")
+        for member_id, name in self._members.items():
+            value = value.replace(member_id, name)
+        return f"{value!r}" if not value or re.search(r"[\s=]", value) else value
+
+    def bytes(self, data: bytes) -> str:
+        if data in self._bytes:
+            return f"<{self._bytes[data]}>"
+        if data.isascii() and data.decode().isprintable():
+            return repr(data.decode())
+        return "0x" + data.hex()
+
+    def port(self, port: int) -> str:
+        return "PORT" if port == self._port else str(port)
+
+
+SHARED_TOPICS = {"orders": 4, "payments": 4, "refunds": 2}
+"""Name and number of partitions of the topics that every broker has."""
+
+
+def tell(response: Any, version: int, names: Names) -> list[str]:
+    """The first line without who and what, and the lines of the elements."""
+    scalars, lines = _struct(response, version, names, "  ", layout_of(type(response)).name)
+    return [" ".join(scalars), *lines]
+
+
+def _struct(
+    value: Any, version: int, names: Names, indent: str, message: str
+) -> tuple[list[str], list[str]]:
+    scalars: list[str] = []
+    lines: list[str] = []
+    for field in layout_of(type(value)).fields:
+        if not field.in_version(version):
+            continue
+        told = getattr(value, field.name)
+        if isinstance(field.type, ArrayOf) and isinstance(field.type.item, StructOf):
+            lines += _elements(field, told, version, names, (indent, message))
+        elif field.name == "error_code":
+            scalars.insert(0, ErrorCode(told).name)
+        elif not _is_void(field, told):
+            scalars.append(f"{field.name}={_scalar(field.name, told, names)}")
+    return scalars, lines
+
+
+def _elements(
+    field: Field, told: Any, version: int, names: Names, place: tuple[str, str]
+) -> list[str]:
+    indent, message = place
+    if told is None:
+        return [f"{indent}{field.name}: null"] if field.default is not None else []
+    blocks = []
+    for each in told:
+        if message == "ListGroupsResponse" and not each.group_id.startswith(names.prefix):
+            continue  # somebody else's
+        scalars, lines = _struct(each, version, names, indent + "  ", message)
+        blocks.append([f"{indent}{field.name}: {' '.join(scalars)}", *lines])
+    if field.name not in PROMISED.get(message, ()):
+        blocks.sort()
+    return [line for block in blocks for line in block]
+
+
+def _is_void(field: Field, value: Any) -> bool:
+    """Whether nothing is lost by leaving the field out."""
+    if value is None:
+        return field.default is None
+    if field.name in ("throttle_time_ms", "authorized_operations"):
+        return bool(value == field.default)
+    return value is False or (value in ("", b"", []) and field.default is not None)
+
+
+def _scalar(name: str, value: Any, names: Names) -> str:
+    match value:
+        case bytes():
+            return names.bytes(value)
+        case str():
+            return names.text(value)
+        case list():
+            return "[" + ", ".join(_scalar(name, each, names) for each in value) + "]"
+        case int() if name == "port":
+            return names.port(value)
+    return "null" if value is None else str(value)
