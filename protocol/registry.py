@@ -17,6 +17,7 @@ from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsRespon
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.fetch import FetchRequest, FetchResponse
@@ -87,6 +88,7 @@ _ALL = (
     _api(ApiVersionsRequest, ApiVersionsResponse),
     _api(CreateTopicsRequest, CreateTopicsResponse),
     _api(DeleteTopicsRequest, DeleteTopicsResponse),
+    _api(DeleteRecordsRequest, DeleteRecordsResponse),
     _api(InitProducerIdRequest, InitProducerIdResponse),
     _api(CreatePartitionsRequest, CreatePartitionsResponse),
     _api(DeleteGroupsRequest, DeleteGroupsResponse),

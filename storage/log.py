@@ -9,6 +9,7 @@ end.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import accumulate
 from typing import Protocol
 
@@ -17,9 +18,17 @@ from storage.epochs import EpochFile
 from storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
 from storage.files import Files, parent_of
 from storage.limits import Limits
-from storage.reading import check_epoch, checked_chunks, find_timestamp, read_batches
+from storage.reading import (
+    check_epoch,
+    checked_chunks,
+    find_timestamp,
+    read_batches,
+    segments_from,
+)
 from storage.scan import FIELDS, Batch, batches_after, valid_batches
 from storage.segment import DIGITS, LOG_SUFFIX, Segment
+from storage.start import FILE_NAME as START_FILE
+from storage.start import read_start
 
 
 class Cover(Protocol):
@@ -51,6 +60,7 @@ class Log:
         self._limits = limits
         self._segments: tuple[Segment, ...] = ()
         self._epochs = EpochFile(files, folder)
+        self._start_offset = 0
         self._next_offset = 0
         self._queued: list[tuple[bytes, Batch]] = []
         self._queued_bytes = 0
@@ -80,9 +90,8 @@ class Log:
 
     @property
     def start_offset(self) -> int:
-        """Offset of the first batch kept."""
-        segments = self._segments  # another thread may close the log
-        return segments[0].base_offset if segments else 0
+        """The first offset kept; the batch that holds it may begin before it."""
+        return self._start_offset
 
     @property
     def next_offset(self) -> int:
@@ -238,7 +247,17 @@ class Log:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """The first record of that time or later, as (offset, timestamp); None if there is none."""
-        return find_timestamp(self._segments, timestamp_ms)
+        return find_timestamp(self._segments, timestamp_ms, self._start_offset)
+
+    def begin_at(self, offset: int) -> tuple[Segment, ...]:
+        """
+        Keep nothing before an offset, which storage/start.py has made durable already. Changes
+        memory only, for the thread that appends; returns the segments to remove from the disk.
+        """
+        self._start_offset = max(self._start_offset, offset)
+        segments = self._segments
+        self._segments = tuple(segments_from(segments, self._start_offset))
+        return segments[: len(segments) - len(self._segments)]
 
     def sync(self) -> None:
         """
@@ -294,12 +313,30 @@ class Log:
             self._segments = (*self._segments, segment)
             self._next_offset = base
         if bases:
+            self._start_offset = bases[0]
             for segment in self._segments[:-1]:
                 segment.load_index()
             self._epochs.load(bases[-1])
             self._recover(self._segments[-1], cover)
+        if START_FILE in names:
+            self._load_start()
         if cover is not None:
             self._add(cover)
+
+    def _load_start(self) -> None:
+        """
+        Forget again what was deleted, and remove what is left of it. If a power cut took the end
+        of the log and more, it is empty and goes on where it was to begin.
+        """
+        start = read_start(self._files, self._folder)
+        gone = self.begin_at(start)
+        if start > self._next_offset:
+            gone += self._segments
+            self._segments = ()
+            self._next_offset = start
+        for segment in gone:
+            with suppress(OSError):  # the next open tries again
+                segment.remove()
 
     def _add(self, cover: Cover) -> None:
         """Append what the journal holds beyond the end, and make all of it durable here."""

@@ -20,7 +20,7 @@ _WALK: Final = 8 * 1024
 
 def read_batches(segments: Sequence[Segment], offset: int, max_bytes: int) -> bytes:
     """Whole batches of one segment from the one that holds an offset (or the next one kept)."""
-    for segment in _from(segments, offset):
+    for segment in segments_from(segments, offset):
         position = segment.index.floor(max(0, offset - segment.base_offset))
         position, size = _seek(segment.window(_WALK), position, offset)
         if size:
@@ -53,7 +53,7 @@ def _end_of_batches(data: bytes, end: int) -> int:
 def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[bytes]:
     """Chunks of whole batches from the one that holds an offset on, checked."""
     epoch = -1
-    for segment in _from(segments, from_offset):
+    for segment in segments_from(segments, from_offset):
         position = start = segment.index.floor(max(0, from_offset - segment.base_offset))
         for batch in valid_batches(segment.window(), position, segment.base_offset):
             check_epoch(segment.path, batch, epoch)
@@ -70,18 +70,22 @@ def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[by
             raise Corrupt(f"{segment.path}: the batch at byte {position} is damaged")
 
 
-def find_timestamp(segments: Sequence[Segment], timestamp_ms: int) -> tuple[int, int] | None:
-    """Offset and timestamp of the first record that is not older, None if all are."""
+def find_timestamp(
+    segments: Sequence[Segment], timestamp_ms: int, from_offset: int
+) -> tuple[int, int] | None:
+    """Offset and timestamp of the first record, from an offset on, that is not older; None if all
+    are.
+    """
     for segment in segments:
         if segment.index.max_timestamp < timestamp_ms:
             continue
         position = segment.index.floor_by_time(timestamp_ms)
         for batch in valid_batches(segment.window(), position, segment.base_offset):
-            if batch.max_timestamp < timestamp_ms:
+            if batch.max_timestamp < timestamp_ms or batch.last_offset < from_offset:
                 continue
             data = segment.read(batch.position, batch.size)
             for record in decode_records(data, read_header(data)):
-                if record.timestamp_ms >= timestamp_ms:
+                if record.timestamp_ms >= timestamp_ms and record.offset >= from_offset:
                     return record.offset, record.timestamp_ms
     return None
 
@@ -95,7 +99,7 @@ def check_epoch(path: str, batch: Batch, epoch: int) -> None:
         )
 
 
-def _from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
+def segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
     """The segment that holds an offset, and those after it."""
     number = len(segments) - 1
     while number > 0 and segments[number].base_offset > offset:

@@ -85,6 +85,11 @@ class Segment:
         self._files.truncate(self._handle, size)
         self.size = size
 
+    def remove(self) -> None:
+        """Take its files off the disk. Who still reads it can read on. Raises OSError."""
+        for suffix in (".index", ".timeindex", LOG_SUFFIX):  # indexes alone would be seen by nobody
+            self._files.remove(self._stem + suffix)
+
     def __del__(self) -> None:
         with suppress(AttributeError, OSError):  # no handle if it could not be opened
             self._files.close(self._handle)

@@ -29,6 +29,7 @@ from storage.log import Log
 PRODUCER_ID_BLOCK: Final = 1_000
 """Producer ids are taken in blocks; a restart wastes the rest of a block, as in Kafka."""
 
+_CLEANUP_POLICY = "cleanup.policy"
 _TOPIC_PREFIX = "topic:"
 _CLUSTER = "cluster"
 _PRODUCER_IDS = "producer-ids"
@@ -60,6 +61,11 @@ class Topic:
         """The topic's own limit on a batch, if it has one."""
         limit = self.configs.get(MAX_MESSAGE_BYTES)
         return None if limit is None else int(limit)
+
+    @property
+    def deletes_records(self) -> bool:
+        """Whether records may be deleted from its beginning: compaction alone rules it out."""
+        return "delete" in self.configs.get(_CLEANUP_POLICY, "delete").replace(" ", "").split(",")
 
     def entry(self, *, deleted: bool = False) -> Entry:
         value: dict[str, object] = {

@@ -14,6 +14,8 @@ from storage.errors import StorageError
 from storage.files import Files
 from storage.limits import Limits
 from storage.log import Log
+from storage.segment import Segment
+from storage.start import write_start
 
 Failed = Callable[[str, BaseException], None]
 """Told what could not be done and why; the data plane itself writes no log lines."""
@@ -30,6 +32,10 @@ class TopicFolders:
     def open_log(self, name: str) -> Log:
         """Raises StorageError and OSError. A log without a folder is empty."""
         return Log.open(self._files, f"{self._data_dir}/{name}", self._limits)
+
+    def note_start(self, name: str, offset: int) -> None:
+        """Make it durable that a log begins at an offset, blocking. Raises OSError."""
+        write_start(self._files, f"{self._data_dir}/{name}", offset)
 
     def remove(self, name: str) -> None:
         """Remove a folder and what is in it; nothing happens if there is none. Raises OSError."""
@@ -103,6 +109,35 @@ class Partitions:
                     partition.write_back(partition.log)
             except (StorageError, OSError) as error:
                 self._failed(partition.folder, error)
+
+    async def delete_before(self, partition: Partition, offset: int) -> bool:
+        """Keep nothing before an offset of an open partition: durable, then visible, then the files
+        go. False, and told, if the disk refuses.
+        """
+        if not await self._off_loop(lambda: self._note_start(partition, offset)):
+            return False
+        gone = partition.log.begin_at(offset) if partition.log is not None else ()
+        if gone:
+            await self._off_loop(lambda: self._remove_segments(partition, gone))
+        return True
+
+    def _note_start(self, partition: Partition, offset: int) -> bool:
+        if partition.deleted:
+            return False
+        try:
+            self._folders.note_start(partition.folder, offset)
+        except OSError as error:
+            self._failed(partition.folder, error)
+            return False
+        return True
+
+    def _remove_segments(self, partition: Partition, segments: Iterable[Segment]) -> None:
+        try:
+            for segment in segments:
+                segment.remove()
+        except OSError as error:
+            # They are not seen any more, and the next opening removes them.
+            self._failed(partition.folder, error)
 
     def detach(self, topic: Topic) -> None:
         """Forget a deleted topic's partitions and answer who waits for them. Files stay."""

@@ -15,6 +15,7 @@ from groupkeeper.exchange import Handler
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.create_partitions import CreatingPartitions
 from groupkeeper.topics.create_topics import CreatingTopics
+from groupkeeper.topics.delete_records import DeletingRecords
 from groupkeeper.topics.delete_topics import DeletingTopics
 from groupkeeper.topics.fetch import Fetching
 from groupkeeper.topics.list_offsets import ListingOffsets
@@ -40,6 +41,7 @@ LIST_OFFSETS: Final = 2
 METADATA: Final = 3
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
+DELETE_RECORDS: Final = 21
 INIT_PRODUCER_ID: Final = 22
 CREATE_PARTITIONS: Final = 37
 
@@ -170,6 +172,7 @@ class EmbeddedTopics:
             METADATA: Describing(admin, node, auto_create, late).handle,
             CREATE_TOPICS: creating.handle,
             DELETE_TOPICS: DeletingTopics(admin, late).handle,
+            DELETE_RECORDS: DeletingRecords(partitions, late).handle,
             INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
             CREATE_PARTITIONS: CreatingPartitions(admin, node.node_id, late).handle,
         }

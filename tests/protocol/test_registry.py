@@ -31,6 +31,7 @@ ADVERTISED = {
     "ApiVersions": (0, 4),
     "CreateTopics": (0, 7),
     "DeleteTopics": (0, 6),
+    "DeleteRecords": (0, 2),
     "InitProducerId": (0, 4),
     "CreatePartitions": (0, 3),
     "DeleteGroups": (0, 2),

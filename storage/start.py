@@ -1,0 +1,51 @@
+"""
+The first offset of a log that is kept, where that is not the first one in its segments.
+
+A checkpoint in Kafka's text format, one in each folder that needs one (Kafka has one file for all
+its folders): a version line `0`, the number of entries, then `topic partition offset`. It is
+replaced whole or not at all. What a log does about it is decided in log.py.
+"""
+
+from typing import Final
+
+from storage.errors import Corrupt
+from storage.files import Files, parent_of
+
+FILE_NAME: Final = "log-start-offset-checkpoint"
+
+
+def read_start(files: Files, folder: str) -> int:
+    """The offset in a folder's checkpoint, which is there. Raises Corrupt and OSError."""
+    path = f"{folder}/{FILE_NAME}"
+    handle = files.open(path)
+    try:
+        text = files.read(handle, files.size(handle), 0)
+    finally:
+        files.close(handle)
+    try:
+        version, count, entry = text.decode("ascii").splitlines()
+        offset = int(entry.split()[-1])
+    except (ValueError, IndexError):
+        version, count, offset = "", "", -1
+    if (version, count) != ("0", "1") or offset < 0:
+        raise Corrupt(
+            f"{path} is damaged: restore it, or remove it and have deleted records back"
+        ) from None
+    return offset
+
+
+def write_start(files: Files, folder: str, offset: int) -> None:
+    """Make the offset durable in a folder that is there, blocking. Raises OSError."""
+    path = f"{folder}/{FILE_NAME}"
+    topic, _, partition = folder.rpartition("/")[2].rpartition("-")
+    data = f"0\n1\n{topic} {partition} {offset}\n".encode("ascii")
+    handle = files.open(f"{path}.tmp", create=True)
+    try:
+        files.write(handle, data, 0)
+        files.truncate(handle, len(data))
+        files.sync(handle)
+    finally:
+        files.close(handle)
+    files.rename(f"{path}.tmp", path)
+    files.sync_folder(folder)
+    files.sync_folder(parent_of(folder))
