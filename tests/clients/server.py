@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 BOOTSTRAP_VARIABLE = "GROUPKEEPER_TEST_BOOTSTRAP"
@@ -29,7 +30,8 @@ SETTINGS = {
 class Server:
     """One server process over one data directory; ends with `stop`, whatever happened before."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] = SETTINGS) -> None:
+        self.settings = settings
         self.data_dir = folder / "data"
         self.log = folder / "server.log"
         self.bootstrap = "127.0.0.1:0"
@@ -40,7 +42,7 @@ class Server:
         command = [sys.executable, "-m", "groupkeeper", "serve"]
         command += ["--listen", self.bootstrap, "--http", "127.0.0.1:0"]
         command += ["--data-dir", str(self.data_dir)]
-        for key, value in SETTINGS.items():
+        for key, value in self.settings.items():
             command += ["--set", f"{key}={value}"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

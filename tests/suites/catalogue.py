@@ -1,0 +1,8 @@
+"""All suites, in the order in which they are run and shown."""
+
+from tests.suites.franz_go import FranzGo
+from tests.suites.kafka_python import KafkaPython
+from tests.suites.sarama import Sarama
+from tests.suites.suite import Suite
+
+SUITES: dict[str, Suite] = {suite.name: suite for suite in (FranzGo(), Sarama(), KafkaPython())}

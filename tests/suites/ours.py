@@ -1,0 +1,35 @@
+"""Our own server for one suite: fresh, on free ports, with the settings that the suites expect."""
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.clients.server import Server
+from tests.suites.suite import Suite, SuiteError, Target
+
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "num.partitions": "4",
+}
+
+
+@contextlib.contextmanager
+def serving(suite: Suite, folder: Path) -> Iterator[Target]:
+    """A server whose data and log stay in `folder`/server until the next run.
+
+    Raises SuiteError if it does not get ready.
+    """
+    place = folder / "server"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    server = Server(place, {**SETTINGS, **suite.settings})
+    try:
+        server.start()
+    except AssertionError as error:
+        raise SuiteError(str(error)) from error
+    try:
+        yield Target(server.bootstrap, server.data_dir)
+    finally:
+        server.stop()

@@ -1,0 +1,143 @@
+"""Other people's programs: found, run to their end or line by line, and ended by process group.
+
+Nothing here knows what a program prints; `events.py` and the suites do.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.suites.suite import SuiteError
+
+PREPARE_SECONDS = 900.0
+_KILL_SECONDS = 5.0
+_TAIL_LINES = 15
+
+
+def missing(programs: Sequence[str]) -> list[str]:
+    """Those that are not on the PATH."""
+    return [program for program in programs if shutil.which(program) is None]
+
+
+def call(
+    command: Sequence[str | Path],
+    folder: Path,
+    env: Mapping[str, str] | None = None,
+    limit_s: float = PREPARE_SECONDS,
+) -> str:
+    """Run a step of a preparation in its folder and return what it printed.
+
+    Everything is also appended to prepare.log there. Raises SuiteError with the end of the output
+    when the command fails or takes too long.
+    """
+    with Lines(command, folder, limit_s=limit_s, env=env, log="prepare.log") as lines:
+        printed = list(lines)
+    if lines.cut_off or lines.returncode:
+        why = f"took over {limit_s:.0f} s" if lines.cut_off else f"exit code {lines.returncode}"
+        end = "\n".join(f"    {line}" for line in printed[-_TAIL_LINES:])
+        raise SuiteError(f"cannot be set up: {_words(command)} ({why})\n{end}".rstrip())
+    return "\n".join(printed)
+
+
+class Lines:
+    """A program, as the lines that it prints on standard output and standard error.
+
+    Used in a `with` block: leaving it ends the program and all that it started. `cut_off` tells
+    whether the time limit ended it; `returncode` is there once the lines have come to their end.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        folder: Path,
+        *,
+        limit_s: float,
+        env: Mapping[str, str] | None = None,
+        log: str = "run.log",
+    ) -> None:
+        """`env` is added to this process's environment; `log` is a name in `folder`, or a path."""
+        self._command = [str(word) for word in command]
+        self._folder = folder
+        self._env = {**os.environ, **(env or {})}
+        self._log = folder / log
+        self._timer = threading.Timer(limit_s, self._strike)
+        self._process: subprocess.Popen[str] | None = None
+        self.cut_off = False
+
+    @property
+    def returncode(self) -> int | None:
+        return None if self._process is None else self._process.returncode
+
+    def __enter__(self) -> Self:
+        try:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=self._folder,
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SuiteError(f"cannot run {self._command[0]}: {error.strerror}") from error
+        self._timer.daemon = True
+        self._timer.start()
+        return self
+
+    def __iter__(self) -> Iterator[str]:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        with self._log.open("a", encoding="utf-8") as log:
+            print(f"$ {_words(self._command)}", file=log)
+            for line in self._process.stdout:
+                log.write(line)
+                yield line.rstrip("\n")
+        self._process.wait(_KILL_SECONDS)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process is not None
+        self._timer.cancel()
+        self._end()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def interrupt(self) -> None:
+        """Ask the program to end, as Ctrl-C does; what it prints on the way is still read."""
+        self._signal(signal.SIGINT)
+
+    def _strike(self) -> None:
+        self.cut_off = True
+        self._end()
+
+    def _end(self) -> None:
+        """End the whole process group; it may hold more than the process that we started."""
+        assert self._process is not None
+        self._signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_KILL_SECONDS)
+        self._signal(signal.SIGKILL)
+        self._process.wait(_KILL_SECONDS)
+
+    def _signal(self, number: int) -> None:
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):  # all of it has ended
+            os.killpg(self._process.pid, number)
+
+
+def _words(command: Sequence[str | Path]) -> str:
+    return " ".join(str(word) for word in command)

@@ -1,0 +1,52 @@
+"""sarama's functional tests of groups, from the module as published."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from tests.suites import go, versions
+from tests.suites.process import Lines
+from tests.suites.suite import Result, Suite, SuiteError, Target
+
+_MODULE = "github.com/IBM/sarama"
+_TESTS = go.Tests(_MODULE, versions.SARAMA, tags="functional")
+_NAMES = """
+    TestFuncAdminAlterConsumerGroupOffsets TestFuncAdminDeleteGroup TestFuncAdminDescribeGroups
+    TestFuncAdminListConsumerGroupOffsetsBatch TestFuncAdminListConsumerGroups
+    TestFuncClientCoordinator TestFuncConsumerGroupCooperative TestFuncConsumerGroupExcessConsumers
+    TestFuncConsumerGroupFuzzy TestFuncConsumerGroupOffsetDeletion TestFuncConsumerGroupPartitioning
+    TestFuncConsumerGroupPartitioningStateful
+    TestFuncConsumerGroupRebalanceAfterAddingPartitions TestFuncConsumerGroupStaticMembership_.*
+    TestFuncJoinGroupVersionSelection TestFuncOffsetManager
+"""
+_CHECKOUT = Path(__file__).parents[2]
+
+
+class Sarama(Suite):
+    """Its tests are written for five brokers behind a toxiproxy: `sarama_cluster.py` plays those.
+
+    Left out is TestFuncAdminListConsumerGroupOffsets, which stops a broker's container.
+    """
+
+    name = "sarama"
+    about = "sarama: functional tests of consumer groups, static members, offsets, administration"
+    needs = ("go",)
+    versions: ClassVar = {_MODULE: versions.SARAMA}
+    limit_s = 420.0
+
+    def prepare(self, folder: Path) -> None:
+        _TESTS.prepare(folder)
+
+    def run(self, target: Target, folder: Path) -> Iterator[Result]:
+        command = [sys.executable, "-m", "tests.suites.sarama_cluster", target.bootstrap]
+        log = str(folder / "cluster.log")
+        with Lines(command, _CHECKOUT, limit_s=self.limit_s + 30, log=log) as cluster:
+            said = next(iter(cluster), "it said nothing")
+            if not said.startswith("ready "):
+                raise SuiteError(said)
+            env = {
+                "TOXIPROXY_ADDR": f"http://{said.removeprefix('ready ')}",
+                "KAFKA_VERSION": versions.KAFKA,
+            }
+            yield from _TESTS.run(folder, f"^({'|'.join(_NAMES.split())})$", env, self.limit_s)

@@ -1,0 +1,24 @@
+"""Every version of somebody else's work that the suites run, in one place and pinned."""
+
+FRANZ_GO = "v1.22.2"
+SARAMA = "v1.61.1"
+KAFKA_PYTHON = "3.0.12"
+KAFKA = "4.1.0"
+KAFKA_SCALA = "2.13"
+SLF4J = "1.7.36"
+
+# What kafka-python's tests are run with; cramjam, lz4, python-snappy and zstandard are its codecs.
+KAFKA_PYTHON_PACKAGES = (
+    f"kafka-python=={KAFKA_PYTHON}",
+    "cramjam==2.14.0",
+    "iniconfig==2.3.1",
+    "lz4==4.4.5",
+    "packaging==26.3",
+    "pluggy==1.7.0",
+    "py==1.11.0",
+    "pygments==2.21.0",
+    "pytest==9.2.0",
+    "pytest-timeout==2.4.0",
+    "python-snappy==0.7.3",
+    "zstandard==0.25.0",
+)
