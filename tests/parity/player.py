@@ -36,7 +36,7 @@ class Patience:
 
 VIRTUAL = Patience(parked_s=0.4, quiet_s=0.08, expected_s=2.0)
 REAL = Patience()
-RECORDING = Patience(parked_s=0.9, quiet_s=0.25, expected_s=0.9)
+RECORDING = Patience(parked_s=0.5, quiet_s=0.12, expected_s=0.9)
 
 
 @dataclass(slots=True)

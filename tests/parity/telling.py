@@ -144,6 +144,8 @@ def _scalar(name: str, value: Any, names: Names) -> str:
         case bytes():
             return names.bytes(value)
         case str():
+            if name == "member_id":
+                names.meet(value)
             return names.text(value)
         case list():
             return "[" + ", ".join(_scalar(name, each, names) for each in value) + "]"
