@@ -6,6 +6,7 @@
 #   make bench      measure, and write benchmarks/RESULTS.md
 #   make parity     the transcripts of tests/parity, on Apache Kafka and on this server, compared
 #   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
+#   make suites     other projects' tests against a server (ARGS="franz-go sarama", or --help)
 #   make docs       regenerate the generated pages
 #   make lock       resolve the lock files anew
 #   make clean      remove the virtual environment and the tools' caches
@@ -27,10 +28,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench parity simulate docs lock clean
+.PHONY: help serve test check format bench parity simulate suites docs lock clean
 
 help:
-	@sed -n '3,11s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,13s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
@@ -60,6 +61,9 @@ parity: $(DEV)
 simulate: $(DEV)
 	$(BIN)/python -m tests.simulation.seeds $(ARGS)
 
+suites: $(DEV)
+	@$(BIN)/python -m tests.suites $(ARGS)
+
 docs: $(DEV)
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \
 		echo "$$generator"; $(BIN)/python $$generator; done
@@ -70,7 +74,7 @@ lock: $(DEV)
 		-o requirements/dev.txt pyproject.toml
 
 clean:
-	rm -rf $(VENV) .clients .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .clients .suites .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(CREATED):
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \

@@ -1,11 +1,10 @@
 """franz-go's tests of its consumers, from the module as published."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
 from tests.suites import go, versions
-from tests.suites.suite import Result, Suite, Target
+from tests.suites.suite import Results, Suite, Target
 
 _PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
 _TESTS = go.Tests(_PACKAGE, versions.FRANZ_GO)
@@ -36,7 +35,7 @@ class FranzGo(Suite):
     def prepare(self, folder: Path) -> None:
         _TESTS.prepare(folder)
 
-    def run(self, target: Target, folder: Path) -> Iterator[Result]:
+    def run(self, target: Target, folder: Path) -> Results:
         env = {
             "KGO_SEEDS": target.bootstrap,
             "KGO_TEST_RF": "1",

@@ -1,12 +1,12 @@
 """Tests that ship inside a published Go module: compiled once, run with results as JSON."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.suites import events
 from tests.suites.process import Lines, call
-from tests.suites.suite import Outcome, Result, SuiteError
+from tests.suites.suite import Outcome, Result, Results, SuiteError
 
 
 @dataclass(slots=True, frozen=True)
@@ -27,9 +27,7 @@ class Tests:
         call(["go", "get", "-t", f"{self.package}@{self.version}"], folder)
         call(["go", "test", f"-tags={self.tags}", "-c", "-o", binary, self.package], folder)
 
-    def run(
-        self, folder: Path, pattern: str, env: Mapping[str, str], limit_s: float
-    ) -> Iterator[Result]:
+    def run(self, folder: Path, pattern: str, env: Mapping[str, str], limit_s: float) -> Results:
         """Run the tests whose names match a regular expression.
 
         Those that exist and told nothing have failed, whatever ended the run.

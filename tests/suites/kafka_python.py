@@ -7,13 +7,12 @@ that starts brokers (`supplied/service.py`).
 import shutil
 import sys
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
 from tests.suites import events, versions
 from tests.suites.process import Lines, call
-from tests.suites.suite import Outcome, Result, Suite, SuiteError, Target
+from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
 
 _SUPPLIED = Path(__file__).parent / "supplied"
 _FILES = ("test_consumer_integration.py", "test_admin_integration.py")
@@ -67,7 +66,7 @@ class KafkaPython(Suite):
         shutil.copy(_SUPPLIED / "service.py", folder / "test" / "service.py")
         (folder / "pytest.ini").write_text(_PYTEST_INI)
 
-    def run(self, target: Target, folder: Path) -> Iterator[Result]:
+    def run(self, target: Target, folder: Path) -> Results:
         env = {
             "KAFKA_URI": f"kafka://{target.bootstrap}",
             "KAFKA_VERSION": versions.KAFKA,

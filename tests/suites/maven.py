@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.suites.process import call
 
 _POM = """\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
+<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>suites</groupId>
   <artifactId>suites</artifactId>
@@ -16,7 +16,10 @@ _POM = """\
   </dependencies>
 </project>
 """
-_DEPENDENCY = "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_DEPENDENCY = """\
+    <dependency>
+      <groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
+    </dependency>"""
 
 
 def jars(folder: Path, coordinates: Sequence[str]) -> str:

@@ -1,13 +1,12 @@
 """sarama's functional tests of groups, from the module as published."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
 from tests.suites import go, versions
 from tests.suites.process import Lines
-from tests.suites.suite import Result, Suite, SuiteError, Target
+from tests.suites.suite import Results, Suite, SuiteError, Target
 
 _MODULE = "github.com/IBM/sarama"
 _TESTS = go.Tests(_MODULE, versions.SARAMA, tags="functional")
@@ -38,7 +37,7 @@ class Sarama(Suite):
     def prepare(self, folder: Path) -> None:
         _TESTS.prepare(folder)
 
-    def run(self, target: Target, folder: Path) -> Iterator[Result]:
+    def run(self, target: Target, folder: Path) -> Results:
         command = [sys.executable, "-m", "tests.suites.sarama_cluster", target.bootstrap]
         log = str(folder / "cluster.log")
         with Lines(command, _CHECKOUT, limit_s=self.limit_s + 30, log=log) as cluster:

@@ -6,8 +6,8 @@ knows to fail, and why, stands in its own module; everything else that fails is 
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import ClassVar
@@ -41,25 +41,12 @@ class Target:
     """Where our own server keeps its log; None for somebody else's broker."""
 
 
+# What `Suite.run` is: a generator, so that leaving it early ends what it started.
+Results = Generator[Result, None, None]
+
+
 class SuiteError(Exception):
     """A suite that cannot be set up or run here; the text is for the person who asked for it."""
-
-
-@dataclass(slots=True)
-class Verdict:
-    """The results of one run of one suite, sorted by what they mean."""
-
-    passed: list[Result] = field(default_factory=list)
-    skipped: list[Result] = field(default_factory=list)
-    known: list[tuple[Result, str]] = field(default_factory=list)
-    """Failures that are on the suite's list, with the reason that stands there."""
-    failed: list[Result] = field(default_factory=list)
-    """Failures that are not."""
-
-    @property
-    def total(self) -> int:
-        """Tests that passed or failed; those that skipped themselves are not counted."""
-        return len(self.passed) + len(self.known) + len(self.failed)
 
 
 class Suite(ABC):
@@ -88,7 +75,7 @@ class Suite(ABC):
         """
 
     @abstractmethod
-    def run(self, target: Target, folder: Path) -> Iterator[Result]:
+    def run(self, target: Target, folder: Path) -> Results:
         """Run the tests and yield each as it ends; a test that is cut off is FAILED.
 
         Ends every process that it started, also when the iterator is closed early.
@@ -99,14 +86,3 @@ class Suite(ABC):
         """Why this test is known to fail; None if nobody knows."""
         found = (reason for pattern, reason in self.known.items() if fnmatchcase(name, pattern))
         return next(found, None)
-
-    def add(self, result: Result, verdict: Verdict) -> None:
-        """Put one result where it belongs."""
-        if result.outcome is Outcome.PASSED:
-            verdict.passed.append(result)
-        elif result.outcome is Outcome.SKIPPED:
-            verdict.skipped.append(result)
-        elif (reason := self.reason(result.name)) is not None:
-            verdict.known.append((result, reason))
-        else:
-            verdict.failed.append(result)
