@@ -32,6 +32,10 @@ from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from protocol.messages.produce import ProduceRequest, ProduceResponse
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.wire import skip_tags
@@ -90,6 +94,7 @@ _ALL = (
     _api(DeleteTopicsRequest, DeleteTopicsResponse),
     _api(DeleteRecordsRequest, DeleteRecordsResponse),
     _api(InitProducerIdRequest, InitProducerIdResponse),
+    _api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
     _api(CreatePartitionsRequest, CreatePartitionsResponse),
     _api(DeleteGroupsRequest, DeleteGroupsResponse),
     _api(OffsetDeleteRequest, OffsetDeleteResponse),

@@ -5,6 +5,7 @@ A convenience for Kafka's tools and for people: the truth is in the batches, so 
 synced nor trusted.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -20,6 +21,11 @@ class EpochFile:
         self._files = files
         self._path = f"{folder}/{FILE_NAME}"
         self._entries: list[tuple[int, int]] = []
+
+    @property
+    def entries(self) -> Sequence[tuple[int, int]]:
+        """Epochs and their first offsets, both rising."""
+        return self._entries
 
     @property
     def last_epoch(self) -> int:

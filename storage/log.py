@@ -8,7 +8,7 @@ only when all its bytes are in the file. What they began to read before a close 
 end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from typing import Protocol
@@ -107,6 +107,11 @@ class Log:
     def last_epoch(self) -> int:
         """Largest leader epoch in the log, -1 if there is none."""
         return self._epochs.last_epoch
+
+    @property
+    def epochs(self) -> Sequence[tuple[int, int]]:
+        """The leader epochs in the log and their first offsets, as far as they are known."""
+        return self._epochs.entries
 
     @property
     def size(self) -> int:

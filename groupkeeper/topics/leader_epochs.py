@@ -1,12 +1,23 @@
-"""Whether a client's idea of the leader epoch is ours (KIP-320). There is only one."""
+"""Leader epochs (KIP-101, KIP-320): whether a client's idea of the present one is ours, and where
+earlier ones ended.
 
+A partition of an ordinary topic stays in its first epoch. So do those of the group topic as far as
+Metadata tells; their batches have one more with every start of the server, and whoever has fetched
+them may ask for it. Source: Kafka's ``Partition.checkCurrentLeaderEpoch`` and
+``LeaderEpochFileCache.endOffsetFor``.
+"""
+
+from bisect import bisect_right
 from typing import Final
 
 from groupkeeper.topics.partition import LEADER_EPOCH
 from protocol.errors import ErrorCode
+from storage.log import Log
 
 UNKNOWN_EPOCH: Final = -1
-"""What a client sends that does not check epochs."""
+"""What a client sends that does not check epochs, and what it gets where there is none."""
+
+UNKNOWN_END: Final = (UNKNOWN_EPOCH, -1)
 
 
 def check_leader_epoch(current: int) -> ErrorCode:
@@ -16,3 +27,29 @@ def check_leader_epoch(current: int) -> ErrorCode:
     if current < LEADER_EPOCH:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def end_of_epoch(log: Log | None, epoch: int) -> tuple[int, int]:
+    """The newest epoch that is not newer than the one given, and the first offset behind it.
+
+    `UNKNOWN_END` for an epoch that is still to come; an epoch older than all has its own number,
+    and ends where the log begins.
+    """
+    starts = _starts(log)
+    newer = bisect_right(starts, epoch, key=lambda entry: entry[0])
+    if epoch == UNKNOWN_EPOCH:
+        return UNKNOWN_END
+    if newer < len(starts):
+        known = starts[newer - 1][0] if newer else epoch
+        return known, starts[newer][1]
+    if starts[-1][0] == epoch:
+        return epoch, 0 if log is None else log.next_offset
+    return UNKNOWN_END
+
+
+def _starts(log: Log | None) -> list[tuple[int, int]]:
+    """Epochs with their first offsets; before the first record there is one all the same."""
+    if log is None:
+        return [(LEADER_EPOCH, 0)]
+    starts = [(epoch, max(start, log.start_offset)) for epoch, start in log.epochs]
+    return starts or [(LEADER_EPOCH, log.start_offset)]

@@ -96,7 +96,7 @@ class ListingOffsets:
             partition_index=wanted.partition_index,
             timestamp=timestamp,
             offset=offset,
-            leader_epoch=UNKNOWN_EPOCH if offset < 0 else LEADER_EPOCH,
+            leader_epoch=_epoch(partition, offset),
         )
 
 
@@ -109,6 +109,13 @@ def _find(partition: Partition, timestamp: int) -> tuple[int, int]:
     if timestamp == MAX_TIMESTAMP:
         return partition.newest_timestamp() or _NOTHING
     return partition.offset_for_timestamp(timestamp) or _NOTHING
+
+
+def _epoch(partition: Partition, offset: int) -> int:
+    # What is in the group topic has epochs that Metadata does not know: a client that is told one
+    # of them takes its metadata for outdated.
+    unknown = offset < 0 or (partition.topic.internal and offset > 0)
+    return UNKNOWN_EPOCH if unknown else LEADER_EPOCH
 
 
 def _bounds(partition: Partition) -> tuple[int, int]:

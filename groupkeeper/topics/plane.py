@@ -22,6 +22,7 @@ from groupkeeper.topics.list_offsets import ListingOffsets
 from groupkeeper.topics.metadata import Describing, Node
 from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.topics.offload import LateAnswers, OffLoop, WorkerThread
+from groupkeeper.topics.offset_for_leader_epoch import EndingEpochs
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partitions import Failed, Partitions, TopicFolders
 from groupkeeper.topics.produce import Producing
@@ -43,6 +44,7 @@ CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 DELETE_RECORDS: Final = 21
 INIT_PRODUCER_ID: Final = 22
+OFFSET_FOR_LEADER_EPOCH: Final = 23
 CREATE_PARTITIONS: Final = 37
 
 
@@ -174,6 +176,7 @@ class EmbeddedTopics:
             DELETE_TOPICS: DeletingTopics(admin, late).handle,
             DELETE_RECORDS: DeletingRecords(partitions, late).handle,
             INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
+            OFFSET_FOR_LEADER_EPOCH: EndingEpochs(partitions, opening).handle,
             CREATE_PARTITIONS: CreatingPartitions(admin, node.node_id, late).handle,
         }
 

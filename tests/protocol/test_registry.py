@@ -33,6 +33,7 @@ ADVERTISED = {
     "DeleteTopics": (0, 6),
     "DeleteRecords": (0, 2),
     "InitProducerId": (0, 4),
+    "OffsetForLeaderEpoch": (0, 4),
     "CreatePartitions": (0, 3),
     "DeleteGroups": (0, 2),
     "OffsetDelete": (0, 0),

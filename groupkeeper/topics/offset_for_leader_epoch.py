@@ -1,0 +1,94 @@
+"""OffsetForLeaderEpoch: where an epoch ended, so that a consumer notices what its log lost.
+
+Not the epochs themselves (leader_epochs.py). Source: Kafka's
+``ReplicaManager.lastOffsetForLeaderEpoch``; KIP-101, KIP-320.
+"""
+
+from coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.topics.leader_epochs import check_leader_epoch, end_of_epoch
+from groupkeeper.topics.opening import Opening
+from groupkeeper.topics.partition import LEADER_EPOCH, Partition
+from groupkeeper.topics.partitions import Partitions
+from protocol.errors import ErrorCode
+from protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+class EndingEpochs:
+    """Answers OffsetForLeaderEpoch."""
+
+    def __init__(self, partitions: Partitions, opening: Opening) -> None:
+        self._partitions = partitions
+        self._opening = opening
+
+    def handle(
+        self, request: OffsetForLeaderEpochRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """The response, or None when logs have to be opened first."""
+        wanted = self._partitions.existing(
+            (topic.topic, partition.partition)
+            for topic in request.topics
+            for partition in topic.partitions
+        )
+        return self._opening.answer(
+            (partition for partition in wanted if not partition.readable),
+            lambda: self._ends(request),
+            reply_to,
+            lambda: _refuse_all(request),
+        )
+
+    def _ends(self, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+        return OffsetForLeaderEpochResponse(
+            topics=[
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=[self._end(topic.topic, wanted) for wanted in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _end(self, topic_name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+        partition = self._partitions.find(topic_name, wanted.partition)
+        if partition is None:
+            return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        code = check_leader_epoch(wanted.current_leader_epoch)
+        if code == ErrorCode.NONE and partition.log is None:
+            code = _without_log(partition, wanted)
+        if code != ErrorCode.NONE:
+            return _refused(wanted, code)
+        epoch, end_offset = end_of_epoch(partition.log, wanted.leader_epoch)
+        return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def _without_log(partition: Partition, wanted: OffsetForLeaderPartition) -> ErrorCode:
+    if not partition.topic.internal:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    # The coordinator has none yet, or has closed it for a moment: whoever knows of a later epoch
+    # must not believe that everything is lost.
+    later = wanted.leader_epoch > LEADER_EPOCH
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if later else ErrorCode.NONE
+
+
+def _refused(wanted: OffsetForLeaderPartition, code: ErrorCode) -> EpochEndOffset:
+    return EpochEndOffset(partition=wanted.partition, error_code=code)
+
+
+def _refuse_all(request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    _refused(wanted, ErrorCode.UNKNOWN_SERVER_ERROR) for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
