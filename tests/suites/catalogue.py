@@ -1,8 +1,11 @@
 """All suites, in the order in which they are run and shown."""
 
 from tests.suites.franz_go import FranzGo
+from tests.suites.java import Java
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.sarama import Sarama
 from tests.suites.suite import Suite
 
-SUITES: dict[str, Suite] = {suite.name: suite for suite in (FranzGo(), Sarama(), KafkaPython())}
+SUITES: dict[str, Suite] = {
+    suite.name: suite for suite in (FranzGo(), Sarama(), KafkaPython(), Java())
+}
