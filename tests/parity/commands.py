@@ -6,8 +6,9 @@
 
 The first word is the verb, the second who speaks; the rest are options ``name=value``. Somebody in
 small letters is a dynamic member, in capitals a static one with that instance id. Each has a
-connection; ``lea/2`` is a second one of the same person. What is not said is what a real client
-would send next: its own member id, instance id and generation, and the newest version (``v=``).
+connection; ``lea/2`` is a second one of the same person. ``lea@5``, once said, gives somebody the
+age of a client that sends JoinGroup version 5. What is not said is what a real client would send
+next: its own member id, instance id and generation, and the newest version (``v=``) it knows.
 
     join       member= instance= session= rebalance= type= protocols= reason=
     restart    a join of somebody who has forgotten the member id
@@ -24,13 +25,16 @@ would send next: its own member id, instance id and generation, and the newest v
     send       API {json}    any request; "@name" is a group or topic of this transcript
     raw        key= version= body=hex
 
-A group is ``g`` unless ``group=`` says otherwise. ``null`` is null, ``''`` the empty text. In
+A group is ``g`` unless ``group=`` says otherwise, the client id is the name unless ``client=`` says
+otherwise. ``null`` is null, ``''`` the empty text, ``x*4096`` as metadata a text of that length. In
 ``protocols=`` a subscription is written as topics joined by ``+``, ``*2`` behind it owns that many
-partitions of the first, ``0x..`` are bytes as they are, and nothing is no bytes. ``plan=none`` is
-an empty list of assignments; a leader who is not told otherwise gives everybody ``for <name>``.
+partitions of the first, ``^9`` at the end adds as many bytes of user data, ``0x..`` are bytes as
+they are, and nothing is no bytes. ``plan=none`` is an empty list of assignments; a leader who is
+not told otherwise gives everybody ``for <name>``.
 """
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -58,12 +62,25 @@ from tests.support.requests import fetch_request, flat_fetch_request, offset_del
 
 KEYS = {api.name: key for key, api in APIS.items()}
 
+_LONG = re.compile(r"(.)\*(\d+)")
+
+AGES = {
+    KEYS["JoinGroup"]: (0, 1, 2, 3, 4, 5, 6, 7, 8, 9),
+    KEYS["SyncGroup"]: (0, 0, 1, 2, 2, 3, 4, 5, 5, 5),
+    KEYS["Heartbeat"]: (0, 0, 1, 2, 2, 3, 4, 4, 4, 4),
+    KEYS["LeaveGroup"]: (0, 0, 1, 2, 2, 3, 4, 4, 5, 5),
+    KEYS["OffsetCommit"]: (2, 2, 3, 4, 6, 7, 8, 8, 8, 9),
+    KEYS["OffsetFetch"]: (1, 1, 3, 4, 5, 5, 6, 7, 8, 9),
+}
+"""The version that a client sends whose newest JoinGroup is the index, by Kafka's releases."""
+
 
 @dataclass(slots=True)
 class Person:
     """Somebody who speaks, and what a client remembers between requests."""
 
     name: str
+    age: int | None = None
     member_id: str = ""
     generation: int = -1
     protocols: str = "range:orders"
@@ -87,6 +104,7 @@ class Request:
     version: int
     message: Any = None
     raw: bytes | None = None
+    client_id: str | None = ""
 
 
 class Words:
@@ -115,8 +133,16 @@ class Speech:
         self.people: dict[str, Person] = {}
 
     def person(self, who: str) -> Person:
-        name = who.partition("/")[0]
-        return self.people.setdefault(name, Person(name))
+        name, _, age = who.partition("/")[0].partition("@")
+        person = self.people.setdefault(name, Person(name))
+        if age:
+            person.age = int(age)
+        return person
+
+    def _newest(self, person: Person, key: int) -> int:
+        if person.age is None or key not in AGES:
+            return APIS[key].served[1]
+        return AGES[key][person.age]
 
     def request(self, command: str) -> Request:
         """Raises ValueError for a command that is none."""
@@ -124,17 +150,18 @@ class Speech:
         if verb not in VERBS or not rest:
             raise ValueError(f"not a command: {command}")
         who, words = rest[0], Words(rest[1:])
-        person = self.person(who)
+        person, who = self.person(who), who.partition("@")[0]
         key, make = VERBS[verb]
         if verb == "raw":
             return self._raw(who, person, words)
         if verb == "send":
             key = KEYS[words.plain[0]]
-        version = words.number("v", APIS[key].served[1])
+        version = words.number("v", self._newest(person, key))
+        client_id = words.take("client", person.name)
         message = make(self, person, words, version)
         if words.options:
             raise ValueError(f"unknown options {sorted(words.options)}: {command}")
-        return Request(who, person, key, version, message)
+        return Request(who, person, key, version, message, client_id=client_id)
 
     def _raw(self, who: str, person: Person, words: Words) -> Request:
         key, version = words.number("key", 0), words.number("version", 0)
@@ -200,7 +227,7 @@ class Speech:
         more = {
             "committed_leader_epoch": _in(version, 6, words.number("epoch", -1), -1),
             "commit_timestamp": self._moment(words.take("at")) if version == 1 else -1,
-            "committed_metadata": words.take("metadata", ""),
+            "committed_metadata": _lengthened(words.take("metadata", "")),
         }
         return OffsetCommitRequest(
             group_id=group_id,
@@ -284,9 +311,12 @@ class Speech:
         if text.startswith("0x") or not text:
             data = bytes.fromhex(text[2:])
         else:
-            names, _, owned = text.partition("*")
+            said, _, padding = text.partition("^")
+            names, _, owned = said.partition("*")
             topics = [self._names.real_topic(each) for each in names.split("+")]
             subscription = Subscription(version=1, topics=topics)
+            if padding:
+                subscription.user_data = bytes(int(padding))
             if owned:
                 mine = TopicPartition(topic=topics[0], partitions=list(range(int(owned))))
                 subscription.owned_partitions = [mine]
@@ -351,7 +381,7 @@ class Speech:
             return [self._value(kind.item, each) for each in value]
         if isinstance(value, str) and value.startswith("@"):
             return self._names.prefix + value[1:]
-        return value
+        return _lengthened(value) if isinstance(value, str) else value
 
 
 VERBS: dict[str, tuple[int, Callable[..., Any]]] = {
@@ -383,6 +413,12 @@ def milliseconds(text: str) -> int:
 def _in(version: int, since: int, value: Any, otherwise: Any = None) -> Any:
     """The value, if the version carries it."""
     return value if version >= since else otherwise
+
+
+def _lengthened(text: str | None) -> str | None:
+    """``x*9`` is a long way to write x, all other texts are what they are."""
+    written = _LONG.fullmatch(text or "")
+    return written[1] * int(written[2]) if written else text
 
 
 def _listed(text: str | None) -> list[str]:

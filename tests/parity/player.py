@@ -162,10 +162,10 @@ class Player:
         return sent
 
     def _frame(self, request: Request, number: int) -> bytes:
-        name = request.person.name
         if request.raw is None:
             encode = request_encoder(request.key, request.version)
-            return encode(request.message, number, name)
+            return encode(request.message, number, request.client_id)
+        name = request.person.name
         client = len(name).to_bytes(2, "big") + name.encode()
         head = [request.key, request.version]
         frame = b"".join(each.to_bytes(2, "big") for each in head) + number.to_bytes(4, "big")
@@ -278,19 +278,22 @@ class Player:
         people = [word for word in words if "=" not in word]
         options = " ".join(f"'{word}'" for word in words if "=" in word)
         group = " ".join(word for word in words if word.startswith("group="))
+        kind = " ".join(word for word in words if word.startswith("type="))
         joins = []
         for count, who in enumerate(people, 1):
             joins.append(await self._joined(who, options))
             await self._present(count, group.removeprefix("group=") or "g")
         for again in people:
-            await self._wait_until(lambda: _all(joins), self._patience.quiet_s)
-            if not _all(joins):
+            own = [each for each in joins if each.person.name == again.partition("@")[0]]
+            await self._wait_until(lambda own=own: _all(joins) or _all(own), 5.0)
+            self._lines(None)
+            if not _all(joins) and _all(own):
                 joins.append(await self._joined(again, options))
         await self._wait_until(lambda: _all(joins), 20.0)
         self._lines(None)
         name = next(each.answer.protocol_name for each in reversed(joins))
         syncs = [
-            await self._send(self._speech.request(f"sync {who} name={name} {group}"))
+            await self._send(self._speech.request(f"sync {who} name={name} {group} {kind}"))
             for who in people
         ]
         await self._wait_until(lambda: _all(syncs), 10.0)

@@ -21,9 +21,10 @@ PROMISED = {
     "LeaveGroupResponse": {"members"},
     "OffsetFetchResponse": {"groups"},
     "FindCoordinatorResponse": {"coordinators"},
-    "DescribeGroupsResponse": {"groups"},
 }
 """Arrays whose order Kafka promises; the elements of all others are sorted."""
+
+_LONG = 20
 
 _MEMBER_ID = re.compile(
     r"(.*)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{8})", re.DOTALL
@@ -68,7 +69,9 @@ class Names:
         self._real[f"{found[1]}-{number}"] = member_id
 
     def text(self, value: str) -> str:
-        """A text of an answer, without what chance has put in."""
+        """A text of an answer, without what chance has put in; ``x*9`` when it is long."""
+        if len(value) > _LONG and value == value[0] * len(value):
+            return f"{value[0]}*{len(value)}"
         value = self._members.get(value, value).replace(self.prefix, "")
         for member_id, name in self._members.items():
             value = value.replace(member_id, name)
