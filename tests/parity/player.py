@@ -284,11 +284,7 @@ class Player:
             joins.append(await self._joined(who, options))
             await self._present(count, group.removeprefix("group=") or "g")
         for again in people:
-            own = [each for each in joins if each.person.name == again.partition("@")[0]]
-            await self._wait_until(lambda own=own: _all(joins) or _all(own), 5.0)
-            self._lines(None)
-            if not _all(joins) and _all(own):
-                joins.append(await self._joined(again, options))
+            await self._join_again(again, options, joins)
         await self._wait_until(lambda: _all(joins), 20.0)
         self._lines(None)
         name = next(each.answer.protocol_name for each in reversed(joins))
@@ -310,6 +306,14 @@ class Player:
         await self._wait_until(lambda: sent.answered_at is not None, self._patience.expected_s)
         self._lines(None)
         return await self._joined(who, options)
+
+    async def _join_again(self, who: str, options: str, joins: list[Sent]) -> None:
+        """Those whose answer has come join once more, if others still wait for them."""
+        own = [each for each in joins if each.person is self._speech.person(who)]
+        await self._wait_until(lambda: _all(joins) or _all(own), 5.0)
+        self._lines(None)
+        if not _all(joins) and _all(own):
+            joins.append(await self._joined(who, options))
 
     async def _present(self, count: int, group: str) -> None:
         """Until the broker has as many members."""
