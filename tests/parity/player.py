@@ -208,10 +208,7 @@ class Player:
 
         if heads:
             await self._wait_until(hopeful, self._patience.expected_s)
-        if not any(line.endswith(" waits") for line in hoped):
-            await self._wait_until(complete, self._patience.parked_s)
-        else:
-            await self._wait_until(complete, self._patience.parked_s / 2)
+        await self._wait_until(complete, self._patience.parked_s)
         seen = -1
         while seen != self._fresh():
             seen = self._fresh()
