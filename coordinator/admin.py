@@ -92,8 +92,12 @@ def _describe_member(member: Member, protocol: str | None) -> DescribedGroupMemb
 def list_groups(
     groups: Groups, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """The partition's groups. Filters ignore case; an unknown name matches nothing (KIP-518)."""
-    states = {state.lower() for state in request.states_filter}
+    """The partition's groups (KIP-518).
+
+    Filters ignore case, and that of states white space around a name; an unknown name matches
+    nothing.
+    """
+    states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     listed = [
         ListedGroup(

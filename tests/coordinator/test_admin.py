@@ -119,9 +119,11 @@ def test_all_groups_are_listed_with_their_states() -> None:
     [
         (["stable"], [], ["g"]),
         (["EMPTY", "Stable"], [], ["g", "simple", "pending"]),
+        ([" stable "], [], ["g"]),
         (["nonsense"], [], []),
         ([], ["Classic"], ["g", "simple", "pending", "joining"]),
         ([], ["consumer"], []),
+        ([], [" classic"], []),
         (["Empty"], ["classic"], ["simple", "pending"]),
     ],
 )
