@@ -17,7 +17,13 @@ from groupkeeper.server.gather import Gather
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
 from groupkeeper.server.offset_fetch import flat_reply, groups_asked
-from groupkeeper.server.topic_check import PartitionCount, all_known, known_of, overlay
+from groupkeeper.server.topic_check import (
+    PartitionCount,
+    all_known,
+    answerable,
+    known_of,
+    overlay,
+)
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -70,6 +76,7 @@ class GroupRoutes:
         if all_known(request.topics, count) and caller.api_version > 0 and request.topics:
             self.one_group(request, caller, reply_to)
             return None
+        request.topics = answerable(request.topics, count)
         everything = commit_refused(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         request.topics = known_of(request.topics, count)
         if caller.api_version == 0:  # offsets in ZooKeeper, which is gone
@@ -88,6 +95,7 @@ class GroupRoutes:
         self, request: OffsetDeleteRequest, caller: Caller, reply_to: ReplyTo
     ) -> None:
         """As for commits, but the group is asked in any case: its error discards the rest."""
+        request.topics = answerable(request.topics, self.partition_count)
         everything = _delete_refused(request)
         request.topics = known_of(request.topics, self.partition_count)
 

@@ -16,15 +16,20 @@ R = TypeVar("R", bound=Any)
 
 
 def all_known(topics: Topics, count: PartitionCount) -> bool:
-    """The usual case: everything exists."""
+    """The usual case: every topic has partitions, and all of them exist."""
     for topic in topics:
         partitions = count(topic.name)
-        if partitions is None:
+        if partitions is None or not topic.partitions:
             return False
         for each in topic.partitions:
             if not 0 <= each.partition_index < partitions:
                 return False
     return True
+
+
+def answerable(topics: Topics, count: PartitionCount) -> list[Any]:
+    """Without topics that exist but of which nothing is asked: Kafka does not mention them."""
+    return [topic for topic in topics if topic.partitions or count(topic.name) is None]
 
 
 def known_of(topics: Topics, count: PartitionCount) -> list[Any]:

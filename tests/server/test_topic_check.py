@@ -1,6 +1,6 @@
 """Which topics and partitions of a commit exist."""
 
-from groupkeeper.server.topic_check import all_known, known_of, overlay
+from groupkeeper.server.topic_check import all_known, answerable, known_of, overlay
 from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
@@ -14,6 +14,10 @@ COUNTS = {"orders": 2, "payments": 1}
 
 def topics(*places: tuple[str, int]) -> list[OffsetCommitRequestTopic]:
     return commit_request(dict.fromkeys(places, 0)).topics
+
+
+def empty(topic: str) -> OffsetCommitRequestTopic:
+    return OffsetCommitRequestTopic(name=topic, partitions=[])
 
 
 def response(codes: Places) -> OffsetCommitResponse:
@@ -39,6 +43,12 @@ def test_everything_exists() -> None:
 def test_an_unknown_topic_or_an_index_out_of_range_does_not() -> None:
     for missing in ("refunds", 0), ("orders", 2), ("orders", -1), ("payments", 1):
         assert not all_known(topics(("orders", 0), missing), COUNTS.get)
+
+
+def test_a_topic_without_partitions_is_answered_only_if_it_does_not_exist() -> None:
+    asked = [*topics(("payments", 0)), *map(empty, ("orders", "refunds"))]
+    assert not all_known(asked[:2], COUNTS.get)
+    assert [t.name for t in answerable(asked, COUNTS.get)] == ["payments", "refunds"]
 
 
 def test_only_what_exists_is_kept_in_order() -> None:
