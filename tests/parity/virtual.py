@@ -1,10 +1,11 @@
 """Plays transcripts on a whole Groupkeeper in memory, under virtual time."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 from tests.parity.brokers import COMMON, PROFILES, prepare
-from tests.parity.player import VIRTUAL, Player
+from tests.parity.player import VIRTUAL, Dial, NotReadyError, Player
 from tests.parity.telling import Names
 from tests.parity.transcript import Run
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
@@ -40,11 +41,20 @@ async def _played(run: Run, loop: VirtualLoop) -> list[list[str]]:
         machine.kill()
         await asyncio.sleep(0.5)
         await machine.start()
-        await prepare(dial)
+        await _ready(dial)
 
-    await prepare(dial)
+    await _ready(dial)
     names = Names("run.", ADDRESS[1])
     wall = lambda: START_OF_TIME_MS + int(loop.time() * 1000)  # noqa: E731
     player = Player(run, names, dial, VIRTUAL, wall)
     player.restart = restart
     return await player.play(run.expected(ours=True))
+
+
+async def _ready(dial: Dial) -> None:
+    """Waits until every partition is loaded."""
+    for _ in range(100):
+        with contextlib.suppress(NotReadyError):
+            return await prepare(dial)
+        await asyncio.sleep(0.05)
+    raise TimeoutError("the server does not get ready")
