@@ -94,7 +94,7 @@ class TopicAdmin:
         True when nothing is remembered of any of them. Their files may still resist, and their
         names are not free then: see `is_ending`.
         """
-        deleted = [name for name in names if name in self.catalog.leftovers]
+        deleted = [name for name in dict.fromkeys(names) if name in self.catalog.leftovers]
         self._begin_to_end([self.catalog.leftovers[name] for name in deleted])
         tasks = {self._ending[name] for name in deleted}
         if not tasks:

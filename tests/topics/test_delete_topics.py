@@ -6,6 +6,7 @@ import pytest
 
 from groupkeeper.topics import plane, topic_admin
 from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.topics.scene import Scene, batch
 
@@ -206,6 +207,16 @@ async def test_a_failed_removal_is_done_before_the_name_is_used_again(scene, mon
     monkeypatch.undo()
     assert (await scene.create("t")).error_code == 0
     assert (await scene.fetch(("t", 0, 0))).high_watermark == 0
+
+
+async def test_a_failed_removal_is_done_once_for_a_name_asked_for_twice(scene, monkeypatch):
+    monkeypatch.setattr(scene.files, "remove_folder", _refuse)
+    await scene.delete("t")
+    monkeypatch.undo()
+    twice = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1)] * 2)
+    results = (await scene.ask(plane.CREATE_TOPICS, twice, 7)).topics
+    assert {result.error_code for result in results} == {ErrorCode.INVALID_REQUEST}
+    assert (await scene.create("t")).error_code == 0
 
 
 async def test_a_failed_removal_is_done_at_the_next_start(scene, monkeypatch):
