@@ -76,7 +76,7 @@ def _remove_entry(
 
 def _remove(group: Group, entry: MemberIdentity, leaving: Leaving, step: Step) -> ErrorCode:
     member_id, instance_id = entry.member_id, entry.group_instance_id
-    if instance_id is None and member_id in group.pending:
+    if member_id in group.pending:  # whatever instance is said with it, as in Kafka
         drop_pending(group, member_id, step)
         if leaving.cause is None:
             who = Who.calling(leaving.caller, member_id)

@@ -119,6 +119,14 @@ def test_a_pending_id_may_leave_and_rebalances_as_in_kafka_4(state: str) -> None
     assert scene.knock("new").outcome == IDS
 
 
+@pytest.mark.parametrize("instance", ["new", "sam"])
+def test_a_pending_id_leaves_whatever_instance_is_said_with_it(instance: str) -> None:
+    scene = in_state("Stable")
+    scene.knock("new")
+    assert results(scene, ("new-1", instance)) == "NONE"
+    assert scene.knock("new").outcome == IDS
+
+
 def test_a_pending_id_that_leaves_may_complete_the_join_phase() -> None:
     scene = in_state("PreparingRebalance")
     scene.knock("new")
