@@ -39,6 +39,8 @@ def least_size(kind: WireType, version: int, flexible: bool) -> int:
             return 1 if flexible else kind.size
         case ArrayOf():
             return 1 if flexible else 4
+        case StructOf(nullable=True):
+            return 1
         case StructOf():
             fields, _ = fields_in(kind.cls, version)
             return sum(least_size(field.type, version, flexible) for field in fields) + flexible
@@ -137,10 +139,21 @@ class _DecoderWriter:
                 self.sized(kind, target, nullable, label)
             case ArrayOf():
                 self.array(kind, target, nullable, label)
+            case StructOf() if nullable:
+                self.fixed("b", "mark")
+                self.flush()
+                with self.source.block("if mark < 0:"):
+                    self.source.line(f"{target} = None")
+                with self.source.block("else:"):
+                    self.part(kind.cls, target)
+                    self.flush()
             case StructOf():
-                part = self.source.fresh("part")
-                self.struct(kind.cls, part)
-                self.source.line(f"{target} = {part}")
+                self.part(kind.cls, target)
+
+    def part(self, cls: type, target: str) -> None:
+        part = self.source.fresh("part")
+        self.struct(cls, part)
+        self.source.line(f"{target} = {part}")
 
     def fixed(self, code: str, target: str) -> None:
         self.run.append((code, target))

@@ -144,6 +144,14 @@ class _EncoderWriter:
                 self.sized(kind, expression, nullable)
             case ArrayOf():
                 self.array(kind.item, expression, nullable)
+            case StructOf() if nullable:
+                self.flush()
+                with self.source.block(f"if {expression} is None:"):
+                    self.source.line('out.append(b"\\xff")')
+                with self.source.block("else:"):
+                    self.run.append(("b", "1"))
+                    self.struct(kind.cls, expression)
+                    self.flush()
             case StructOf():
                 self.struct(kind.cls, expression)
 

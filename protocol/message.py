@@ -64,9 +64,8 @@ class Field(NamedTuple):
     def nullable_in(self, version: int) -> bool:
         """Whether null is allowed in the version."""
         kind = self.type
-        return (
-            isinstance(kind, Sized | ArrayOf) and kind.nullable and version >= self.nullable_since
-        )
+        can_be_null = not isinstance(kind, Fixed) and kind.nullable
+        return can_be_null and version >= self.nullable_since
 
 
 class Layout(NamedTuple):
@@ -209,11 +208,11 @@ def _wire_type(hint: Any) -> WireType:  # Any: annotations are what the typing m
     if not isinstance(mark, Shape):
         return cast(WireType, mark)
     inner = hint.__origin__
-    if mark.nullable:
+    if mark.optional:
         inner = inner.__args__[0]
     if mark.is_array:
         return ArrayOf(_wire_type(inner.__args__[0]), mark.nullable)
-    return StructOf(inner)
+    return StructOf(inner, mark.nullable)
 
 
 def _default_of(kind: WireType) -> object:

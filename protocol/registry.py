@@ -20,6 +20,10 @@ from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsRes
 from protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -98,6 +102,7 @@ _ALL = (
     _api(CreatePartitionsRequest, CreatePartitionsResponse),
     _api(DeleteGroupsRequest, DeleteGroupsResponse),
     _api(OffsetDeleteRequest, OffsetDeleteResponse),
+    _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
 )
 
 APIS: dict[int, Api] = {api.key: api for api in _ALL}

@@ -45,6 +45,20 @@ class PackedType:
         return self._struct.unpack(data.read(self._struct.size))[0]
 
 
+class MarkedSchema:
+    """A struct behind an int8 that says whether it is there."""
+
+    def __init__(self, schema: aiokafka_types.Schema) -> None:
+        self._schema = schema
+
+    def encode(self, value: object) -> bytes:
+        return b"\xff" if value is None else b"\x01" + self._schema.encode(value)
+
+    def decode(self, data: Readable) -> object:
+        there = data.read(1) == b"\x01"
+        return self._schema.decode(data) if there else None
+
+
 class SizedTags:
     """A tag buffer with the size before each value, which aiokafka's own forgets to write."""
 
@@ -81,7 +95,8 @@ def _type(kind: WireType, version: int, flexible: bool) -> Any:  # Any: one of a
             array = aiokafka_types.CompactArray if flexible else aiokafka_types.Array
             return array(_type(kind.item, version, flexible))
         case StructOf():
-            return _schema(kind.cls, version, flexible)
+            schema = _schema(kind.cls, version, flexible)
+            return MarkedSchema(schema) if kind.nullable else schema
 
 
 def values_of(
@@ -102,7 +117,7 @@ def _values(message: object, version: int, tags: dict[int, bytes] | None) -> tup
 
 
 def _plain(kind: WireType, value: object, version: int, tags: dict[int, bytes] | None) -> object:
-    if isinstance(kind, StructOf):
+    if isinstance(kind, StructOf) and value is not None:
         return _values(value, version, tags)
     if isinstance(kind, ArrayOf) and isinstance(value, list):
         return [_plain(kind.item, item, version, tags) for item in value]

@@ -41,18 +41,24 @@ class ArrayOf(NamedTuple):
 
 
 class StructOf(NamedTuple):
-    """A nested message class; as a field of its own (no array's item) it is None when absent."""
+    """A nested message class; as a field of its own (no array's item) it is None when absent. Where
+    it is `nullable`, an int8 in front says whether it is there: 1, or -1.
+    """
 
     cls: type
+    nullable: bool = False
 
 
 WireType: TypeAlias = Fixed | Sized | ArrayOf | StructOf
 
 
 class Shape(NamedTuple):
-    """Marks an annotation whose wire type depends on its argument: an array, or a nested struct."""
+    """Marks an annotation whose wire type depends on its argument: an array, or a nested struct.
+    `optional` is what Python sees, `nullable` what stands on the wire.
+    """
 
     is_array: bool
+    optional: bool
     nullable: bool
 
 
@@ -72,6 +78,7 @@ Bytes: TypeAlias = Annotated[bytes, Sized("bytes", "i", 4, False, False)]
 NullableBytes: TypeAlias = Annotated[bytes | None, Sized("bytes", "i", 4, False, True)]
 Records: TypeAlias = Annotated[bytes | None, Sized("records", "i", 4, False, True)]
 
-Array = Annotated[list[T], Shape(True, False)]
-NullableArray = Annotated[list[T] | None, Shape(True, True)]
-Nested = Annotated[T | None, Shape(False, True)]
+Array = Annotated[list[T], Shape(True, False, False)]
+NullableArray = Annotated[list[T] | None, Shape(True, True, True)]
+Nested = Annotated[T | None, Shape(False, True, False)]
+NullableStruct = Annotated[T | None, Shape(False, True, True)]

@@ -17,6 +17,7 @@ from groupkeeper.topics.create_partitions import CreatingPartitions
 from groupkeeper.topics.create_topics import CreatingTopics
 from groupkeeper.topics.delete_records import DeletingRecords
 from groupkeeper.topics.delete_topics import DeletingTopics
+from groupkeeper.topics.describe_topic_partitions import DescribingPartitions
 from groupkeeper.topics.fetch import Fetching
 from groupkeeper.topics.list_offsets import ListingOffsets
 from groupkeeper.topics.metadata import Describing, Node
@@ -46,6 +47,8 @@ DELETE_RECORDS: Final = 21
 INIT_PRODUCER_ID: Final = 22
 OFFSET_FOR_LEADER_EPOCH: Final = 23
 CREATE_PARTITIONS: Final = 37
+
+DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
 
 class DataPlane(Protocol):
@@ -177,6 +180,7 @@ class EmbeddedTopics:
             DELETE_RECORDS: DeletingRecords(partitions, late).handle,
             INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
             OFFSET_FOR_LEADER_EPOCH: EndingEpochs(partitions, opening).handle,
+            DESCRIBE_TOPIC_PARTITIONS: DescribingPartitions(admin, node.node_id).handle,
             CREATE_PARTITIONS: CreatingPartitions(admin, node.node_id, late).handle,
         }
 

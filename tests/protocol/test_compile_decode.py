@@ -14,6 +14,7 @@ from protocol.compiler import decoder, encoder
 from protocol.errors import DecodeError, LeftOver
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.metadata import MetadataRequest
@@ -213,6 +214,23 @@ def test_a_known_tag_is_read_between_unknown_ones() -> None:
     assert decode(ApiVersionsResponse, 3, body) == ApiVersionsResponse(finalized_features_epoch=7)
 
 
+@pytest.mark.parametrize(
+    ("mark", "cursor"),
+    [
+        (b"\xff", None),
+        (b"\x80", None),
+        (b"\x01\x02a\0\0\0\x05\0", Cursor(topic_name="a", partition_index=5)),
+        (b"\0\x02a\0\0\0\x05\0", Cursor(topic_name="a", partition_index=5)),
+    ],
+)
+def test_a_byte_says_whether_a_nullable_struct_is_there(mark: bytes, cursor: object) -> None:
+    body = b"\x01\0\0\0\x07" + mark + b"\0"
+    assert decode(DescribeTopicPartitionsRequest, 0, body) == DescribeTopicPartitionsRequest(
+        response_partition_limit=7, cursor=cursor
+    )
+
+
 def test_the_least_size_of_a_struct_counts_its_fields_and_tag_buffer() -> None:
     assert least_size(StructOf(HeartbeatRequest), 0, flexible=False) == 2 + 4 + 2
     assert least_size(StructOf(HeartbeatRequest), 4, flexible=True) == 1 + 4 + 1 + 1 + 1
+    assert least_size(StructOf(HeartbeatRequest, nullable=True), 4, flexible=True) == 1

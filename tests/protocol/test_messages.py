@@ -88,7 +88,7 @@ def expected_default(entry: dict, field: Field) -> object:
         case Sized():
             return None if given == "null" else given or ("" if field.type.is_text else b"")
         case ArrayOf():
-            return _NEW_LIST
+            return None if given == "null" else _NEW_LIST
         case StructOf():
             return None
 

@@ -37,6 +37,7 @@ ADVERTISED = {
     "CreatePartitions": (0, 3),
     "DeleteGroups": (0, 2),
     "OffsetDelete": (0, 0),
+    "DescribeTopicPartitions": (0, 0),
 }
 
 

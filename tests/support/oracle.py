@@ -16,7 +16,7 @@ MODULES = (
     "kafka.protocol.admin",
 )
 
-# Fields that kafka-python calls otherwise than Kafka does.
+# Fields that kafka-python calls otherwise than Kafka does, in most messages.
 RENAMED = {
     "cluster_authorized_operations": "authorized_operations",
     "topic_authorized_operations": "authorized_operations",
@@ -51,6 +51,7 @@ def _values(message: object, version: int, cls: Any) -> dict[str, Any]:
         value = getattr(message, field.name)
         if field.tag is None or value not in (None, []):
             name = RENAMED.get(field.name, field.name)
+            name = name if name in cls._struct.fields else field.name
             values[name] = _value(field.type, value, version, cls._struct.fields[name])
     return values
 
@@ -60,11 +61,11 @@ def _value(kind: WireType, value: Any, version: int, field: Any) -> Any:
         case ArrayOf(item=StructOf()) if value is not None:
             part = field.data_class
             return [part(version=version, **_values(item, version, part)) for item in value]
-        case StructOf():
+        case StructOf() if value is not None:
             return field.data_class(version=version, **_values(value, version, field.data_class))
         case Fixed(name="uuid"):
             return uuid.UUID(bytes=value)
-        case Fixed(name="int32") if field.name.endswith("authorized_operations"):
+        case Fixed(name="int32") if field.name in RENAMED.values():
             return {bit for bit in range(32) if value >> bit & 1}  # kafka-python's own view of it
         case _:
             return value
