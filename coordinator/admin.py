@@ -22,7 +22,7 @@ from protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from protocol.wire import LONGEST_TEXT
+from protocol.wire import cut_text
 
 CLASSIC = "classic"
 
@@ -58,7 +58,7 @@ def _describe(group_id: str, group: Group | None, version: int) -> DescribedGrou
         dead = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
         if version >= _UNKNOWN_IS_AN_ERROR_SINCE:
             dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            dead.error_message = _not_found(group_id)
+            dead.error_message = cut_text(f"Group {group_id} not found.")
         return dead
     stable = group.state is GroupState.STABLE
     protocol = group.protocol_name if stable else None
@@ -69,12 +69,6 @@ def _describe(group_id: str, group: Group | None, version: int) -> DescribedGrou
         protocol_data=protocol or "",
         members=[_describe_member(member, protocol) for member in group.members.values()],
     )
-
-
-def _not_found(group_id: str) -> str:
-    # An id may fill a string to the last byte: then the message, which repeats it, would not fit.
-    message = f"Group {group_id} not found."
-    return message if len(message.encode()) <= LONGEST_TEXT else "Group not found."
 
 
 def _describe_member(member: Member, protocol: str | None) -> DescribedGroupMember:

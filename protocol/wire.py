@@ -1,5 +1,5 @@
 """What generated code calls for the uncommon cases: long varints, tagged fields, and what is wrong
-with bad bytes.
+with bad bytes. And how long a text may be.
 
 The common cases (a varint of one or two bytes, no tagged fields) are written inline by the compiler
 and never come here.
@@ -86,3 +86,9 @@ def bad_length(field: str, length: int, left: int) -> DecodeError:
 def too_long(field: str, length: int) -> DecodeError:
     """The error for a text of more than `LONGEST_TEXT` bytes."""
     return DecodeError(f"{field}: {length} bytes, and text has {LONGEST_TEXT} at most")
+
+
+def cut_text(text: str) -> str:
+    """As much of an error message as a text may have: it may repeat what a client sent."""
+    data = text.encode()
+    return text if len(data) <= LONGEST_TEXT else data[:LONGEST_TEXT].decode(errors="ignore")

@@ -1,65 +1,239 @@
-"""Topic configs: which names Kafka knows, and the one that changes what the data plane does.
+"""Topic configs: which names Kafka knows, which values it takes, and what holds where none is set.
 
-Not the server's settings. Every known config is kept and given back; only ``max.message.bytes``
-acts.
-Source: Kafka's ``TopicConfig``.
+Not the server's settings, and no requests. Every config is kept and given back; only
+``max.message.bytes`` acts.
+Source: Kafka 4.1's ``LogConfig`` and ``TopicConfig``, and its answers on the wire.
 """
 
+import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple, TypedDict, Unpack
+
+from protocol.messages.describe_configs import ConfigKind
 
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"
 
-KNOWN: Final = frozenset(
-    {
-        "cleanup.policy",
-        "compression.gzip.level",
-        "compression.lz4.level",
-        "compression.type",
-        "compression.zstd.level",
-        "delete.retention.ms",
-        "file.delete.delay.ms",
-        "flush.messages",
-        "flush.ms",
-        "follower.replication.throttled.replicas",
-        "index.interval.bytes",
-        "leader.replication.throttled.replicas",
-        "local.retention.bytes",
-        "local.retention.ms",
-        "max.compaction.lag.ms",
-        "max.message.bytes",
-        "message.downconversion.enable",
-        "message.format.version",
-        "message.timestamp.after.max.ms",
-        "message.timestamp.before.max.ms",
-        "message.timestamp.difference.max.ms",
-        "message.timestamp.type",
-        "min.cleanable.dirty.ratio",
-        "min.compaction.lag.ms",
-        "min.insync.replicas",
-        "preallocate",
-        "remote.log.copy.disable",
-        "remote.log.delete.on.disable",
-        "remote.storage.enable",
-        "retention.bytes",
-        "retention.ms",
-        "segment.bytes",
-        "segment.index.bytes",
-        "segment.jitter.ms",
-        "segment.ms",
-        "unclean.leader.election.enable",
-    }
-)
+_INT_MAX: Final = 2**31 - 1
+_LONG_MAX: Final = 2**63 - 1
+_WHOLE = re.compile(r"[+-]?[0-9]{1,32}")
+_DECIMAL = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)[fFdD]?")
+_REPLICAS = re.compile(r"([0-9]+:[0-9]+)?")
+_SPACE: Final = "".join(map(chr, range(33)))
+"""What Java's ``String.trim`` takes away."""
 
 
-def complaint(configs: Mapping[str, str | None]) -> str | None:
-    """What is wrong with the configs of a topic to be created, or None."""
-    for name, value in configs.items():
-        if name not in KNOWN:
-            return f"Unknown topic config name: {name}"
-        if value is None:
-            return f"Null value not supported for topic configs: {name}"
-    limit = configs.get(MAX_MESSAGE_BYTES)
-    if limit is not None and not (limit.isascii() and limit.isdigit() and len(limit) < 11):
-        return f"Invalid value {limit} for configuration {MAX_MESSAGE_BYTES}: must be a number"
-    return None
+class InvalidConfigError(Exception):
+    """A config that cannot be. One sentence, as Kafka says it."""
+
+
+class TopicConfig(NamedTuple):
+    """One config a topic can have."""
+
+    name: str
+    kind: ConfigKind
+    default: str
+    broker_key: str | None = None
+    """The broker's setting that counts while the topic has none of its own."""
+    low: int | None = None
+    high: int | None = None
+    besides: int | None = None
+    """One value that is good outside of the range."""
+    words: tuple[str, ...] = ()
+
+    def read(self, text: str) -> str:
+        """The value in its usual form. Raises InvalidConfigError."""
+        text = text.strip(_SPACE)
+        match self.kind:
+            case ConfigKind.BOOLEAN:
+                return self._boolean(text)
+            case ConfigKind.INT | ConfigKind.LONG:
+                return self._whole(text)
+            case ConfigKind.DOUBLE:
+                return self._decimal(text)
+            case ConfigKind.LIST:
+                return self._list(text)
+        self._check_word(text)
+        return text
+
+    def _boolean(self, text: str) -> str:
+        if text.lower() not in ("true", "false"):
+            raise self._invalid(text, "Expected value to be either true or false")
+        return text.lower()
+
+    def _whole(self, text: str) -> str:
+        largest = _INT_MAX if self.kind is ConfigKind.INT else _LONG_MAX
+        value = int(text) if _WHOLE.fullmatch(text) else largest + 1
+        if not -largest - 1 <= value <= largest:
+            raise self._invalid(text, f"Not a number of type {self.kind.name}")
+        self._check_range(value)
+        return str(value)
+
+    def _decimal(self, text: str) -> str:
+        found = _DECIMAL.fullmatch(text)
+        if found is None:
+            raise self._invalid(text, "Not a number of type DOUBLE")
+        value = float(found[1])
+        self._check_range(value)
+        return str(value)
+
+    def _check_range(self, value: float) -> None:
+        below = self.low is not None and value < self.low
+        above = self.high is not None and value > self.high
+        if not (below or above) or value == self.besides:
+            return
+        if self.besides is not None:
+            either = f"Value must be between {self.low} and {self.high} or equal to {self.besides}"
+            raise self._invalid(value, either)
+        raise self._invalid(
+            value,
+            f"Value must be at least {self.low}"
+            if below
+            else f"Value must be no more than {self.high}",
+        )
+
+    def _list(self, text: str) -> str:
+        items = parts(text, empty=True)
+        if self.words:
+            for item in items:
+                self._check_word(item)
+        elif items != ["*"] and not all(_REPLICAS.fullmatch(item) for item in items):
+            raise self._invalid(
+                f"[{', '.join(items)}]",
+                f"{self.name} must be the literal '*' or a list of replicas in the following "
+                "format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+            )
+        return ",".join(items)
+
+    def _check_word(self, text: str) -> None:
+        if text not in self.words:
+            raise self._invalid(text, f"String must be one of: {', '.join(self.words)}")
+
+    def _invalid(self, value: object, why: str) -> InvalidConfigError:
+        return InvalidConfigError(f"Invalid value {value} for configuration {self.name}: {why}")
+
+
+class _More(TypedDict, total=False):
+    low: int
+    high: int
+    besides: int
+    words: tuple[str, ...]
+
+
+def _row(
+    name: str, kind: ConfigKind, default: object, broker: str = "", **more: Unpack[_More]
+) -> TopicConfig:
+    """`broker`: the broker's key, "" if there is none, "=" if it is the same."""
+    key = name if broker == "=" else broker or None
+    return TopicConfig(name, kind, str(default), key, **more)
+
+
+_BOOLEAN, _STRING, _INT = ConfigKind.BOOLEAN, ConfigKind.STRING, ConfigKind.INT
+_LONG, _DOUBLE, _LIST = ConfigKind.LONG, ConfigKind.DOUBLE, ConfigKind.LIST
+_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_TIMES = ("CreateTime", "LogAppendTime")
+
+TABLE: Final[Mapping[str, TopicConfig]] = {
+    row.name: row
+    for row in (
+        _row("cleanup.policy", _LIST, "delete", "log.cleanup.policy", words=("compact", "delete")),
+        _row("compression.gzip.level", _INT, -1, "=", low=1, high=9, besides=-1),
+        _row("compression.lz4.level", _INT, 9, "=", low=1, high=17),
+        _row("compression.type", _STRING, "producer", "=", words=_CODECS),
+        _row("compression.zstd.level", _INT, 3, "=", low=-131_072, high=22),
+        _row("delete.retention.ms", _LONG, 86_400_000, "log.cleaner.delete.retention.ms", low=0),
+        _row("file.delete.delay.ms", _LONG, 60_000, "log.segment.delete.delay.ms", low=0),
+        _row("flush.messages", _LONG, _LONG_MAX, "log.flush.interval.messages", low=1),
+        _row("flush.ms", _LONG, _LONG_MAX, low=0),
+        _row("follower.replication.throttled.replicas", _LIST, ""),
+        _row("index.interval.bytes", _INT, 4_096, "log.index.interval.bytes", low=0),
+        _row("leader.replication.throttled.replicas", _LIST, ""),
+        _row("local.retention.bytes", _LONG, -2, "log.local.retention.bytes", low=-2),
+        _row("local.retention.ms", _LONG, -2, "log.local.retention.ms", low=-2),
+        _row("max.compaction.lag.ms", _LONG, _LONG_MAX, "log.cleaner.max.compaction.lag.ms", low=1),
+        _row(MAX_MESSAGE_BYTES, _INT, 1_048_588, "message.max.bytes", low=0),
+        _row(
+            "message.timestamp.after.max.ms",
+            _LONG,
+            3_600_000,
+            "log.message.timestamp.after.max.ms",
+            low=0,
+        ),
+        _row(
+            "message.timestamp.before.max.ms",
+            _LONG,
+            _LONG_MAX,
+            "log.message.timestamp.before.max.ms",
+            low=0,
+        ),
+        _row(
+            "message.timestamp.type",
+            _STRING,
+            "CreateTime",
+            "log.message.timestamp.type",
+            words=_TIMES,
+        ),
+        _row(
+            "min.cleanable.dirty.ratio",
+            _DOUBLE,
+            0.5,
+            "log.cleaner.min.cleanable.ratio",
+            low=0,
+            high=1,
+        ),
+        _row("min.compaction.lag.ms", _LONG, 0, "log.cleaner.min.compaction.lag.ms", low=0),
+        _row("min.insync.replicas", _INT, 1, "=", low=1),
+        _row("preallocate", _BOOLEAN, "false", "log.preallocate"),
+        _row("remote.log.copy.disable", _BOOLEAN, "false"),
+        _row("remote.log.delete.on.disable", _BOOLEAN, "false"),
+        _row("remote.storage.enable", _BOOLEAN, "false"),
+        _row("retention.bytes", _LONG, -1, "log.retention.bytes"),
+        _row("retention.ms", _LONG, 604_800_000, low=-1),
+        _row("segment.bytes", _INT, 1_073_741_824, "log.segment.bytes", low=1_048_576),
+        _row("segment.index.bytes", _INT, 10_485_760, "log.index.size.max.bytes", low=4),
+        _row("segment.jitter.ms", _LONG, 0, low=0),
+        _row("segment.ms", _LONG, 604_800_000, low=1),
+        _row("unclean.leader.election.enable", _BOOLEAN, "false", "="),
+    )
+}
+"""Every config by its name, in alphabetical order."""
+
+
+def parts(text: str, *, empty: bool = False) -> list[str]:
+    """The items of a list, as Kafka cuts them; empty ones only if asked for."""
+    if not text.strip(_SPACE):
+        return []
+    items = [item.strip(_SPACE) for item in text.split(",")]
+    return items if empty else [item for item in items if item]
+
+
+def settled(given: Mapping[str, str | None]) -> dict[str, str]:
+    """All configs of one topic in their usual form. Nulls are refused first, then unknown names,
+    then values, then what does not go together. Raises InvalidConfigError.
+    """
+    texts = {name: text for name, text in given.items() if text is not None}
+    for name in given:
+        if name not in texts:
+            raise InvalidConfigError(f"Null value not supported for topic configs: {name}")
+    for name in texts:
+        if name not in TABLE:
+            raise InvalidConfigError(f"Unknown topic config name: {name}")
+    settled = {name: TABLE[name].read(text) for name, text in texts.items()}
+    _check_together(settled)
+    return settled
+
+
+def _check_together(configs: Mapping[str, str]) -> None:
+    least, most = (
+        int(configs.get(name, TABLE[name].default))
+        for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
+    )
+    if least > most:
+        raise InvalidConfigError(
+            "conflict topic config setting min.compaction.lag.ms "
+            f"({least}) > max.compaction.lag.ms ({most})"
+        )
+    if configs.get("remote.storage.enable") == "true":
+        raise InvalidConfigError(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )

@@ -13,6 +13,7 @@ from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.topics import assignments, configs
 from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.names import collision_key
 from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin
@@ -24,11 +25,10 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from protocol.wire import cut_text
 
 _DEFAULT: Final = -1
 _REPLICAS: Final = 1
-_SET_FOR_THE_TOPIC: Final = 1
-"""Kafka's ``ConfigSource`` of a config that was given for the topic."""
 
 
 class UnwantedError(Exception):
@@ -44,10 +44,16 @@ class CreatingTopics:
     """Answers CreateTopics."""
 
     def __init__(
-        self, admin: TopicAdmin, node_id: int, num_partitions: int, late: LateAnswers
+        self,
+        admin: TopicAdmin,
+        node_id: int,
+        num_partitions: int,
+        effective: EffectiveConfigs,
+        late: LateAnswers,
     ) -> None:
         self._admin = admin
         self._node_id = node_id
+        self._effective = effective
         self._num_partitions = num_partitions
         self._late = late
 
@@ -93,7 +99,7 @@ class CreatingTopics:
                 continue
             taken[collision_key(wish.name)] = wish.name
             planned[wish.name] = topic
-            results[wish.name] = _created(topic)
+            results[wish.name] = self._created(topic)
         return planned, results
 
     def _checked(self, wish: CreatableTopic, taken: dict[str, str]) -> Topic:
@@ -114,12 +120,26 @@ class CreatingTopics:
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"The deleted topic '{wish.name}' is not yet gone without a trace.",
             )
-        given = {config.name: config.value for config in wish.configs}
-        complaint = configs.complaint(given)
-        if complaint is not None:
-            raise UnwantedError(ErrorCode.INVALID_CONFIG, complaint)
-        settled = {name: value for name, value in given.items() if value is not None}
-        return self._admin.new_topic(wish.name, self._partition_count(wish), settled)
+        try:
+            own = configs.settled({config.name: config.value for config in wish.configs})
+        except configs.InvalidConfigError as invalid:
+            raise UnwantedError(ErrorCode.INVALID_CONFIG, str(invalid)) from None
+        return self._admin.new_topic(wish.name, self._partition_count(wish), own)
+
+    def _created(self, topic: Topic) -> CreatableTopicResult:
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            error_message=None,
+            num_partitions=topic.partition_count,
+            replication_factor=_REPLICAS,
+            configs=[
+                CreatableTopicConfigs(
+                    name=config.row.name, value=config.value, config_source=config.source
+                )
+                for config in self._effective.of(topic)
+            ],
+        )
 
     def _partition_count(self, wish: CreatableTopic) -> int:
         if wish.assignments:
@@ -171,22 +191,8 @@ def _replication_complaint(wanted: int) -> str:
     )
 
 
-def _created(topic: Topic) -> CreatableTopicResult:
-    return CreatableTopicResult(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        error_message=None,
-        num_partitions=topic.partition_count,
-        replication_factor=_REPLICAS,
-        configs=[
-            CreatableTopicConfigs(name=name, value=value, config_source=_SET_FOR_THE_TOPIC)
-            for name, value in topic.configs.items()
-        ],
-    )
-
-
 def _refused(name: str, code: ErrorCode, message: str) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=code, error_message=message)
+    return CreatableTopicResult(name=name, error_code=code, error_message=cut_text(message))
 
 
 def _broken(request: CreateTopicsRequest) -> CreateTopicsResponse:

@@ -29,7 +29,7 @@ def complaint(name: str) -> str | None:
         return f"Topic name is invalid: the length is longer than {MAX_LENGTH} characters"
     if _LEGAL.fullmatch(name) is None:
         return (
-            "Topic name is invalid: it contains one or more characters other than "
+            f"Topic name is invalid: '{name}' contains one or more characters other than "
             "ASCII alphanumerics, '.', '_' and '-'"
         )
     return None

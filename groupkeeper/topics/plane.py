@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from groupkeeper.exchange import Handler
+from groupkeeper.topics.alter_configs import AlteringConfigs
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.create_partitions import CreatingPartitions
 from groupkeeper.topics.create_topics import CreatingTopics
 from groupkeeper.topics.delete_records import DeletingRecords
 from groupkeeper.topics.delete_topics import DeletingTopics
+from groupkeeper.topics.describe_configs import DescribingConfigs
 from groupkeeper.topics.describe_topic_partitions import DescribingPartitions
+from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.fetch import Fetching
 from groupkeeper.topics.list_offsets import ListingOffsets
 from groupkeeper.topics.metadata import Describing, Node
@@ -46,7 +49,10 @@ DELETE_TOPICS: Final = 20
 DELETE_RECORDS: Final = 21
 INIT_PRODUCER_ID: Final = 22
 OFFSET_FOR_LEADER_EPOCH: Final = 23
+DESCRIBE_CONFIGS: Final = 32
+ALTER_CONFIGS: Final = 33
 CREATE_PARTITIONS: Final = 37
+INCREMENTAL_ALTER_CONFIGS: Final = 44
 
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
@@ -56,7 +62,7 @@ class DataPlane(Protocol):
 
     handlers: dict[int, Handler]
     """By API key: Produce, Fetch, ListOffsets, Metadata, InitProducerId and the administration of
-    topics.
+    topics. Those of configs are asked for topics only.
 
     A handler that returns None answers later. The later answer may be NO_REPLY, too (Produce with
     acks 0).
@@ -90,6 +96,8 @@ class TopicSettings(Protocol):
     def fetch_max_bytes(self) -> int: ...
     @property
     def log_segment_bytes(self) -> int: ...
+    @property
+    def offsets_topic_segment_bytes(self) -> int: ...
     @property
     def offsets_topic_num_partitions(self) -> int: ...
 
@@ -169,7 +177,8 @@ class EmbeddedTopics:
         self._fetching = Fetching(partitions, reader, opening)
         auto_create = settings.num_partitions if settings.auto_create_topics_enable else None
         producing = Producing(partitions, opening, settings.message_max_bytes, world.failed)
-        creating = CreatingTopics(admin, node.node_id, settings.num_partitions, late)
+        configs = EffectiveConfigs(settings)
+        creating = CreatingTopics(admin, node.node_id, settings.num_partitions, configs, late)
         self.handlers: dict[int, Handler] = {
             PRODUCE: producing.handle,
             FETCH: self._fetching.handle,
@@ -177,6 +186,9 @@ class EmbeddedTopics:
             METADATA: Describing(admin, node, auto_create, late).handle,
             CREATE_TOPICS: creating.handle,
             DELETE_TOPICS: DeletingTopics(admin, late).handle,
+            DESCRIBE_CONFIGS: DescribingConfigs(admin.catalog, configs).handle,
+            ALTER_CONFIGS: AlteringConfigs(admin, late).handle,
+            INCREMENTAL_ALTER_CONFIGS: AlteringConfigs(admin, late).handle,
             DELETE_RECORDS: DeletingRecords(partitions, late).handle,
             INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
             OFFSET_FOR_LEADER_EPOCH: EndingEpochs(partitions, opening).handle,

@@ -100,7 +100,9 @@ class Producing:
         log = partition.log
         if log is None:
             return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR)
-        limit = partition.topic.max_message_bytes or self._message_max_bytes
+        limit = partition.topic.max_message_bytes
+        if limit is None:
+            limit = self._message_max_bytes
         header = check_batch(data.records, api_version, limit)
         assert data.records is not None, "check_batch refuses null"
         base_offset = _duplicate(partition, header)

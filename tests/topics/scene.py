@@ -78,6 +78,7 @@ class Settings:
     message_max_bytes: int = 1_048_588
     fetch_max_bytes: int = 57_671_680
     log_segment_bytes: int = 1_073_741_824
+    offsets_topic_segment_bytes: int = 104_857_600
     offsets_topic_num_partitions: int = 4
 
 

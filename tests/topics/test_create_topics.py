@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from groupkeeper.topics import plane
+from groupkeeper.topics.configs import TABLE
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
@@ -54,12 +55,20 @@ async def test_minus_one_stands_for_the_defaults(scene):
     assert (result.num_partitions, result.replication_factor) == (3, 1)
 
 
-async def test_configs_are_kept_and_given_back(scene):
-    configs = [CreatableTopicConfig(name="retention.ms", value="1000")]
+async def test_configs_are_kept_and_told_with_all_that_are_in_effect(scene):
+    configs = [CreatableTopicConfig(name="retention.ms", value=" +1000 ")]
     result = (await ask(scene, wish("new", configs=configs)))[0]
-    told = [(c.name, c.value, c.config_source, c.read_only) for c in result.configs]
-    assert told == [("retention.ms", "1000", 1, False)]
+    told = {c.name: (c.value, c.config_source, c.read_only) for c in result.configs}
+    assert told["retention.ms"] == ("1000", 1, False)
+    assert told["max.message.bytes"] == ("1048588", 5, False)
+    assert set(told) == set(TABLE)
     assert (await scene.delete("new"))[0].error_code == 0
+
+
+async def test_a_name_that_fills_its_string_is_cut_in_the_message(scene):
+    configs = [CreatableTopicConfig(name="n" * 32_767, value="1")]
+    result = (await ask(scene, wish("new", configs=configs)))[0]
+    assert (result.error_code, len(result.error_message)) == (ErrorCode.INVALID_CONFIG, 32_767)
 
 
 async def test_validate_only_makes_nothing(scene):

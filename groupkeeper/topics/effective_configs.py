@@ -1,0 +1,81 @@
+"""What configs a topic has in effect, and where each of them comes from.
+
+Not which values are good (configs.py). The server's settings stand in for three of Kafka's broker
+configs; nothing else of a broker's has a place here, so for the rest Kafka's default holds.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.configs import MAX_MESSAGE_BYTES, TABLE, TopicConfig
+from protocol.messages.describe_configs import ConfigSource
+
+
+class LimitSettings(Protocol):
+    """The settings that topics fall back on."""
+
+    @property
+    def message_max_bytes(self) -> int: ...
+    @property
+    def log_segment_bytes(self) -> int: ...
+    @property
+    def offsets_topic_segment_bytes(self) -> int: ...
+
+
+class Place(NamedTuple):
+    """A value, and the key under which it is set there."""
+
+    key: str
+    value: str
+    source: ConfigSource
+
+
+class EffectiveConfig(NamedTuple):
+    """One config of one topic."""
+
+    row: TopicConfig
+    value: str
+    source: ConfigSource
+    places: list[Place]
+    """Where the value was looked for, strongest first."""
+
+
+@dataclass(slots=True)
+class EffectiveConfigs:
+    """Knows what the server's settings say."""
+
+    settings: LimitSettings
+    _of_server: dict[str, str] = field(init=False)
+    _of_group_topic: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self._of_server = {
+            MAX_MESSAGE_BYTES: str(settings.message_max_bytes),
+            "segment.bytes": str(settings.log_segment_bytes),
+        }
+        # What a Kafka broker gives its own when it makes it.
+        self._of_group_topic = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(settings.offsets_topic_segment_bytes),
+        }
+
+    def of(self, topic: Topic) -> Iterator[EffectiveConfig]:
+        """All configs, in alphabetical order."""
+        own = self._of_group_topic if topic.internal else topic.configs
+        for row in TABLE.values():
+            places = list(self._places(row, own))
+            first = places[0] if places else Place("", row.default, ConfigSource.DEFAULT)
+            yield EffectiveConfig(row, first.value, first.source, places)
+
+    def _places(self, row: TopicConfig, own: Mapping[str, str]) -> Iterator[Place]:
+        if row.name in own:
+            yield Place(row.name, own[row.name], ConfigSource.TOPIC)
+        if row.broker_key is not None:
+            value = self._of_server.get(row.name, row.default)
+            if value != row.default:
+                yield Place(row.broker_key, value, ConfigSource.STATIC_BROKER)
+            yield Place(row.broker_key, row.default, ConfigSource.DEFAULT)

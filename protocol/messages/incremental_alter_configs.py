@@ -1,0 +1,50 @@
+"""IncrementalAlterConfigs (key 44): change some settings of resources (KIP-339)."""
+
+from enum import IntEnum
+
+from protocol.message import empty, message, struct
+from protocol.messages.alter_configs import AlterConfigsResourceResponse
+from protocol.types import Array, Boolean, Int8, Int32, NullableString, String
+
+
+class ConfigOperation(IntEnum):
+    """What to do with a setting; the last two are for lists."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@struct
+class AlterableConfig:
+    """A setting, and which `ConfigOperation` to do with it."""
+
+    name: String = ""
+    config_operation: Int8 = 0
+    value: NullableString = ""
+
+
+@struct
+class AlterConfigsResource:
+    """A resource and the changes to its settings."""
+
+    resource_type: Int8 = 0
+    resource_name: String = ""
+    configs: Array[AlterableConfig] = empty()
+
+
+@message(key=44, versions=(0, 1), flexible=1)
+class IncrementalAlterConfigsRequest:
+    """Changes settings, or only checks whether that would work."""
+
+    resources: Array[AlterConfigsResource] = empty()
+    validate_only: Boolean = False
+
+
+@message(key=44, versions=(0, 1), flexible=1)
+class IncrementalAlterConfigsResponse:
+    """One result for each resource."""
+
+    throttle_time_ms: Int32 = 0
+    responses: Array[AlterConfigsResourceResponse] = empty()

@@ -1,0 +1,197 @@
+"""AlterConfigs and IncrementalAlterConfigs of topics: what is kept, acts and survives, and what is
+refused with which words.
+"""
+
+import asyncio
+
+import pytest
+
+from groupkeeper.topics import plane
+from protocol.errors import ErrorCode
+from protocol.messages import alter_configs as legacy
+from protocol.messages import incremental_alter_configs as incremental
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.topics.scene import HeldWorker, Scene, batch
+
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+UNKNOWN, INVALID_TOPIC = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
+INVALID = ErrorCode.INVALID_CONFIG
+LIMIT = "max.message.bytes"
+
+
+def change_request(wishes, **more):
+    """Wishes by topic: (name, operation, value)."""
+    resources = [
+        incremental.AlterConfigsResource(
+            resource_type=2,
+            resource_name=topic,
+            configs=[
+                incremental.AlterableConfig(name=name, config_operation=operation, value=value)
+                for name, operation, value in changes
+            ],
+        )
+        for topic, changes in wishes.items()
+    ]
+    return incremental.IncrementalAlterConfigsRequest(resources=resources, **more)
+
+
+async def change(scene, *changes, topic="t", **more):
+    """The error code and message of one topic."""
+    request = change_request({topic: changes}, **more)
+    response = await scene.ask(plane.INCREMENTAL_ALTER_CONFIGS, request, 1)
+    return response.responses[0].error_code, response.responses[0].error_message
+
+
+async def replace(scene, topic="t", **configs):
+    resource = legacy.AlterConfigsResource(
+        resource_type=2,
+        resource_name=topic,
+        configs=[
+            legacy.AlterableConfig(name=name.replace("_", "."), value=value)
+            for name, value in configs.items()
+        ],
+    )
+    request = legacy.AlterConfigsRequest(resources=[resource])
+    response = await scene.ask(plane.ALTER_CONFIGS, request, 2)
+    return response.responses[0].error_code, response.responses[0].error_message
+
+
+async def own(scene, topic="t"):
+    """The configs that the topic has of its own."""
+    resource = DescribeConfigsResource(resource_type=2, resource_name=topic)
+    request = DescribeConfigsRequest(resources=[resource])
+    [result] = (await scene.ask(plane.DESCRIBE_CONFIGS, request, 4)).results
+    return {config.name: config.value for config in result.configs if config.config_source == 1}
+
+
+async def test_a_config_is_set_and_deleted(scene):
+    assert await change(scene, ("retention.ms", SET, " 7 ")) == (0, None)
+    assert await change(scene, (LIMIT, SET, "9")) == (0, None)
+    assert await own(scene) == {"retention.ms": "7", LIMIT: "9"}
+    assert await change(scene, ("retention.ms", DELETE, "x"), ("nope", DELETE, None)) == (0, None)
+    assert await own(scene) == {LIMIT: "9"}
+
+
+async def test_the_older_request_unsets_what_it_does_not_name(scene):
+    assert await replace(scene, retention_ms="7", max_message_bytes="9") == (0, None)
+    assert await replace(scene, retention_ms="8") == (0, None)
+    assert await own(scene) == {"retention.ms": "8"}
+    assert await replace(scene) == (0, None)
+    assert await own(scene) == {}
+
+
+@pytest.mark.parametrize(
+    ("steps", "policy"),
+    [
+        ([(APPEND, "compact")], "delete,compact"),
+        ([(APPEND, "compact"), (APPEND, "compact,delete")], "delete,compact"),
+        ([(APPEND, "compact"), (SUBTRACT, "delete")], "compact"),
+        ([(SUBTRACT, "delete")], ""),
+        ([(SUBTRACT, "compact")], "delete"),
+        ([(SET, ""), (APPEND, "compact,compact")], "compact"),
+    ],
+)
+async def test_a_list_is_edited_from_kafkas_default_on(scene, steps, policy):
+    for operation, value in steps:
+        assert await change(scene, ("cleanup.policy", operation, value)) == (0, None)
+    assert await own(scene) == {"cleanup.policy": policy}
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        (("nope", SET, "1"), "Unknown topic config name: nope"),
+        (("retention.ms", SET, "x"), "Invalid value x for configuration retention.ms: Not a numb"),
+        (("retention.ms", APPEND, "3"), "Can't APPEND to key retention.ms because its type is n"),
+        (("nope", SUBTRACT, "3"), "Can't SUBTRACT to key nope because its type is not LIST."),
+        (("cleanup.policy", APPEND, "bad"), "Invalid value bad for configuration cleanup.policy"),
+        (("n" * 32_767, SET, "1"), "Unknown topic config name: nnn"),
+    ],
+)
+async def test_one_bad_wish_leaves_all_configs_of_the_topic_as_they_are(scene, wish, message):
+    code, told = await change(scene, (LIMIT, SET, "9"), wish)
+    assert code == INVALID
+    assert told.startswith(message)
+    assert len(told) <= 32_767
+    assert await own(scene) == {}
+
+
+async def test_what_is_kept_counts_when_configs_must_go_together(scene):
+    await change(scene, ("max.compaction.lag.ms", SET, "5"))
+    code, told = await change(scene, ("min.compaction.lag.ms", SET, "6"))
+    assert (code, told[:32]) == (INVALID, "conflict topic config setting mi")
+
+
+@pytest.mark.parametrize(
+    ("topic", "wish", "code", "message"),
+    [
+        ("nope", ("retention.ms", SET, "1"), UNKNOWN, "The topic 'nope' does not exist."),
+        ("nope", ("nope", SET, "1"), INVALID, "Unknown topic config name: nope"),
+        ("a b", ("nope", SET, "1"), INVALID_TOPIC, "Topic name is invalid: 'a b' contains"),
+        ("", ("nope", SET, "1"), ErrorCode.INVALID_REQUEST, "Default topic resources are not al"),
+        ("", ("nope", APPEND, "1"), INVALID, "Can't APPEND to key nope"),
+        ("__consumer_offsets", (LIMIT, SET, "1"), INVALID_TOPIC, "Topic '__consumer_offsets' is"),
+    ],
+)
+async def test_checks_have_kafkas_order(scene, topic, wish, code, message):
+    refused, told = await change(scene, wish, topic=topic)
+    assert (refused, told[: len(message)]) == (code, message)
+
+
+async def test_topics_stand_or_fall_one_by_one(scene):
+    request = change_request({"nope": [(LIMIT, SET, "9")], "t": [(LIMIT, SET, "9")]})
+    response = await scene.ask(plane.INCREMENTAL_ALTER_CONFIGS, request, 1)
+    told = [(r.resource_type, r.resource_name, r.error_code) for r in response.responses]
+    assert told == [(2, "nope", UNKNOWN), (2, "t", 0)]
+    assert await own(scene) == {LIMIT: "9"}
+
+
+async def test_validate_only_changes_nothing(scene):
+    assert await change(scene, (LIMIT, SET, "9"), validate_only=True) == (0, None)
+    assert (await change(scene, (LIMIT, SET, "x"), validate_only=True))[0] == INVALID
+    assert await own(scene) == {}
+
+
+async def test_a_limit_acts_at_once_and_no_longer_when_it_is_gone(scene):
+    assert (await scene.produce("t", 0, batch("a" * 500))).error_code == 0
+    for limit in ("100", "0"):
+        await change(scene, (LIMIT, SET, limit))
+        refused = await scene.produce("t", 0, batch("a" * 500))
+        assert refused.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    await change(scene, (LIMIT, DELETE, None))
+    assert (await scene.produce("t", 0, batch("a" * 500))).error_code == 0
+
+
+@pytest.mark.parametrize("again", [Scene.restart, Scene.kill])
+async def test_configs_survive_with_partitions_and_id(scene, again):
+    before = (await scene.metadata("t")).topics[0]
+    await change(scene, (LIMIT, SET, "9"))
+    scene = again(scene)
+    scene = scene if isinstance(scene, Scene) else await scene
+    assert await own(scene) == {LIMIT: "9"}
+    assert (await scene.metadata("t")).topics[0] == before
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_a_disk_that_refuses_leaves_everything_as_it_was(scene, version):
+    scene.disk.capacity = 0
+    request = change_request({"nope": [(LIMIT, SET, "9")], "t": [(LIMIT, SET, "9")]})
+    response = await scene.ask(plane.INCREMENTAL_ALTER_CONFIGS, request, version)
+    codes = [result.error_code for result in response.responses]
+    assert codes == [UNKNOWN, ErrorCode.KAFKA_STORAGE_ERROR]
+    assert await own(scene) == {}
+
+
+async def test_nobody_is_told_before_it_is_durable(scene):
+    held = HeldWorker()
+    scene.plane._catalog._off_loop = held
+    reply = scene.send(
+        plane.INCREMENTAL_ALTER_CONFIGS, change_request({"t": [(LIMIT, SET, "9")]}), 1
+    )
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert await own(scene) == {}
+    assert not reply.answered
+    held.go.set()
+    await reply.wait()
+    assert await own(scene) == {LIMIT: "9"}

@@ -1,0 +1,101 @@
+"""Topic configs: names, values in their usual form, and Kafka 4.1's words for what cannot be."""
+
+import pytest
+
+from groupkeeper.topics.configs import TABLE, InvalidConfigError, parts, settled
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "usual"),
+    [
+        ("retention.ms", " +5\t", "5"),
+        ("retention.ms", "-1", "-1"),
+        ("retention.bytes", "-2", "-2"),
+        ("retention.ms", "9223372036854775807", "9223372036854775807"),
+        ("max.message.bytes", "0", "0"),
+        ("preallocate", "TRUE", "true"),
+        ("compression.gzip.level", "-1", "-1"),
+        ("compression.gzip.level", "9", "9"),
+        ("compression.zstd.level", "-131072", "-131072"),
+        ("message.timestamp.type", " LogAppendTime", "LogAppendTime"),
+        ("min.cleanable.dirty.ratio", ".5", "0.5"),
+        ("min.cleanable.dirty.ratio", "1", "1.0"),
+        ("min.cleanable.dirty.ratio", "5e-1d", "0.5"),
+        ("cleanup.policy", "delete, compact", "delete,compact"),
+        ("cleanup.policy", "", ""),
+        ("leader.replication.throttled.replicas", "*", "*"),
+        ("leader.replication.throttled.replicas", "0:1, 1:2,", "0:1,1:2,"),
+        ("leader.replication.throttled.replicas", "", ""),
+    ],
+)
+def test_a_value_takes_its_usual_form(name: str, text: str, usual: str) -> None:
+    assert settled({name: text}) == {name: usual}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("retention.ms", "x", "Not a number of type LONG"),
+        ("retention.ms", "", "Not a number of type LONG"),
+        ("retention.ms", "1.5", "Not a number of type LONG"),
+        ("retention.ms", "1" * 40, "Not a number of type LONG"),
+        ("retention.ms", "9223372036854775808", "Not a number of type LONG"),
+        ("retention.ms", "-2", "Value must be at least -1"),
+        ("max.message.bytes", "2147483648", "Not a number of type INT"),
+        ("max.message.bytes", "-1", "Value must be at least 0"),
+        ("preallocate", "yes", "Expected value to be either true or false"),
+        ("compression.gzip.level", "0", "Value must be between 1 and 9 or equal to -1"),
+        ("compression.lz4.level", "18", "Value must be no more than 17"),
+        ("segment.bytes", "1048575", "Value must be at least 1048576"),
+        ("min.cleanable.dirty.ratio", "1.1", "Value must be no more than 1"),
+        ("min.cleanable.dirty.ratio", "NaN", "Not a number of type DOUBLE"),
+        ("message.timestamp.type", "x", "String must be one of: CreateTime, LogAppendTime"),
+        ("cleanup.policy", "bad", "String must be one of: compact, delete"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_in_kafkas_words(name: str, text: str, why: str) -> None:
+    with pytest.raises(InvalidConfigError) as refused:
+        settled({name: text})
+    assert str(refused.value) == f"Invalid value {text} for configuration {name}: {why}"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"nope": "1"}, "Unknown topic config name: nope"),
+        ({"message.format.version": "3.0"}, "Unknown topic config name: message.format.version"),
+        ({"retention.ms": None}, "Null value not supported for topic configs: retention.ms"),
+        ({"nope": None}, "Null value not supported for topic configs: nope"),
+        ({"retention.ms": "x", "nope": "1"}, "Unknown topic config name: nope"),
+        ({"nope": "1", "retention.ms": None}, "Null value not supported for topic configs: reten"),
+        (
+            {"cleanup.policy": "delete,,compact"},
+            "Invalid value  for configuration cleanup.policy: String must be one of: compact, del",
+        ),
+        (
+            {"leader.replication.throttled.replicas": "x,*"},
+            "Invalid value [x, *] for configuration leader.replication.throttled.replicas: leader",
+        ),
+        (
+            {"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"},
+            "conflict topic config setting min.compaction.lag.ms (6) > max.compaction.lag.ms (5)",
+        ),
+        ({"remote.storage.enable": "true"}, "Tiered Storage functionality is disabled in the bro"),
+    ],
+)
+def test_what_is_refused_first(given: dict[str, str | None], message: str) -> None:
+    with pytest.raises(InvalidConfigError) as refused:
+        settled(given)
+    assert str(refused.value).startswith(message)
+
+
+def test_every_default_is_a_value_in_its_usual_form() -> None:
+    defaults = {name: row.default for name, row in TABLE.items()}
+    assert settled(defaults) == defaults
+    assert list(TABLE) == sorted(TABLE)
+
+
+def test_the_parts_of_a_list() -> None:
+    assert parts("a, b,,c ") == ["a", "b", "c"]
+    assert parts("a,,", empty=True) == ["a", "", ""]
+    assert parts(" ") == parts(" ", empty=True) == []
