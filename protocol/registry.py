@@ -13,12 +13,15 @@ from protocol.compile_encode import API_VERSIONS_KEY, Framing
 from protocol.compiler import Decoder, decoder, encoder
 from protocol.errors import DecodeError
 from protocol.message import Message, layout_of
+from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -27,6 +30,10 @@ from protocol.messages.describe_topic_partitions import (
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -99,9 +106,13 @@ _ALL = (
     _api(DeleteRecordsRequest, DeleteRecordsResponse),
     _api(InitProducerIdRequest, InitProducerIdResponse),
     _api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+    _api(DescribeConfigsRequest, DescribeConfigsResponse),
+    _api(AlterConfigsRequest, AlterConfigsResponse),
     _api(CreatePartitionsRequest, CreatePartitionsResponse),
     _api(DeleteGroupsRequest, DeleteGroupsResponse),
+    _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
     _api(OffsetDeleteRequest, OffsetDeleteResponse),
+    _api(DescribeClusterRequest, DescribeClusterResponse),
     _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
 )
 

@@ -1,4 +1,5 @@
-"""What every client asks first: which APIs there are, and who coordinates a group.
+"""What every client asks first: which APIs there are, who coordinates a group, which brokers make
+the cluster.
 
 Not the topics: Metadata is the data plane's.
 """
@@ -8,8 +9,16 @@ from collections.abc import Callable, Iterable
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.topics.metadata import CLUSTER_OPERATIONS, Node
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.describe_cluster import (
+    ENDPOINT_BROKERS,
+    ENDPOINT_CONTROLLERS,
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from protocol.messages.find_coordinator import (
     KEY_TYPE_GROUP,
     KEY_TYPE_SHARE,
@@ -24,13 +33,14 @@ API_VERSIONS = 18
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client may call itself (KIP-511)."""
 
-_MALFORMED = (
+MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the "
     "message was sent to an incompatible broker. See the broker logs for more details."
 )
+"""Kafka's words for INVALID_REQUEST where it has no others."""
 REASONS = {
     ErrorCode.NONE: "NONE",
-    ErrorCode.INVALID_REQUEST: _MALFORMED,
+    ErrorCode.INVALID_REQUEST: MALFORMED,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactions are not supported.",
 }
 """What Kafka says to the error up to version 3; our own where Kafka would give no error."""
@@ -104,3 +114,36 @@ class CoordinatorLookup:
         return FindCoordinatorResponse(
             error_code=error, error_message=REASONS[error], node_id=node_id, host=host, port=port
         )
+
+
+class ClusterDescription:
+    """DescribeCluster: one broker, which is the controller, too (KIP-700)."""
+
+    def __init__(self, node: Node, cluster_id: Callable[[], str]) -> None:
+        self._node = node
+        self._cluster_id = cluster_id
+
+    def handle(
+        self, request: DescribeClusterRequest, caller: Caller, reply_to: ReplyTo
+    ) -> DescribeClusterResponse:
+        """Controllers have end points of their own (KIP-919), which a broker is not."""
+        if request.endpoint_type == ENDPOINT_CONTROLLERS:
+            return DescribeClusterResponse(
+                error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+                error_message="The request was sent to an endpoint of type BROKER, but we wanted "
+                "an endpoint of type CONTROLLER",
+            )
+        if request.endpoint_type != ENDPOINT_BROKERS:
+            return DescribeClusterResponse(
+                error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+                error_message=f"Unsupported endpoint type {request.endpoint_type}",
+            )
+        host, port = self._node.address()
+        response = DescribeClusterResponse(
+            cluster_id=self._cluster_id(),
+            controller_id=self._node.node_id,
+            brokers=[DescribeClusterBroker(broker_id=self._node.node_id, host=host, port=port)],
+        )
+        if request.include_cluster_authorized_operations:
+            response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        return response

@@ -1,24 +1,34 @@
 """The table of routes: which handler answers which API. What is not here is not advertised."""
 
-from collections.abc import Callable
-
 from groupkeeper.exchange import Handler
-from groupkeeper.server.discovery import API_VERSIONS, CoordinatorLookup, Versions
+from groupkeeper.server.broker_configs import BrokerConfigs
+from groupkeeper.server.config_routes import ConfigRoutes
+from groupkeeper.server.discovery import (
+    API_VERSIONS,
+    ClusterDescription,
+    CoordinatorLookup,
+    Versions,
+)
 from groupkeeper.server.group_routes import GroupRoutes
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.settings import Settings
+from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import DataPlane
 
 FIND_COORDINATOR = 10
+DESCRIBE_CLUSTER = 60
 
 
 def build_routes(
-    hosts: Hosts, plane: DataPlane, node_id: int, address: Callable[[], tuple[str, int]]
+    hosts: Hosts, plane: DataPlane, node: Node, settings: Settings
 ) -> tuple[dict[int, Handler], Versions]:
     """All handlers by API key, and the one that knows what that amounts to."""
     routes: dict[int, Handler] = {
         **plane.handlers,
         **GroupRoutes(hosts, plane.partition_count).table(),
-        FIND_COORDINATOR: CoordinatorLookup(node_id, address).handle,
+        **ConfigRoutes(plane.handlers, BrokerConfigs(node.node_id, settings)).table(),
+        FIND_COORDINATOR: CoordinatorLookup(node.node_id, node.address).handle,
+        DESCRIBE_CLUSTER: ClusterDescription(node, lambda: plane.cluster_id).handle,
     }
     versions = Versions([*routes, API_VERSIONS])
     routes[API_VERSIONS] = versions.handle

@@ -85,15 +85,14 @@ class Server:
         settings = options.settings
         limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
         self.store = Store.open(self._world.files, str(options.data_dir), options.node_id, limits)
-        settings = _as_made(settings, self.store.known_shards())
+        self._settings = settings = _as_made(settings, self.store.known_shards())
         # All at once and first of all: who cannot have them must not touch anything else.
         self._epochs = self._claim(settings.offsets_topic_num_partitions)
         self.kafka: Address = options.listen
         self.metrics = Metrics()
         topics = self._world.topics or TopicsWorld(files=self._world.files, failed=_disk_failed)
-        self.topics = EmbeddedTopics(
-            self.store, settings, Node(options.node_id, self.address), topics
-        )
+        self._node = Node(options.node_id, self.address)
+        self.topics = EmbeddedTopics(self.store, settings, self._node, topics)
 
     def _claim(self, shards: int) -> list[int]:
         try:
@@ -136,9 +135,7 @@ class Server:
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
-        routes, versions = build_routes(
-            self.hosts, self.topics, self._options.node_id, self.address
-        )
+        routes, versions = build_routes(self.hosts, self.topics, self._node, self._settings)
         services = ConnectionServices(
             routes,
             versions.unknown_version,

@@ -17,8 +17,8 @@ from tests.support.messages import random_message
 ADVERTISED = {
     "Produce": (0, 9),
     "Fetch": (4, 12),
-    "ListOffsets": (0, 7),
-    "Metadata": (0, 12),
+    "ListOffsets": (0, 10),
+    "Metadata": (0, 13),
     "OffsetCommit": (0, 9),
     "OffsetFetch": (0, 9),
     "FindCoordinator": (0, 6),
@@ -36,7 +36,11 @@ ADVERTISED = {
     "OffsetForLeaderEpoch": (0, 4),
     "CreatePartitions": (0, 3),
     "DeleteGroups": (0, 2),
+    "DescribeConfigs": (0, 4),
+    "AlterConfigs": (0, 2),
+    "IncrementalAlterConfigs": (0, 1),
     "OffsetDelete": (0, 0),
+    "DescribeCluster": (0, 2),
     "DescribeTopicPartitions": (0, 0),
 }
 SERVED = [

@@ -1,4 +1,4 @@
-"""What every client asks first: ApiVersions and FindCoordinator."""
+"""What every client asks first: ApiVersions, FindCoordinator and DescribeCluster."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from coordinator.caller import Caller
 from groupkeeper.server.discovery import CoordinatorLookup, Versions
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.registry import APIS
 from tests.support.served import Served
@@ -17,8 +18,8 @@ NOBODY: Any = None
 ADVERTISED = {
     "Produce": (0, 9),
     "Fetch": (4, 12),
-    "ListOffsets": (0, 7),
-    "Metadata": (0, 12),
+    "ListOffsets": (0, 10),
+    "Metadata": (0, 13),
     "OffsetCommit": (0, 9),
     "OffsetFetch": (0, 9),
     "FindCoordinator": (0, 6),
@@ -36,7 +37,11 @@ ADVERTISED = {
     "OffsetForLeaderEpoch": (0, 4),
     "CreatePartitions": (0, 3),
     "DeleteGroups": (0, 2),
+    "DescribeConfigs": (0, 4),
+    "AlterConfigs": (0, 2),
+    "IncrementalAlterConfigs": (0, 1),
     "OffsetDelete": (0, 0),
+    "DescribeCluster": (0, 2),
     "DescribeTopicPartitions": (0, 0),
 }
 
@@ -134,3 +139,50 @@ def test_other_kinds_of_coordinators_are_refused(
 def test_clients_are_sent_to_the_address_that_was_bound(served: Served) -> None:
     reply = served.client().call(10, 0, FindCoordinatorRequest(key="g"))
     assert (reply.node_id, reply.host, reply.port) == (0, "127.0.0.1", 9092)
+
+
+# -- DescribeCluster -------------------------------------------------------------------------------
+
+BROKER, CONTROLLER = 1, 2
+
+
+def cluster(served: Served, version: int, **fields: Any) -> Any:
+    return served.client().call(60, version, DescribeClusterRequest(**fields))
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_one_broker_is_the_cluster(served: Served, version: int) -> None:
+    reply = cluster(served, version)
+    assert (reply.error_code, reply.error_message, reply.endpoint_type) == (0, None, BROKER)
+    assert (reply.cluster_id, reply.controller_id) == (served.server.topics.cluster_id, 0)
+    [broker] = reply.brokers
+    assert (broker.broker_id, broker.host, broker.port) == (0, "127.0.0.1", 9092)
+    assert (broker.rack, broker.is_fenced) == (None, False)
+    assert reply.cluster_authorized_operations == -(2**31)
+
+
+def test_nobody_is_fenced_and_everybody_may_do_everything(served: Served) -> None:
+    reply = cluster(
+        served, 2, include_fenced_brokers=True, include_cluster_authorized_operations=True
+    )
+    assert len(reply.brokers) == 1
+    assert reply.cluster_authorized_operations == 8096
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "error", "message"),
+    [
+        (CONTROLLER, ErrorCode.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of"),
+        (0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 0"),
+        (-1, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type -1"),
+    ],
+)
+def test_a_broker_is_no_other_end_point(
+    served: Served, version: int, kind: int, error: ErrorCode, message: str
+) -> None:
+    """KIP-919."""
+    reply = cluster(served, version, endpoint_type=kind)
+    assert (reply.error_code, reply.error_message[: len(message)]) == (error, message)
+    assert (reply.endpoint_type, reply.cluster_id, reply.controller_id) == (BROKER, "", -1)
+    assert reply.brokers == []

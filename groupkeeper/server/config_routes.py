@@ -1,0 +1,207 @@
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: what is settled before a topic is asked.
+
+Resources that are topics go to whatever serves the topics; the others are answered here. What is
+wrong with a request in itself (a resource or a name that comes twice, a null) is refused first, in
+Kafka's order and words.
+Source: Kafka's ``ConfigAdminManager.preprocess`` and ``ConfigHelper.handleDescribeConfigsRequest``.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from coordinator.caller import Caller
+from groupkeeper.exchange import Handler, ReplyTo, Response
+from groupkeeper.server.broker_configs import BrokerConfigs, Refusal
+from groupkeeper.server.discovery import MALFORMED
+from groupkeeper.server.gather import Gather
+from groupkeeper.topics.alter_configs import response_to
+from groupkeeper.topics.config_changes import AlterRequest, AlterResource, Change, changes_of
+from protocol.errors import ErrorCode
+from protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+)
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    ResourceType,
+)
+from protocol.messages.incremental_alter_configs import ConfigOperation
+from protocol.wire import cut_text
+
+DESCRIBE_CONFIGS: Final = 32
+ALTER_CONFIGS: Final = 33
+INCREMENTAL_ALTER_CONFIGS: Final = 44
+
+_TYPES: Final = frozenset(ResourceType)
+_OPERATIONS: Final = frozenset(ConfigOperation)
+
+
+@dataclass(slots=True)
+class ConfigRoutes:
+    """Handlers of the config APIs."""
+
+    topics: Mapping[int, Handler]
+    """Who answers for topics, by API key."""
+    others: BrokerConfigs
+
+    def table(self) -> dict[int, Handler]:
+        """API key to handler, as far as topics have one."""
+        handlers: dict[int, Handler] = {
+            DESCRIBE_CONFIGS: self.describe,
+            ALTER_CONFIGS: self.alter,
+            INCREMENTAL_ALTER_CONFIGS: self.alter,
+        }
+        return {key: handler for key, handler in handlers.items() if key in self.topics}
+
+    def describe(
+        self, request: DescribeConfigsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """One result for each resource, in the order asked. A resource that comes again with the
+        same names is described once: in a request it takes some bytes, in an answer thousands.
+        """
+        resources = list({_asked(each): each for each in request.resources}.values())
+        if any(each.resource_type not in _TYPES for each in resources):
+            refusal = (ErrorCode.INVALID_REQUEST, MALFORMED)
+            return DescribeConfigsResponse(results=[_undescribed(r, refusal) for r in resources])
+        here = {
+            at: self._describe(each, request)
+            for at, each in enumerate(resources)
+            if each.resource_type != ResourceType.TOPIC
+        }
+        asked = DescribeConfigsRequest(
+            resources=[each for each in resources if each.resource_type == ResourceType.TOPIC],
+            include_synonyms=request.include_synonyms,
+            include_documentation=request.include_documentation,
+        )
+        return self._with_topics(
+            Split(here, asked, DESCRIBE_CONFIGS, lambda reply: reply.results, _described),
+            caller,
+            reply_to,
+        )
+
+    def _describe(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    ) -> DescribeConfigsResult:
+        kind, name = resource.resource_type, resource.resource_name
+        refusal = self.others.describe_refusal(kind, name)
+        if refusal is not None:
+            return _undescribed(resource, refusal)
+        configs = self.others.describe(resource, request)
+        return DescribeConfigsResult(resource_type=kind, resource_name=name, configs=configs)
+
+    def alter(self, request: AlterRequest, caller: Caller, reply_to: ReplyTo) -> Response | None:
+        """Topics may change; all else is refused, or had nothing to change."""
+        here: dict[int, AlterConfigsResourceResponse] = {}
+        there: list[Any] = []  # Any: resources of the request's own kind
+        resources: Sequence[AlterResource] = request.resources
+        times = Counter((each.resource_type, each.resource_name) for each in resources)
+        for at, each in enumerate(resources):
+            kind, name = each.resource_type, each.resource_name
+            changes = changes_of(each)
+            refusal = _complaint(times[kind, name], changes) or self._refusal(each, changes)
+            if refusal is None and kind == ResourceType.TOPIC:
+                there.append(each)
+            else:
+                here[at] = _unaltered(each, refusal)
+        asked = type(request)(resources=there, validate_only=request.validate_only)
+        key = INCREMENTAL_ALTER_CONFIGS
+        if isinstance(request, AlterConfigsRequest):
+            key = ALTER_CONFIGS
+        split = Split(
+            here,
+            asked,
+            key,
+            lambda reply: reply.responses,
+            lambda results: response_to(request, results),
+        )
+        return self._with_topics(split, caller, reply_to)
+
+    def _refusal(self, resource: AlterResource, changes: Sequence[Change]) -> Refusal | None:
+        """Why a resource that is not a topic keeps what it has; None for topics."""
+        kind = resource.resource_type
+        legacy = isinstance(resource, AlterConfigsResource)
+        if kind not in _TYPES or (legacy and kind == ResourceType.BROKER_LOGGER):
+            return ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}"
+        for change in changes:
+            if change.operation not in _OPERATIONS:
+                return ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}"
+        if kind == ResourceType.TOPIC:
+            return None
+        return self.others.alter_refusal(kind, resource.resource_name, changes)
+
+    def _with_topics(self, split: "Split", caller: Caller, reply_to: ReplyTo) -> Response | None:
+        """Ask for the topics, if there are any, and put all results in their order."""
+        if not split.asked.resources:
+            return split.merged([])
+
+        def merge(replies: list[Any]) -> Response:
+            return split.merged(split.results(replies[0]))
+
+        part = Gather(reply_to, 1, merge).part(0)
+        answer = self.topics[split.key](split.asked, caller, part)
+        return None if answer is None else merge([answer])
+
+
+@dataclass(slots=True)
+class Split:
+    """A request of which some results are known and the others are those of topics."""
+
+    here: dict[int, Any]
+    """Results by their place in the answer."""
+    asked: Any
+    """The request for the rest."""
+    key: int
+    results: Callable[[Any], Sequence[Any]]
+    whole: Callable[[list[Any]], Response]
+
+    def merged(self, of_topics: Sequence[Any]) -> Response:
+        rest = iter(of_topics)
+        count = len(self.here) + len(of_topics)
+        return self.whole([self.here.get(at) or next(rest) for at in range(count)])
+
+
+def _complaint(times: int, changes: Sequence[Change]) -> Refusal | None:
+    """What is wrong with the wishes for a resource, whatever it is."""
+    if times > 1:
+        return ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."
+    if len({change.name for change in changes}) < len(changes):
+        return ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys"
+    nulls = ", ".join(change.name for change in changes if change.sets and change.value is None)
+    if nulls:
+        return ErrorCode.INVALID_REQUEST, f"Null value not supported for : {nulls}"
+    return None
+
+
+def _asked(resource: DescribeConfigsResource) -> tuple[int, str, tuple[str, ...] | None]:
+    keys = resource.configuration_keys
+    return resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
+
+
+def _described(results: list[DescribeConfigsResult]) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=results)
+
+
+def _undescribed(resource: DescribeConfigsResource, refusal: Refusal) -> DescribeConfigsResult:
+    code, message = refusal
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=cut_text(message),
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _unaltered(resource: AlterResource, refusal: Refusal | None) -> AlterConfigsResourceResponse:
+    code, message = refusal or (ErrorCode.NONE, None)
+    return AlterConfigsResourceResponse(
+        error_code=code,
+        error_message=None if message is None else cut_text(message),
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

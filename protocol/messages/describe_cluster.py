@@ -1,0 +1,45 @@
+"""DescribeCluster (key 60): the cluster's id and its brokers (KIP-700).
+
+Version 1 can ask for controllers (KIP-919), 2 for fenced brokers (KIP-1073).
+"""
+
+from protocol.message import empty, message, since, struct
+from protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
+from protocol.types import Array, Boolean, Int8, Int16, Int32, NullableString, String
+
+ENDPOINT_BROKERS = 1
+ENDPOINT_CONTROLLERS = 2
+
+
+@message(key=60, versions=(0, 2), flexible=0)
+class DescribeClusterRequest:
+    """Says which end points to describe."""
+
+    include_cluster_authorized_operations: Boolean = False
+    endpoint_type: Int8 = since(1, default=ENDPOINT_BROKERS)
+    include_fenced_brokers: Boolean = since(2)
+
+
+@struct
+class DescribeClusterBroker:
+    """One broker, or one controller."""
+
+    broker_id: Int32 = 0
+    host: String = ""
+    port: Int32 = 0
+    rack: NullableString = None
+    is_fenced: Boolean = since(2)
+
+
+@message(key=60, versions=(0, 2), flexible=0)
+class DescribeClusterResponse:
+    """The cluster as the broker that answers sees it."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    error_message: NullableString = None
+    endpoint_type: Int8 = since(1, default=ENDPOINT_BROKERS)
+    cluster_id: String = ""
+    controller_id: Int32 = -1
+    brokers: Array[DescribeClusterBroker] = empty()
+    cluster_authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED
