@@ -8,6 +8,7 @@ is then reviewed like code. Exit code 1 when something differs, 2 when it cannot
 import argparse
 import asyncio
 import itertools
+import json
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from tests.parity.player import REAL, RECORDING, Patience, Player
 from tests.parity.telling import Names
 from tests.parity.transcript import FOLDER, Run, Transcript, head_of, load, merged, written
 
+RESULTS = Path(__file__).parent / "RESULTS.json"
 AT_ONCE = 24
 TRIES = 3
 _numbers = itertools.count()
@@ -93,10 +95,16 @@ def main() -> int:
         chosen = _chosen(options)
         if options.record:
             return asyncio.run(record(chosen, console))
-        return asyncio.run(compare(chosen, options.on, console))
+        if options.write and (options.on != "both" or len(chosen) < len(load())):
+            raise ValueError("only the figures of all transcripts on both brokers are kept")
+        rows, failed = asyncio.run(compare(chosen, options.on, console))
     except (UnavailableError, ValueError) as error:
         console.print(f"[red]{error}", markup=True, highlight=False)
         return 2
+    report(chosen, rows, failed, console)
+    if options.write:
+        RESULTS.write_text(json.dumps({"headings": HEADINGS, "rows": rows}, indent=1) + "\n")
+    return 1 if failed else 0
 
 
 def _options() -> argparse.Namespace:
@@ -104,6 +112,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("subjects", nargs="*", help="files of transcripts, without .txt")
     parser.add_argument("-k", default="", help="a part of the title")
     parser.add_argument("--on", choices=["kafka", "groupkeeper", "both"], default="both")
+    parser.add_argument("--write", action="store_true", help="keep the figures for the docs")
     parser.add_argument("--record", action="store_true", help="write down what Kafka answers")
     return parser.parse_args()
 
@@ -123,10 +132,16 @@ def _chosen(options: argparse.Namespace) -> list[Transcript]:
 # -- comparing -------------------------------------------------------------------------------------
 
 
-async def compare(transcripts: list[Transcript], on: str, console: Console) -> int:
+HEADINGS = ("broker", "profile", "transcripts", "runs", "equal", "after a retry")
+
+
+async def compare(
+    transcripts: list[Transcript], on: str, console: Console
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """A row of figures for each broker, and what differs, in words."""
     kinds = [name for name in ("kafka", "groupkeeper") if on in (name, "both")]
     failed: list[str] = []
-    table = Table("broker", "profile", "transcripts", "runs", "equal", "after a retry")
+    rows: list[tuple[str, ...]] = []
     by_profile: dict[str, list[Transcript]] = defaultdict(list)
     for transcript in transcripts:
         by_profile[transcript.on].append(transcript)
@@ -140,14 +155,28 @@ async def compare(transcripts: list[Transcript], on: str, console: Console) -> i
                 failed += [_report(kind, run, told) for run, (told, _) in results.items() if told]
                 retried = sum(tries > 1 for tries in equal)
                 figures = (len(there), len(results), len(equal), retried)
-                table.add_row(_named(kind, profile), profile, *map(str, figures))
+                rows.append((_named(kind, profile), profile, *map(str, figures)))
+    return rows, failed
+
+
+def report(
+    transcripts: list[Transcript], rows: list[tuple[str, ...]], failed: list[str], errors: Console
+) -> None:
+    """What differs to the error output, the figures to the output."""
     for text in failed:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-    Console().print(table)
-    count = len(transcripts)
+        errors.print(text, markup=False, highlight=False, soft_wrap=True)
+    table = Table(*HEADINGS)
+    for row in rows:
+        table.add_row(*row)
+    output = Console()
+    output.print(table)
+    keys = set().union(*(each.differences() for each in transcripts))
     verdict = "all equal" if not failed else f"{len(failed)} differ"
-    Console().print(f"{count} transcripts, {runs} runs: {verdict}")
-    return 1 if failed else 0
+    runs = sum(int(row[3]) for row in rows)
+    output.print(f"{len(transcripts)} transcripts, {runs} runs: {verdict}", highlight=False)
+    output.print(
+        f"deliberate differences: {len(keys)} ({', '.join(sorted(keys))})", highlight=False
+    )
 
 
 def _named(kind: str, profile: str) -> str:

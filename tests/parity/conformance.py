@@ -1,0 +1,90 @@
+"""What the page docs/conformance.md says beyond titles: the KIPs, who uses them, and versions.
+
+The page itself is written by docs/generate_conformance.py.
+"""
+
+import shlex
+from collections import defaultdict
+
+from protocol.registry import APIS
+from tests.parity.commands import AGES, VERBS
+from tests.parity.transcript import Transcript
+
+KIPS = {
+    "KIP-62": "heartbeats from a thread of their own, and a rebalance timeout",
+    "KIP-88": "OffsetFetch of all partitions",
+    "KIP-134": "a delay before the first rebalance of an empty group",
+    "KIP-211": "offsets expire from the moment that their group is empty",
+    "KIP-229": "DeleteGroups",
+    "KIP-320": "leader epochs in commits",
+    "KIP-345": "static members",
+    "KIP-389": "a largest size of groups",
+    "KIP-394": "a member id is handed out before a member is made",
+    "KIP-429": "incremental cooperative rebalancing",
+    "KIP-430": "authorised operations in descriptions",
+    "KIP-447": "stable offsets",
+    "KIP-496": "OffsetDelete",
+    "KIP-518": "groups listed by state",
+    "KIP-559": "protocol type and name in JoinGroup and SyncGroup",
+    "KIP-699": "FindCoordinator for several keys",
+    "KIP-709": "OffsetFetch for several groups",
+    "KIP-800": "reasons in JoinGroup and LeaveGroup",
+    "KIP-814": "a static leader that returns does not plan",
+    "KIP-848": "types of groups in lists (its consumer groups are not served)",
+    "KIP-932": "share coordinators are told apart (share groups are not served)",
+    "KIP-1043": "DescribeGroups tells unknown groups apart",
+}
+
+FEATURES = {
+    "KIP-62": ("everybody", "range"),
+    "KIP-88": ("everybody", "offset"),
+    "KIP-134": ("everybody", None),
+    "KIP-229": ("delete groups", "delete"),
+    "KIP-320": (None, "TestGroupETL"),
+    "KIP-345": ("static members", "static"),
+    "KIP-394": ("everybody", "range"),
+    "KIP-429": (None, "cooperative"),
+    "KIP-496": ("delete offsets", "delete offsets"),
+    "KIP-518": ("list by state", "list"),
+    "KIP-559": (None, "TestGroupETL"),
+    "KIP-709": (None, "batch"),
+    "KIP-800": ("remove members", "remove"),
+    "KIP-814": (None, "static"),
+}
+"""The feature of a client library that needs the KIP, and a word in the names of suites' tests."""
+
+
+def versions_played(transcripts: list[Transcript]) -> dict[str, set[int]]:
+    """By the name of an API, the versions that transcripts send."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for transcript in transcripts:
+        for run in transcript.runs():
+            ages: dict[str, int] = {}
+            for command in run.commands():
+                for key, version in _sent(command, ages):
+                    found[APIS[key].name].add(version)
+    return dict(found)
+
+
+def _sent(command: str, ages: dict[str, int]) -> list[tuple[int, int]]:
+    """API key and version of a command; ``stable`` counts for JoinGroup and SyncGroup."""
+    verb, *words = shlex.split(command)
+    options = dict(word.split("=", 1) for word in words if "=" in word and word[0] != "{")
+    if verb == "stable":
+        people = [word for word in words if "=" not in word]
+        keys = [VERBS["join"][0], VERBS["sync"][0]]
+    elif verb in VERBS and verb != "raw":
+        people = words[:1]
+        key = VERBS[verb][0]
+        keys = [next(k for k, api in APIS.items() if api.name == words[1]) if key < 0 else key]
+    else:
+        return []
+    sent = []
+    for who in people:
+        name, _, age = who.partition("/")[0].partition("@")
+        if age:
+            ages[name] = int(age)
+        for key in keys:
+            newest = AGES[key][ages[name]] if name in ages and key in AGES else APIS[key].served[1]
+            sent.append((key, int(options.get("v", newest)) if verb != "stable" else newest))
+    return sent
