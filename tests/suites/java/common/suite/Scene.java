@@ -72,6 +72,12 @@ final class Scene implements AutoCloseable {
             for (int n = 0; n < records; n++) {
                 sent.add(producer.send(new ProducerRecord<>(
                     topic, n % partitions, 1_000L + n, "key-" + n, "value-" + n)));
+                if (n < partitions) {
+                    // A broker may refuse the first batch of a new partition while it takes over
+                    // its leadership, and accept the second: an idempotent producer with several
+                    // in flight then never finds its way back.
+                    sent.get(n).get(30, TimeUnit.SECONDS);
+                }
             }
             for (Future<RecordMetadata> one : sent) {
                 one.get(30, TimeUnit.SECONDS);
