@@ -247,7 +247,11 @@ async def record(transcripts: list[Transcript], console: Console) -> int:
             gate = asyncio.Semaphore(1_000 if profile == "failover" else AT_ONCE)
             runs = {id(each): each.runs() for each in there}
             stage.expect([run for each in runs.values() for run in each])
-            await asyncio.gather(*(_recorded(stage, each, runs[id(each)], gate) for each in there))
+            recorded = (_recorded(stage, each, runs[id(each)], gate) for each in there)
+            failed = await asyncio.gather(*recorded, return_exceptions=True)
+        for each, error in zip(there, failed, strict=True):
+            if error is not None:
+                console.print(f"{each.name}: {error}", markup=False, highlight=False)
     for path in {each.path for each in transcripts}:
         whole = {each.line: each for each in load([path])}
         whole |= {each.line: each for each in transcripts if each.path == path}
