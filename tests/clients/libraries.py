@@ -52,6 +52,8 @@ KAFKA_PYTHON_3 = Library(
             "alter offsets",
             "delete offsets",
             "remove members",
+            "change configs",
+            "describe cluster",
         }
     ),
 )
@@ -74,6 +76,8 @@ CONFLUENT = Library(
             "list by state",
             "delete groups",
             "alter offsets",
+            "change configs",
+            "describe cluster",
         }
     ),
 )

@@ -1,4 +1,6 @@
-"""Administration through each client's own calls: topics, groups, offsets, removing members."""
+"""Administration through each client's own calls: topics, groups, offsets, removing members,
+configs, the cluster.
+"""
 
 import uuid
 
@@ -119,3 +121,62 @@ def test_a_static_member_is_removed_by_its_instance_id(group: Group, client: Wor
     with pytest.raises(ClientError) as refused:
         client.ask("remove_instances", group=group.name, instance_ids=["two"])
     assert refused.value.name == "UnknownMemberId"
+
+
+TOPIC_CONFIGS = 33
+
+
+def test_all_configs_of_a_topic_are_described(client: Worker, topic: str) -> None:
+    found = client.ask("configs", kind="TOPIC", name=topic)
+    assert len(found) == TOPIC_CONFIGS
+    assert (found["cleanup.policy"], found["retention.ms"]) == ("delete", "604800000")
+    some = client.ask("configs", kind="TOPIC", name=topic, keys=["retention.ms", "nope"])
+    assert some == {"retention.ms": "604800000"}
+
+
+def test_the_brokers_configs_are_the_servers_settings(client: Worker) -> None:
+    found = client.ask("configs", kind="BROKER", name="0")
+    assert (found["node.id"], found["num.partitions"]) == ("0", str(PARTITIONS))
+
+
+def test_configs_of_a_topic_are_replaced(client: Worker, topic: str) -> None:
+    keys = ["retention.ms", "max.message.bytes"]
+    for configs in ({"retention.ms": "5"}, {"retention.ms": "6", "max.message.bytes": "7000"}):
+        client.ask("replace_configs", kind="TOPIC", name=topic, configs=configs)
+        found = client.ask("configs", kind="TOPIC", name=topic, keys=keys)
+        assert found == {"retention.ms": "604800000", "max.message.bytes": "1048588"} | configs
+
+
+def test_a_config_that_cannot_be_is_refused_with_a_reason(client: Worker, topic: str) -> None:
+    with pytest.raises(ClientError, match="Not a number of type LONG"):
+        client.ask("replace_configs", kind="TOPIC", name=topic, configs={"retention.ms": "x"})
+    with pytest.raises(ClientError, match="Unknown topic config name: nope"):
+        client.ask("replace_configs", kind="TOPIC", name=topic, configs={"nope": "1"})
+
+
+@pytest.mark.needs("change configs")
+def test_configs_of_a_topic_are_changed_one_by_one(client: Worker, topic: str) -> None:
+    def change(key: str, operation: str, value: str | None) -> str:
+        changes = {key: [operation, value]}
+        client.ask("change_configs", kind="TOPIC", name=topic, changes=changes)
+        return str(client.ask("configs", kind="TOPIC", name=topic, keys=[key])[key])
+
+    assert change("retention.ms", "SET", "5") == "5"
+    assert change("cleanup.policy", "APPEND", "compact") == "delete,compact"
+    assert change("cleanup.policy", "SUBTRACT", "delete") == "compact"
+    assert change("retention.ms", "DELETE", None) == "604800000"
+    assert change("cleanup.policy", "DELETE", None) == "delete"
+
+
+@pytest.mark.needs("change configs")
+def test_a_read_only_config_is_not_changed(client: Worker) -> None:
+    changes = {"group.max.size": ["SET", "5"]}
+    with pytest.raises(ClientError, match="Cannot update these configs dynamically"):
+        client.ask("change_configs", kind="BROKER", name="0", changes=changes)
+
+
+@pytest.mark.needs("describe cluster")
+def test_the_cluster_is_described(client: Worker) -> None:
+    found = client.ask("cluster")
+    assert found["brokers"] == [0]
+    assert len(found["cluster"]) == 22

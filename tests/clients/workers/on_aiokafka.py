@@ -5,6 +5,7 @@ import sys
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
 from lines import POLL_MS, Worker, pairs, until
 
@@ -181,6 +182,24 @@ class AIOKafka(Worker):
     def do_group_offsets(self, group):
         offsets = self.run(self.admin().list_consumer_group_offsets(group))
         return sorted([one.topic, one.partition, at.offset] for one, at in offsets.items())
+
+    def do_configs(self, kind, name, keys=None):
+        """What is described, as value by name; all configs unless some are named."""
+        wanted = None if keys is None else dict.fromkeys(keys)
+        resource = ConfigResource(ConfigResourceType[kind], name, wanted)
+        [answer] = self.run(self.admin().describe_configs([resource]))
+        [[code, text, _, _, entries]] = answer.resources
+        if code:
+            raise for_code(code)(text)
+        return {entry[0]: entry[1] for entry in entries}
+
+    def do_replace_configs(self, kind, name, configs):
+        """Set these configs and unset all others."""
+        resource = ConfigResource(ConfigResourceType[kind], name, configs)
+        answer = self.run(self.admin().alter_configs([resource]))[0]
+        [[code, text, *_]] = answer.resources
+        if code:
+            raise for_code(code)(text)
 
 
 if __name__ == "__main__":

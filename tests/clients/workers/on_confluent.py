@@ -11,7 +11,14 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 from lines import POLL_MS, Worker, pairs, until
 
 SECONDS = 20.0
@@ -194,6 +201,29 @@ class Confluent(Worker):
         for one in answer.topic_partitions:
             if one.error is not None:
                 raise KafkaException(one.error)
+
+    def do_configs(self, kind, name, keys=None):
+        """What is described, as value by name; librdkafka always asks for all."""
+        found = _first(self.admin().describe_configs([ConfigResource(ResourceType[kind], name)]))
+        return {key: config.value for key, config in found.items() if keys is None or key in keys}
+
+    def do_replace_configs(self, kind, name, configs):
+        """Set these configs and unset all others."""
+        resource = ConfigResource(ResourceType[kind], name, set_config=configs)
+        _first(self.admin().alter_configs([resource]))
+
+    def do_change_configs(self, kind, name, changes):
+        """Changes by name: [operation, value]."""
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType[operation])
+            for key, (operation, value) in changes.items()
+        ]
+        resource = ConfigResource(ResourceType[kind], name, incremental_configs=entries)
+        _first(self.admin().incremental_alter_configs([resource]))
+
+    def do_cluster(self):
+        found = self.admin().describe_cluster().result(SECONDS)
+        return {"cluster": found.cluster_id, "brokers": [node.id for node in found.nodes]}
 
 
 def _first(futures):

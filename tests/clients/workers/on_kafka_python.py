@@ -12,8 +12,8 @@ from kafka import (
     KafkaProducer,
     TopicPartition,
 )
-from kafka.admin import NewTopic
-from kafka.errors import NoError
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
+from kafka.errors import NoError, for_code
 from lines import POLL_MS, Worker, pairs, until
 
 
@@ -170,6 +170,23 @@ class KafkaPython(Worker):
     def do_group_offsets(self, group):
         offsets = self.admin().list_consumer_group_offsets(group)
         return sorted([one.topic, one.partition, at.offset] for one, at in offsets.items())
+
+    def do_configs(self, kind, name, keys=None):
+        """What is described, as value by name; all configs unless some are named."""
+        wanted = None if keys is None else dict.fromkeys(keys)
+        resource = ConfigResource(ConfigResourceType[kind], name, wanted)
+        [answer] = self.admin().describe_configs([resource])
+        [[code, text, _, _, entries]] = answer.resources
+        if code:
+            raise for_code(code)(text)
+        return {entry[0]: entry[1] for entry in entries}
+
+    def do_replace_configs(self, kind, name, configs):
+        """Set these configs and unset all others."""
+        resource = ConfigResource(ConfigResourceType[kind], name, configs)
+        [[code, text, *_]] = self.admin().alter_configs([resource]).resources
+        if code:
+            raise for_code(code)(text)
 
 
 if __name__ == "__main__":

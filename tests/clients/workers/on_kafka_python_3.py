@@ -3,7 +3,7 @@
 import sys
 
 from kafka import OffsetAndMetadata, TopicPartition, errors
-from kafka.admin import MemberToRemove
+from kafka.admin import ConfigResource, MemberToRemove
 from lines import until
 from on_kafka_python import KafkaPython
 
@@ -69,6 +69,35 @@ class KafkaPython3(KafkaPython):
     def do_remove_instances(self, group, instance_ids):
         members = [MemberToRemove(group_instance_id=one, reason="a test") for one in instance_ids]
         _raise_first(self.admin().remove_group_members(group, members))
+
+    def do_configs(self, kind, name, keys=None):
+        wanted = [ConfigResource(kind, name, keys)]
+        found = self.admin().describe_configs(wanted, config_filter="all")[kind.lower()][name]
+        return {key: config["value"] for key, config in found.items()}
+
+    def do_replace_configs(self, kind, name, configs):
+        self._alter(kind, name, configs, incremental=False)
+
+    def do_change_configs(self, kind, name, changes):
+        """Changes by name: [operation, value]."""
+        wanted = {key: tuple(change) for key, change in changes.items()}
+        self._alter(kind, name, wanted, incremental=True)
+
+    def _alter(self, kind, name, configs, incremental):
+        resource = ConfigResource(kind, name, configs)
+        answer = self.admin().alter_configs(
+            # Without its own check of names: the server's is asked for.
+            [resource],
+            raise_on_unknown=False,
+            incremental=incremental,
+        )[kind.lower()][name]
+        if answer != "OK":
+            raise RuntimeError(answer)
+
+    def do_cluster(self):
+        found = self.admin().describe_cluster()
+        brokers = [broker["broker_id"] for broker in found["brokers"]]
+        return {"cluster": found["cluster_id"], "brokers": brokers}
 
 
 def _raise_first(answer):
