@@ -2,7 +2,7 @@
 
 Not consumer positions: those are the coordinator's. Source: Kafka's
 ``KafkaApis.handleListOffsetRequest`` and ``UnifiedLog.fetchOffsetByTimestamp``; KIP-79 (times),
-KIP-320 (epochs), KIP-734 (largest timestamp).
+KIP-320 (epochs), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (remote storage: there is none).
 """
 
 from typing import Final
@@ -15,7 +15,9 @@ from groupkeeper.topics.partition import LEADER_EPOCH, Partition
 from groupkeeper.topics.partitions import Failed, Partitions
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
+    EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
     ListOffsetsPartition,
@@ -27,7 +29,15 @@ from protocol.messages.list_offsets import (
 from protocol.record_batch import CorruptBatch
 from storage.errors import StorageError
 
-_MAX_TIMESTAMP_SINCE: Final = 7
+_NAMES_SINCE: Final = {
+    LATEST_TIMESTAMP: 0,
+    EARLIEST_TIMESTAMP: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+}
+"""Negative times are names, and newer versions have more of them."""
+
 _NOTHING: Final = (-1, -1)
 
 
@@ -71,14 +81,14 @@ class ListingOffsets:
     def _answer(
         self, topic_name: str, wanted: ListOffsetsPartition, version: int
     ) -> ListOffsetsPartitionResponse:
+        if wanted.timestamp < 0 and version < _NAMES_SINCE.get(wanted.timestamp, version + 1):
+            return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
         partition = self._partitions.find(topic_name, wanted.partition_index)
         if partition is None:
             return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not partition.readable:
             return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
         code = check_leader_epoch(wanted.current_leader_epoch)
-        if code == ErrorCode.NONE and not _supported(wanted.timestamp, version):
-            code = ErrorCode.UNSUPPORTED_VERSION
         if code != ErrorCode.NONE:
             return _error(wanted, code)
         try:
@@ -104,8 +114,10 @@ def _find(partition: Partition, timestamp: int) -> tuple[int, int]:
     """Offset and its timestamp (the ends have none); -1 and -1 if nothing is that young."""
     if timestamp == LATEST_TIMESTAMP:
         return _bounds(partition)[1], -1
-    if timestamp == EARLIEST_TIMESTAMP:
+    if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         return _bounds(partition)[0], -1
+    if timestamp == LATEST_TIERED_TIMESTAMP:
+        return _NOTHING  # all storage is local
     if timestamp == MAX_TIMESTAMP:
         return partition.newest_timestamp() or _NOTHING
     return partition.offset_for_timestamp(timestamp) or _NOTHING
@@ -142,13 +154,6 @@ def _old_style(partition: Partition, wanted: ListOffsetsPartition) -> ListOffset
         partition_index=wanted.partition_index,
         old_style_offsets=offsets[: max(wanted.max_num_offsets, 0)],
     )
-
-
-def _supported(timestamp: int, version: int) -> bool:
-    """Negative times are names, and newer versions have more of them."""
-    if timestamp == MAX_TIMESTAMP:
-        return version >= _MAX_TIMESTAMP_SINCE
-    return timestamp >= EARLIEST_TIMESTAMP
 
 
 def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:

@@ -6,6 +6,8 @@ from protocol.types import Array, Int8, Int16, Int32, Int64, String
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 MAX_TIMESTAMP = -3
+EARLIEST_LOCAL_TIMESTAMP = -4
+LATEST_TIERED_TIMESTAMP = -5
 
 
 @struct
@@ -28,16 +30,19 @@ class ListOffsetsTopic:
     partitions: Array[ListOffsetsPartition] = empty()
 
 
-@message(key=2, versions=(0, 7), flexible=6)
+@message(key=2, versions=(0, 10), flexible=6)
 class ListOffsetsRequest:
     """Asks for offsets.
 
-    Version 2 brings the isolation level (KIP-98), 7 the offset of the largest timestamp (KIP-734).
+    Version 2 brings the isolation level (KIP-98), 7 the offset of the largest timestamp (KIP-734),
+    8 and 9 the bounds between local and remote storage (KIP-405, KIP-1005), 10 how long the remote
+    one may take (KIP-1075).
     """
 
     replica_id: Int32 = 0
     isolation_level: Int8 = since(2)
     topics: Array[ListOffsetsTopic] = empty()
+    timeout_ms: Int32 = since(10)
 
 
 @struct
@@ -60,7 +65,7 @@ class ListOffsetsTopicResponse:
     partitions: Array[ListOffsetsPartitionResponse] = empty()
 
 
-@message(key=2, versions=(0, 7), flexible=6)
+@message(key=2, versions=(0, 10), flexible=6)
 class ListOffsetsResponse:
     """One result for each partition."""
 

@@ -16,7 +16,7 @@ class MetadataRequestTopic:
     name: NullableString = since(0, nullable_since=10, default="")
 
 
-@message(key=3, versions=(0, 12), flexible=9)
+@message(key=3, versions=(0, 13), flexible=9)
 class MetadataRequest:
     """Asks for some topics; for all with null, in version 0 with an empty list.
 
@@ -66,9 +66,11 @@ class MetadataResponseTopic:
     topic_authorized_operations: Int32 = since(8, default=AUTHORIZED_OPERATIONS_OMITTED)
 
 
-@message(key=3, versions=(0, 12), flexible=9)
+@message(key=3, versions=(0, 13), flexible=9)
 class MetadataResponse:
-    """Brokers and topics; version 8 can tell what the client may do (KIP-430)."""
+    """Brokers and topics; version 8 can tell what the client may do (KIP-430), 13 that it has to
+    start anew (KIP-1102).
+    """
 
     throttle_time_ms: Int32 = since(3)
     brokers: Array[MetadataResponseBroker] = empty()
@@ -76,3 +78,4 @@ class MetadataResponse:
     controller_id: Int32 = since(1, default=-1)
     topics: Array[MetadataResponseTopic] = empty()
     cluster_authorized_operations: Int32 = since(8, until=10, default=AUTHORIZED_OPERATIONS_OMITTED)
+    error_code: Int16 = since(13)

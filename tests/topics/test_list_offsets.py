@@ -13,7 +13,7 @@ from protocol.messages.list_offsets import (
 from protocol.record_batch import encode_batch
 from tests.topics.scene import COMPRESSIONS, NOW, Scene, batch
 
-LATEST, EARLIEST, LARGEST = -1, -2, -3
+LATEST, EARLIEST, LARGEST, LOCAL, TIERED = -1, -2, -3, -4, -5
 
 
 def found(answer: object) -> tuple[int, int, int, int]:
@@ -70,7 +70,20 @@ async def test_a_header_that_promises_too_much_is_not_believed(scene):
     assert found(await scene.offsets("t", 0, LARGEST)) == (0, 1, NOW + 1, 0)
 
 
-@pytest.mark.parametrize(("timestamp", "version"), [(LARGEST, 6), (-4, 7), (-5, 7)])
+async def test_all_storage_is_local(scene):
+    await scene.produce("t", 0, batch("a", "b"))
+    assert found(await scene.offsets("t", 0, LOCAL, version=8)) == (0, 0, -1, 0)
+    assert found(await scene.offsets("t", 0, TIERED, version=9)) == (0, -1, -1, -1)
+    assert found(await scene.offsets("t", 0, LATEST, version=10)) == (0, 2, -1, 0)
+
+
+async def test_a_name_that_is_none_is_told_before_a_topic_that_is_none(scene):
+    assert (await scene.offsets("nope", 0, -9)).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "version"), [(LARGEST, 6), (LOCAL, 7), (TIERED, 8), (-6, 10)]
+)
 async def test_names_of_times_that_the_version_does_not_have(scene, timestamp, version):
     answer = await scene.offsets("t", 0, timestamp, version=version)
     assert found(answer) == (ErrorCode.UNSUPPORTED_VERSION, -1, -1, -1)
