@@ -7,6 +7,7 @@
 #   make parity     the transcripts of tests/parity, on Apache Kafka and on this server, compared
 #   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
 #   make suites     other projects' tests against a server (ARGS="franz-go sarama", or --help)
+#   make fuzz       random and damaged requests for a minute (ARGS="600 SEED": seconds, seed)
 #   make docs       regenerate the generated pages
 #   make lock       resolve the lock files anew
 #   make clean      remove the virtual environment and the tools' caches
@@ -28,10 +29,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench parity simulate suites docs lock clean
+.PHONY: help serve test check format bench parity simulate fuzz suites docs lock clean
 
 help:
-	@sed -n '3,13s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,14s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
@@ -63,6 +64,9 @@ simulate: $(DEV)
 
 suites: $(DEV)
 	@$(BIN)/python -m tests.suites $(ARGS)
+
+fuzz: $(DEV)
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 docs: $(DEV)
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \

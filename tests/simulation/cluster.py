@@ -8,6 +8,7 @@ from groupkeeper.server.clock import Clock
 from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server, World
 from groupkeeper.server.settings import load
+from groupkeeper.topics.partitions import Failed
 from groupkeeper.topics.plane import TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
@@ -32,6 +33,7 @@ class Machine:
         self.settings, _ = load(assignments=assignments)
         self._trace = trace
         self._ids = 0
+        self.topics_failed: Failed = lambda where, error: None
         self.server: Server | None = None
 
     async def start(self) -> None:
@@ -49,6 +51,7 @@ class Machine:
                 worker=worker,  # type: ignore[arg-type]  # the same calls as a WorkerThread
                 wall_ms=lambda: START_OF_TIME_MS,
                 random_bytes=self.loop.random.randbytes,
+                failed=self.topics_failed,
             ),
         )
         options = ServeOptions(Path("data"), ADDRESS, http=None, settings=self.settings)

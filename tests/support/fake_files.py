@@ -147,7 +147,18 @@ class FakeDisk:
     def room(self) -> int:
         if self.capacity is None:
             return 1 << 62
-        return self.capacity - sum(len(inode.data) for inode in self._tree.values() if inode)
+        return self.capacity - self.used()
+
+    def used(self) -> int:
+        return sum(len(inode.data) for inode in self._tree.values() if inode)
+
+    def write_back(self) -> None:
+        """The kernel has written everything back, as it does in time without being asked."""
+        for entry in self._pending:
+            _change(self._durable, *entry)
+        self._pending.clear()
+        for inode in filter(None, self._tree.values()):
+            inode.sync()
 
     def power_cut(self, mode: str = "lose", seed: int = 0) -> None:
         """Every process is gone and the page cache with it."""

@@ -100,8 +100,9 @@ class Pipe(asyncio.Transport):
         self.protocol = protocol
         self.peer: Pipe | None = None
         self._arrives = 0.0
-        self._flying: deque[bytes] = deque()
-        """On the way to the peer; timers of one instant come in any order, bytes must not."""
+        self._flying: deque[bytes | None] = deque()
+        """On the way to the peer, None for the end; timers of one instant come in any order, what
+        was sent must not."""
         self._inbox: deque[bytes] = deque()
         self._reading = True
         self._closed = False
@@ -123,7 +124,11 @@ class Pipe(asyncio.Transport):
 
     def _land(self) -> None:
         assert self.peer is not None
-        self.peer._inbox.append(self._flying.popleft())
+        piece = self._flying.popleft()
+        if piece is None:
+            self.peer.close()
+            return
+        self.peer._inbox.append(piece)
         self.peer._drain()
 
     def _drain(self) -> None:
@@ -147,7 +152,8 @@ class Pipe(asyncio.Transport):
             self._loop.call_soon(self.protocol.connection_lost, None)
             if self.peer is not None:
                 self._arrives = max(self._arrives, self._loop.time() + self.LATENCY_S[0])
-                self._loop.call_at(self._arrives, self.peer.close)
+                self._flying.append(None)
+                self._loop.call_at(self._arrives, self._land)
 
     def abort(self) -> None:
         self.close()

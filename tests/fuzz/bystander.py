@@ -1,0 +1,141 @@
+"""A group that behaves, in the midst of the noise: nothing that others send may disturb it.
+
+It is alone in its group, beats, commits and reads back. After a crash it is still a member of the
+same generation, and what was acknowledged is there.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from protocol.embedded import Subscription, encode_subscription
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.fuzz.life import Finding, Life
+from tests.simulation.cluster import ADDRESS
+from tests.simulation.consumer import RETRY, Wire
+from tests.support.requests import (
+    codes_of,
+    commit_request,
+    fetch_request,
+    heartbeat,
+    join_request,
+    sync_request,
+)
+
+GROUP, TOPIC = "bystander", "quiet"
+SESSION_MS = 1_800_000
+PATIENCE_S = 120.0
+
+
+class Bystander:
+    """The member, and what it was promised."""
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+        self._wire: Wire | None = None
+        self._member_id = ""
+        self._generation = -1
+        self._sent = 0
+        self._acknowledged = 0
+        life.ending.append(self._disconnected)
+
+    def _disconnected(self) -> None:
+        self._wire = None
+
+    def arrive(self) -> None:
+        """Make the topic, join, sync."""
+        self.make_topics([TOPIC])
+        join = join_request(GROUP, session_timeout_ms=SESSION_MS)
+        join.protocols[0].metadata = encode_subscription(Subscription(topics=[TOPIC]))
+        joined = self.call(11, 3, join)
+        self._member_id, self._generation = joined.member_id, joined.generation_id
+        plan = {self._member_id: b"mine"}
+        synced = self.call(14, 5, sync_request(self._member_id, self._generation, GROUP, plan))
+        self._expect(synced.error_code, "sync")
+
+    def make_topics(self, names: Sequence[str]) -> None:
+        topics = [
+            CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names
+        ]
+        self.call(19, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+
+    def check(self) -> None:
+        """Beat, commit one further, read it back. On a broken disk it may be told to wait."""
+        who = (self._member_id, self._generation)
+        self._sent += 1
+        commit = commit_request({(TOPIC, 0): self._sent}, GROUP, *who)
+        asked = fetch_request(GROUP, topics={TOPIC: [0]})
+        self.beat()
+        if self._works(8, 8, commit, "commit"):
+            self._acknowledged = self._sent
+        if self._works(9, 8, asked, "fetch"):
+            [group] = self.call(9, 8, asked).groups
+            found = group.topics[0].partitions[0].committed_offset if group.topics else -1
+            if not group.error_code and not self._acknowledged <= found <= self._sent:
+                raise Finding(f"bystander: committed {self._acknowledged}, found {found}")
+
+    def beat(self) -> None:
+        """Only say that it is alive."""
+        beat = heartbeat(self._member_id, self._generation, GROUP)
+        self._works(12, 4, beat, "heartbeat")
+
+    def _works(self, key: int, version: int, request: Any, what: str) -> bool:
+        """True when it was answered well; False when the disk is a reason to wait."""
+        code = self._patiently(key, version, request)
+        if code in RETRY and self._life.is_broken:
+            return False
+        self._expect(code, what)
+        return True
+
+    # -- the wire --------------------------------------------------------------------------------
+
+    def call(self, key: int, version: int, request: Any) -> Any:
+        """The answer; where the connection broke it is made anew. Also for who cleans up."""
+        for _ in range(20):
+            if self._life.server.failed.done():
+                self._life.kill()
+            if self._wire is None or self._wire.transport is None:
+                self._wire = Wire()
+                self._life.loop.dial(ADDRESS, self._wire)
+            try:
+                return self._life.run(self._answered(key, version, request))
+            except ConnectionError:
+                self._life.advance(0.1)
+            except TimeoutError:
+                if not self._life.server.failed.done():
+                    raise Finding(f"bystander: no answer to API {key}") from None
+        raise Finding(f"bystander: its connection breaks again and again, API {key}")
+
+    async def _answered(self, key: int, version: int, request: Any) -> Any:
+        assert self._wire is not None
+        async with asyncio.timeout(PATIENCE_S):
+            return await self._wire.call(key, version, request, "bystander")
+
+    def _patiently(self, key: int, version: int, request: Any) -> int:
+        """The error code, once the partition is loaded and the disk takes what is written."""
+        life, began = self._life, self._life.loop.time()
+        while True:
+            was_active = self._is_active()
+            response = self.call(key, version, request)
+            code = _code_of(response)
+            excused = life.faults or not (was_active and self._is_active())
+            waited = life.loop.time() - began
+            if code not in RETRY or not excused or life.is_broken or waited > PATIENCE_S:
+                return code
+            life.advance(0.05)
+
+    def _is_active(self) -> bool:
+        return self._life.server.hosts.of(GROUP).snapshot().state == "active"
+
+    def _expect(self, code: int, what: str) -> None:
+        if code:
+            raise Finding(f"bystander: {what} was answered {ErrorCode(code).name}")
+
+
+def _code_of(response: Any) -> int:
+    if hasattr(response, "error_code"):  # OffsetFetch has one, but up to version 7 only
+        if getattr(response, "groups", None):
+            return int(response.groups[0].error_code)
+        return int(response.error_code)
+    return max(codes_of(response).values())

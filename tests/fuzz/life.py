@@ -1,0 +1,227 @@
+"""The server that is fuzzed: on a machine in memory, killed and started again, its log read along.
+
+A process's life is a loop's life: with a killed server everything goes that it had on its loop,
+and the next one starts on a loop of its own, at the same moment of virtual time.
+"""
+
+import asyncio
+import gc
+import sys
+import traceback
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from coordinator.group import GroupState
+from groupkeeper.server import logs
+from groupkeeper.server.forgetting import StoppingError
+from groupkeeper.server.server import Server
+from storage.errors import StorageError
+from tests.simulation.cluster import Machine
+from tests.support.virtual_loop import VirtualLoop
+
+START_SECONDS = 120.0
+
+
+class Finding(Exception):  # not an error of the fuzzer: what it looks for
+    """Something that must not happen. The first line names it."""
+
+    @property
+    def name(self) -> str:
+        """The same for the same defect, whatever the numbers in it."""
+        first = str(self).splitlines()[0]
+        return "".join(letter for letter in first if not letter.isdigit())[:80]
+
+
+class Life:
+    """One data directory and the processes that serve it."""
+
+    def __init__(self, seed: int, *assignments: str) -> None:
+        self._chance = Random(seed)
+        self.notes: list[str] = []
+        """What must not have happened, and did."""
+        self.starts = 0
+        self.faults = 0
+        self.ending: list[Callable[[], None]] = []
+        """Told when a process is about to end, and every connection with it."""
+        self._sink = logs._sink
+        logs._sink = logs._Sink(level="info")
+        logs._sink.emit = self._line
+        loop = self._new_loop()
+        self.machine = Machine(loop, lambda line: None, *assignments)
+        self.machine.topics_failed = self._topics_failed
+        self.disk = self.machine.disk
+
+    def _new_loop(self) -> VirtualLoop:
+        loop = VirtualLoop(self._chance.getrandbits(30))
+        loop.set_exception_handler(self._unhandled)
+        asyncio.set_event_loop(loop)
+        return loop
+
+    # -- what is noted ---------------------------------------------------------------------------
+
+    def note(self, what: str) -> None:
+        self.notes.append(what)
+
+    def _line(self, level: str, event: str, fields: dict[str, object]) -> None:
+        """Every line of the server's log: one with a traceback is a bug."""
+        error = fields.pop("exc_info", None)
+        if error is not None:
+            self.note(f"logged: {event} {_told(error)}")
+
+    def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if loop is self.machine.loop:
+            error = context.get("exception")
+            self.note(f"unhandled: {context['message']} {_told(error)}")
+
+    def _topics_failed(self, where: str, error: BaseException) -> None:
+        if not isinstance(error, StorageError | OSError | StoppingError):
+            self.note(f"data plane: {where} {_told(error)}")
+
+    # -- time ------------------------------------------------------------------------------------
+
+    @property
+    def loop(self) -> VirtualLoop:
+        return self.machine.loop
+
+    @property
+    def server(self) -> Server:
+        assert self.machine.server is not None
+        return self.machine.server
+
+    def run(self, work: Any) -> Any:
+        return self.loop.run_until_complete(work)
+
+    def advance(self, seconds: float) -> None:
+        self.run(asyncio.sleep(seconds))
+
+    def until(self, done: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+        began = self.loop.time()
+        while not done():
+            waited = self.loop.time() - began
+            if waited > seconds:
+                raise Finding(f"{what}: not within {seconds} s")
+            self.advance(0.002 if waited < 1 else 0.5)
+
+    # -- the process -----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A new process; on a disk that fails it may take more than one."""
+        for _ in range(10):
+            try:
+                self.run(self.machine.start())
+            except (StorageError, OSError):
+                if not self.disk.failures and self.disk.capacity is None:
+                    raise
+                self.machine.server = None
+                self.machine.files.kill()
+                self.heal()
+            else:
+                self.starts += 1
+                return
+        raise Finding("the server does not start")
+
+    def restart(self, crash: Callable[[], None]) -> None:
+        """The process ends, and the next one begins with nothing but the disk."""
+        for forget in self.ending:
+            forget()
+        crash()
+        old, now = self.loop, self.loop.time()
+        self.machine.loop = self._new_loop()
+        self.loop.idle.now = now
+        old.close()
+        self.start()
+
+    def kill(self) -> None:
+        self.restart(self.machine.kill)
+
+    def cut_power(self, mode: str) -> None:
+        self.restart(lambda: self.machine.cut_power(mode))
+
+    def stop(self) -> None:
+        """As SIGTERM: everything is finished and answered."""
+        self.run(self.server.stop())
+        self.advance(0.1)
+        self.machine.server = None
+        self.restart(lambda: None)
+
+    # -- the disk --------------------------------------------------------------------------------
+
+    def break_disk(self, error: OSError, soon: int) -> None:
+        """One of the next calls fails."""
+        self.faults += 1
+        self.disk.failures[self.disk.calls + soon] = error
+
+    def fill_disk(self, room: int) -> None:
+        """No space is left, but for some bytes."""
+        self.faults += 1
+        self.disk.capacity = self.disk.used() + room
+
+    @property
+    def is_broken(self) -> bool:
+        """Something is going to fail, or may be failing still."""
+        return self.disk.capacity is not None or bool(self.disk.failures)
+
+    def heal(self) -> None:
+        self.disk.failures.clear()
+        self.disk.capacity = None
+
+    def settle(self) -> None:
+        """Everything active, everything written, nothing of the data plane under way."""
+        self.heal()
+        if self.server.failed.done():  # a sync failed: the process ends by itself
+            self.kill()
+        states = self.server.hosts.snapshots
+        self.until(lambda: {each.state for each in states()} == {"active"}, "not all active")
+        self.run(self.server._writer.drain())
+        topics = self.server.topics
+        self.until(lambda: not topics._late._tasks, "the data plane has not answered")
+        self.until(lambda: not topics._admin._ending, "topics that are deleted do not end")
+        self.run(self.server._writer.drain())
+
+    # -- what is there ---------------------------------------------------------------------------
+
+    def groups(self) -> dict[str, tuple[Any, Any]]:
+        """What a restart must bring back: offsets, and members where the group is Stable."""
+        found = {}
+        for host in self.server.hosts:
+            for group_id, group in host._partition.groups.items():
+                offsets = {topic: dict(rows) for topic, rows in group.offsets.items()}
+                members = sorted(
+                    (m.member_id, m.instance_id, m.assignment, m.metadata(group.protocol_name))
+                    for m in group.members.values()
+                )
+                stable = group.state is GroupState.STABLE
+                found[group_id] = offsets, (group.generation, members) if stable else None
+        return found
+
+    def check_partitions(self) -> None:
+        """No partition was closed but by the disk."""
+        for (what, kind), count in self.server.metrics.counts.items():
+            expected = self.faults and kind in ("OSError", "AppendFailed", "SyncFailed")
+            if what == "partitions_closed" and count and not expected:
+                self.note(f"{count} partitions closed by {kind}")
+
+    def tidy(self) -> None:
+        """The kernel writes back, and nobody keeps what only the fakes remember."""
+        self.disk.write_back()
+        self.disk.trace.clear()
+        pipes = self.loop.listeners["127.0.0.1", 9092].pipes
+        pipes[:] = [pipe for pipe in pipes if not pipe.is_closing()]
+        gc.collect()
+
+    def close(self) -> None:
+        logs._sink = self._sink
+        self.machine.loop, loop = VirtualLoop(), self.loop  # what its tasks say now is not heard
+        self.machine.loop.close()
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def _told(error: object) -> str:
+    """What a log line's ``exc_info`` stands for: the exception first, then where it was raised."""
+    if not isinstance(error, BaseException):
+        error = sys.exc_info()[1]
+    if error is None:
+        return "an exception"
+    return f"{error!r}\n" + "".join(traceback.format_exception(error))

@@ -1,0 +1,180 @@
+"""The same noise for a real process, over real sockets, with its memory watched from outside.
+
+Time is real here, so there is less of everything and no crashes: what virtual time cannot show is
+the sockets, the threads and the size of the process.
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.request import urlopen
+
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.registry import APIS, request_encoder, response_decoder
+from tests.fuzz.mutations import mutated, random_bytes
+from tests.fuzz.peer import Peer, Rules
+from tests.fuzz.requests import Maker, next_key, next_version
+from tests.fuzz.town import Town
+
+ROOT = Path(__file__).parents[2]
+PEERS = 12
+ROUND_FRAMES = 600
+SETTINGS = [
+    "offsets.topic.num.partitions=3",
+    "group.initial.rebalance.delay.ms=0",
+    "socket.request.max.bytes=1000000",
+]
+
+
+class Process:
+    """A server of its own, over a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log = folder / "server.log"
+        self._process: asyncio.subprocess.Process | None = None
+        self.port = 0
+        self.http = ""
+
+    async def start(self) -> None:
+        arguments = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        arguments += ["--data-dir", str(self._folder / "data")]
+        for each in SETTINGS:
+            arguments += ["--set", each]
+        with self._log.open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "groupkeeper", "serve", *arguments),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                cwd=ROOT,
+            )
+        assert self._process.stdout is not None
+        line = (await asyncio.wait_for(self._process.stdout.readline(), 30)).decode()
+        assert line.startswith("groupkeeper ready kafka=127.0.0.1:"), line
+        self.port = int(line.split()[2].rpartition(":")[2])
+        self.http = line.split()[3].removeprefix("http=")
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    def rss_kib(self) -> int:
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        return int(status.partition("VmRSS:")[2].split()[0])
+
+    def tracebacks(self) -> list[str]:
+        """Lines of the log that tell of an exception nobody expected."""
+        text = self._log.read_text(encoding="utf-8")
+        return [line for line in text.splitlines() if "Traceback" in line]
+
+    async def is_ready(self) -> bool:
+        """Every partition is active."""
+        page = await asyncio.to_thread(urlopen, f"http://{self.http}/readyz", timeout=10)
+        return b'"ready": true' in page.read()
+
+    async def end(self) -> None:
+        assert self._process is not None
+        if self.is_alive:
+            self._process.kill()
+        await self._process.wait()
+
+
+class Noise:
+    """Rounds of frames, real and damaged, until the time is over."""
+
+    def __init__(self, process: Process, seed: int) -> None:
+        self._process = process
+        self._chance = Random(seed)
+        self.notes: list[str] = []
+        self.frames = 0
+        self.answers = 0
+        self.rss: list[int] = []
+        """Of the server, in KiB, after each round."""
+
+    async def run(self, seconds: float) -> None:
+        versions = await self.call(18, 0, ApiVersionsRequest())
+        routes = {each.api_key: None for each in versions.api_keys if each.api_key in APIS}
+        rules = Rules(routes, 1_000_000, self.notes.append)
+        until, number = time.monotonic() + seconds, 0
+        while time.monotonic() < until and not self.notes and self._process.is_alive:
+            await self._round(Town(f"r{number}", self._chance), rules)
+            self.rss.append(self._process.rss_kib())
+            number += 1
+
+    async def _round(self, town: Town, rules: Rules) -> None:
+        peers: list[Peer] = []
+        everybody: list[Peer] = []
+        for _ in range(ROUND_FRAMES):
+            peers = [peer for peer in peers if peer.usable]
+            if len(peers) == PEERS:  # one of those that wait goes away
+                peers.pop(0).hang_up()
+            idle = [peer for peer in peers if not peer.owed]
+            if not idle:
+                idle = [await self._connect(rules, town)]
+                peers += idle
+                everybody += idle
+            self._send(self._chance.choice(idle), town, list(rules.routes))
+            await asyncio.sleep(0 if self._chance.random() < 0.5 else 0.001)
+        await asyncio.sleep(0.05)
+        for peer in peers:
+            peer.hang_up()
+        self.answers += sum(peer.answered for peer in everybody)
+        await self.call(20, 1, DeleteTopicsRequest(topic_names=town.topics, timeout_ms=5_000))
+        await self.call(42, 1, DeleteGroupsRequest(groups_names=town.groups))
+
+    async def _connect(self, rules: Rules, town: Town) -> Peer:
+        peer = Peer(rules, town, self._chance)
+        port = self._process.port
+        await asyncio.get_running_loop().create_connection(lambda: peer, "127.0.0.1", port)
+        return peer
+
+    def _send(self, peer: Peer, town: Town, keys: list[int]) -> None:
+        chance = self._chance
+        person = chance.choice(town.people)
+        key = next_key(chance, person, keys)
+        version = next_version(chance, person, key)
+        request = Maker(chance, town, person, version).message(APIS[key].request_type)
+        frame = request_encoder(key, version)(request, self.frames, person.client_id)
+        town.frames.append(frame)
+        self.frames += 1
+        if chance.random() < 0.8:
+            peer.send(frame, person)
+        elif chance.random() < 0.8:
+            peer.send(mutated(chance, frame, town.frames))
+        else:
+            peer.send(random_bytes(chance, keys))
+
+    async def call(self, key: int, version: int, request: Any) -> Any:
+        """One request of somebody who behaves, on a connection of its own."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._process.port)
+        writer.write(request_encoder(key, version)(request, 1, "admin"))
+        async with asyncio.timeout(20):
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            frame = await reader.readexactly(size)
+        writer.close()
+        return response_decoder(key, version)(frame, 0, size)[1]
+
+
+async def watch(seconds: float, seed: int) -> None:
+    """Fuzz a process for so long and print what it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = Process(Path(folder))
+        await process.start()
+        try:
+            noise = Noise(process, seed)
+            await noise.run(seconds)
+            print(noise.frames, "frames", noise.answers, "answers, RSS KiB", noise.rss)
+            print(noise.notes, process.tracebacks()[:3], await process.is_ready())
+        finally:
+            await process.end()
+
+
+if __name__ == "__main__":
+    asyncio.run(watch(float(sys.argv[1]), int(sys.argv[2])))
