@@ -3,9 +3,10 @@
 from tests.suites.franz_go import FranzGo
 from tests.suites.java import Java
 from tests.suites.kafka_python import KafkaPython
+from tests.suites.kafka_tools import KafkaTools
 from tests.suites.sarama import Sarama
 from tests.suites.suite import Suite
 
 SUITES: dict[str, Suite] = {
-    suite.name: suite for suite in (FranzGo(), Sarama(), KafkaPython(), Java())
+    suite.name: suite for suite in (FranzGo(), Sarama(), KafkaPython(), Java(), KafkaTools())
 }

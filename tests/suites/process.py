@@ -111,27 +111,27 @@ class Lines:
         trace: TracebackType | None,
     ) -> None:
         assert self._process is not None
-        self._timer.cancel()
-        self._end()
+        self.end()
         if self._process.stdout is not None:
             self._process.stdout.close()
 
-    def interrupt(self) -> None:
-        """Ask the program to end, as Ctrl-C does; what it prints on the way is still read."""
-        self._signal(signal.SIGINT)
-
-    def _strike(self) -> None:
-        self.cut_off = True
-        self._end()
-
-    def _end(self) -> None:
+    def end(self) -> None:
         """End the whole process group; it may hold more than the process that we started."""
         assert self._process is not None
+        self._timer.cancel()
         self._signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_KILL_SECONDS)
         self._signal(signal.SIGKILL)
         self._process.wait(_KILL_SECONDS)
+
+    def terminate(self) -> None:
+        """Ask the program to end; what it prints on the way is still read."""
+        self._signal(signal.SIGTERM)
+
+    def _strike(self) -> None:
+        self.cut_off = True
+        self.end()
 
     def _signal(self, number: int) -> None:
         assert self._process is not None

@@ -1,0 +1,170 @@
+"""Kafka's own command line tools, from their jars, each invocation a check on what it says."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from tests.suites import kafka_checks as checks
+from tests.suites import maven, versions
+from tests.suites.kafka_checks import CLASSES, SHARED, Check
+from tests.suites.process import Lines
+from tests.suites.suite import Outcome, Result, Results, Suite, Target
+from tests.suites.verifiable import Member, UnmetError, wait_for
+
+_JARS = (
+    f"org.apache.kafka:kafka_{versions.KAFKA_SCALA}:{versions.KAFKA}",
+    f"org.apache.kafka:kafka-tools:{versions.KAFKA}",
+    f"org.slf4j:slf4j-simple:{versions.SLF4J}",
+)
+# These start quickly and live for two seconds.
+_JAVA = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+_TOOL_SECONDS = 60.0
+_DETAIL_LINES = 8
+_ALL = frozenset(range(4))
+_COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+
+
+class KafkaTools(Suite):
+    """The tools' own consumers form groups, which are looked at, reset and deleted with the tools."""
+
+    name = "kafka-tools"
+    about = "Apache Kafka's command line tools: groups, topics, verifiable consumers, log dumps"
+    needs = ("java", "mvn")
+    versions: ClassVar = {"org.apache.kafka:kafka-tools": versions.KAFKA}
+    limit_s = 300.0
+
+    def prepare(self, folder: Path) -> None:
+        maven.jars(folder / "jars", _JARS)
+
+    def run(self, target: Target, folder: Path) -> Results:
+        tools = Tools(target, folder, maven.jars(folder / "jars", _JARS))
+        yield from tools.all(checks.TOPICS)
+        yield tools.check(checks.reading("reads a topic and commits", 0))
+        yield from tools.all(checks.EMPTY_GROUP)
+        yield from _two_members(tools)
+        yield from _cooperative(tools)
+        yield from _static(tools)
+        yield from tools.all(checks.ENDS)
+        if target.data_dir is not None:
+            yield tools.check(checks.LOG, _logs(target.data_dir))
+
+
+class Tools:
+    """Kafka's tools, pointed at one broker."""
+
+    def __init__(self, target: Target, folder: Path, class_path: str) -> None:
+        self._target = target
+        self._folder = folder
+        self._java = [*_JAVA, _QUIET, "-cp", class_path]
+
+    def command(self, tool: str, words: str) -> list[str]:
+        address = ["--bootstrap-server", self._target.bootstrap]
+        return [*self._java, CLASSES[tool], *address, *words.split()]
+
+    def all(self, several: Iterable[Check]) -> Results:
+        for each in several:
+            yield self.check(each)
+
+    def check(self, check: Check, more: str = "") -> Result:
+        """Run one tool and look at what it says; a tool without a broker gets its files."""
+        command = self.command(check.tool, f"{check.words} {more}")
+        if more:
+            command.remove("--bootstrap-server")
+            command.remove(self._target.bootstrap)
+        started = time.monotonic()
+        with Lines(command, self._folder, limit_s=_TOOL_SECONDS) as lines:
+            printed = list(lines)
+        seconds = time.monotonic() - started
+        unsaid = check.unsaid("\n".join(printed))
+        if not unsaid:
+            return Result(check.name, Outcome.PASSED, seconds)
+        detail = [f"does not say {each}" for each in unsaid] + printed[:_DETAIL_LINES]
+        return Result(check.name, Outcome.FAILED, seconds, "\n".join(detail))
+
+    def member(self, group: str, name: str, words: str = "") -> Member:
+        """A consumer of the shared topic, not yet started."""
+        command = self.command(
+            "kafka-verifiable-consumer", f"--topic {SHARED} --group-id {group} {words}"
+        )
+        return Member(f"{group}-{name}", command, self._folder)
+
+
+def _scene(name: str, act: Callable[[], None]) -> Result:
+    """What several consumers do together, as one result."""
+    started = time.monotonic()
+    try:
+        act()
+    except UnmetError as error:
+        return Result(name, Outcome.FAILED, time.monotonic() - started, str(error))
+    return Result(name, Outcome.PASSED, time.monotonic() - started)
+
+
+def _shared_by(first: Member, second: Member) -> None:
+    """Wait until each of two members owns half of the partitions."""
+    wait_for(
+        lambda: first.owned | second.owned == _ALL and len(first.owned) == len(second.owned) == 2,
+        f"{first.name} and {second.name} own two partitions each",
+    )
+
+
+def _two_members(tools: Tools) -> Results:
+    """Two consumers share by range and are looked at; then one of them leaves."""
+    with tools.member("pair", "1") as one, tools.member("pair", "2") as two:
+        yield _scene("kafka-verifiable-consumer: two share", lambda: _shared_by(one, two))
+        yield from tools.all(checks.of_two_members("pair"))
+
+        def leave() -> None:
+            two.stop()
+            wait_for(lambda: one.owned == _ALL, f"{one.name} owns everything")
+
+        yield _scene("kafka-verifiable-consumer: one leaves, the other takes over", leave)
+
+
+def _cooperative(tools: Tools) -> Results:
+    """The first gives up what the second gets, and nothing else (KIP-429)."""
+    strategy = f"--assignment-strategy {_COOPERATIVE}"
+
+    def share() -> None:
+        with tools.member("cooperative", "1", strategy) as one:
+            wait_for(lambda: one.owned == _ALL, f"{one.name} owns everything")
+            with tools.member("cooperative", "2", strategy) as two:
+                _shared_by(one, two)
+                if (lost := frozenset().union(*one.revoked)) != two.owned:
+                    raise UnmetError(f"{one.name} gave up {lost}, {two.name} got {two.owned}")
+
+    yield _scene("kafka-verifiable-consumer: cooperative rebalance", share)
+
+
+def _static(tools: Tools) -> Results:
+    """A static member that comes back gets what it had, and nobody else notices (KIP-345)."""
+    with contextlib.ExitStack() as running:
+
+        def start(instance_id: str, name: str) -> Member:
+            words = f"--group-instance-id {instance_id}"
+            return running.enter_context(tools.member("static", name, words))
+
+        first, second = start("a", "a"), start("b", "b")
+        yield _scene(
+            "kafka-verifiable-consumer: static members share", lambda: _shared_by(first, second)
+        )
+        yield from tools.all(checks.of_static_members("static"))
+
+        def come_back() -> None:
+            had, seen = second.owned, (list(first.assigned), list(first.revoked))
+            second.stop()
+            again = start("b", "b again")
+            wait_for(lambda: again.owned == had, f"{again.name} owns {set(had)}")
+            if (first.assigned, first.revoked) != seen:
+                raise UnmetError(f"{first.name} saw a rebalance")
+
+        yield _scene("kafka-verifiable-consumer: a static member comes back", come_back)
+
+
+def _logs(data_dir: Path) -> str:
+    """The segments of __consumer_offsets that hold something, as the words of kafka-dump-log."""
+    segments = sorted(data_dir.glob("__consumer_offsets-*/*.log"))
+    files = ",".join(str(each) for each in segments if each.stat().st_size)
+    return f"--files {files}"

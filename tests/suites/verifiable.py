@@ -1,0 +1,90 @@
+"""kafka-verifiable-consumer as a member that others look at: what it owns, in its own words.
+
+It prints a line of JSON for every event; a thread follows them until the process ends.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.suites.process import Lines
+
+WAIT_SECONDS = 30.0
+_LIMIT_SECONDS = 120.0
+_POLL_SECONDS = 0.02
+
+
+class UnmetError(Exception):
+    """Something did not come about in time, or is not so; the text says what."""
+
+
+def wait_for(so: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+    """Raises UnmetError if it is not so before the time is up."""
+    until = time.monotonic() + seconds
+    while not so():
+        if time.monotonic() > until:
+            raise UnmetError(f"not within {seconds:.0f} s: {what}")
+        time.sleep(_POLL_SECONDS)
+
+
+class Ownership:
+    """The partitions that one consumer owns, all of one topic, and how they came and went."""
+
+    def __init__(self) -> None:
+        self.owned: frozenset[int] = frozenset()
+        self.assigned: list[frozenset[int]] = []
+        self.revoked: list[frozenset[int]] = []
+
+    def hear(self, line: str) -> None:
+        """Take one line of what the process prints; most say nothing of partitions."""
+        try:
+            event = json.loads(line)
+        except ValueError:
+            return
+        partitions = frozenset(each["partition"] for each in event.get("partitions", ()))
+        if event["name"] == "partitions_assigned":
+            self.assigned.append(partitions)
+            self.owned |= partitions
+        elif event["name"] == "partitions_revoked":
+            self.revoked.append(partitions)
+            self.owned -= partitions
+
+
+class Member(Ownership):
+    """A running consumer, in a `with` block that ends it."""
+
+    def __init__(self, name: str, command: list[str], folder: Path) -> None:
+        super().__init__()
+        self.name = name
+        self.ended = False
+        self._lines = Lines(command, folder, limit_s=_LIMIT_SECONDS, log=f"{name}.log")
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._lines.__enter__()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lines.end()
+        self._thread.join()
+        self._lines.__exit__(kind, error, trace)
+
+    def _follow(self) -> None:
+        for line in self._lines:
+            self.hear(line)
+        self.ended = True
+
+    def stop(self) -> None:
+        """Let the consumer close itself, as the tool does when it is asked to end."""
+        self._lines.terminate()
+        wait_for(lambda: self.ended, f"the end of {self.name}")
