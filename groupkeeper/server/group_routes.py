@@ -78,12 +78,12 @@ class GroupRoutes:
             return None
         request.topics = answerable(request.topics, count)
         everything = commit_refused(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        request.topics = known_of(request.topics, count)
-        if caller.api_version == 0:  # offsets in ZooKeeper, which is gone
-            refused = commit_refused(request, ErrorCode.UNSUPPORTED_VERSION)
-            return overlay(everything, refused)
-        if not any(topic.partitions for topic in request.topics):
+        known = known_of(request.topics, count)
+        if not known:
             return everything
+        if caller.api_version == 0:  # offsets in ZooKeeper, which is gone
+            return commit_refused(request, ErrorCode.UNSUPPORTED_VERSION)
+        request.topics = known
 
         def merge(replies: list[OffsetCommitResponse]) -> OffsetCommitResponse:
             return overlay(everything, replies[0])
