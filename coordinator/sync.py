@@ -55,7 +55,8 @@ def _check(group: Group | None, request: SyncGroupRequest, version: int) -> Erro
         return ErrorCode.ILLEGAL_GENERATION
     if request.protocol_type not in (None, group.protocol_type):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if request.protocol_name not in (None, group.protocol_name):
+    elected = group.protocol_name  # None in the first join phase: nothing to disagree with
+    if elected is not None and request.protocol_name not in (None, elected):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if group.state is GroupState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS

@@ -53,6 +53,14 @@ def test_a_pending_id_cannot_sync() -> None:
     assert scene.sync("new", protocol_name="range").outcome == IDS
 
 
+@pytest.mark.parametrize(("said", "expected"), [({}, AGAIN), ({"protocol_type": "other"}, MIXED)])
+def test_before_the_first_election_no_protocol_is_wrong(said: Any, expected: str) -> None:
+    scene = Scene()
+    assert scene.join("lea").parked
+    current(scene, "lea")
+    assert scene.sync("lea", **{"protocol_name": "other"} | said).outcome == expected
+
+
 def test_followers_wait_for_the_leader_and_late_ones_do_not() -> None:
     scene = in_state("CompletingRebalance")
     early = scene.sync("fred")
