@@ -51,7 +51,7 @@ PROFILES = {
         {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}
     ),
     "failover": Profile({}),
-    "older": Profile({}, OLDER),
+    "older": Profile({"offsets.retention.check.interval.ms": "500"}, OLDER),
 }
 
 _PROPERTIES = """process.roles=broker,controller
@@ -148,7 +148,10 @@ class Kafka(Broker):
         text += "".join(f"{name}={value}\n" for name, value in self._settings.items())
         self._file.write_text(text, encoding="utf-8")
         tool = ["kafka.tools.StorageTool", "format", "-t", "Z3JvdXBrZWVwZXItcGFyaXR5", "-c"]
-        format_storage = ["java", "-cp", self._jars, *tool, str(self._file)]
+        # With eligible leader replicas (KIP-966) every topic's min.insync.replicas is the cluster's.
+        without = ["--feature", "eligible.leader.replicas.version=0"]
+        features = without if profile.release == NEWEST else []
+        format_storage = ["java", "-cp", self._jars, *tool, str(self._file), *features]
         subprocess.run(format_storage, check=True, capture_output=True, timeout=_READY_S)
 
     def command(self) -> list[str]:
