@@ -9,6 +9,7 @@ Source: Kafka's ``ConfigHelper``, ``ConfigAdminManager`` and its answers on the 
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from groupkeeper.server.settings import INT_MAX, TABLE, Setting, Settings
 from groupkeeper.topics.config_changes import Change, no_list
@@ -27,7 +28,7 @@ from protocol.messages.incremental_alter_configs import ConfigOperation
 Refusal = tuple[ErrorCode, str]
 """An error code and what to say about it."""
 
-_NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
+_NUMBER: Final = r"[+-]?[0-9]{1,10}"
 
 
 class BrokerConfigs:
@@ -183,7 +184,7 @@ def _list_refusal(changes: Sequence[Change]) -> Refusal | None:
 
 def _number(text: str) -> int | None:
     """As Java's ``Integer.parseInt``."""
-    if _NUMBER.fullmatch(text) is None or abs(int(text)) > INT_MAX:
+    if re.fullmatch(_NUMBER, text) is None or abs(int(text)) > INT_MAX:
         return None
     return int(text)
 

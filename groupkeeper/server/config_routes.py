@@ -8,8 +8,7 @@ Source: Kafka's ``ConfigAdminManager.preprocess`` and ``ConfigHelper.handleDescr
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import Handler, ReplyTo, Response
@@ -42,13 +41,13 @@ _TYPES: Final = frozenset(ResourceType)
 _OPERATIONS: Final = frozenset(ConfigOperation)
 
 
-@dataclass(slots=True)
 class ConfigRoutes:
     """Handlers of the config APIs."""
 
-    topics: Mapping[int, Handler]
-    """Who answers for topics, by API key."""
-    others: BrokerConfigs
+    def __init__(self, topics: Mapping[int, Handler], others: BrokerConfigs) -> None:
+        """`topics`: who answers for topics, by API key."""
+        self._topics = topics
+        self._others = others
 
     def table(self) -> dict[int, Handler]:
         """API key to handler, as far as topics have one."""
@@ -57,7 +56,7 @@ class ConfigRoutes:
             ALTER_CONFIGS: self.alter,
             INCREMENTAL_ALTER_CONFIGS: self.alter,
         }
-        return {key: handler for key, handler in handlers.items() if key in self.topics}
+        return {key: handler for key, handler in handlers.items() if key in self._topics}
 
     def describe(
         self, request: DescribeConfigsRequest, caller: Caller, reply_to: ReplyTo
@@ -89,10 +88,10 @@ class ConfigRoutes:
         self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
     ) -> DescribeConfigsResult:
         kind, name = resource.resource_type, resource.resource_name
-        refusal = self.others.describe_refusal(kind, name)
+        refusal = self._others.describe_refusal(kind, name)
         if refusal is not None:
             return _undescribed(resource, refusal)
-        configs = self.others.describe(resource, request)
+        configs = self._others.describe(resource, request)
         return DescribeConfigsResult(resource_type=kind, resource_name=name, configs=configs)
 
     def alter(self, request: AlterRequest, caller: Caller, reply_to: ReplyTo) -> Response | None:
@@ -133,7 +132,7 @@ class ConfigRoutes:
                 return ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}"
         if kind == ResourceType.TOPIC:
             return None
-        return self.others.alter_refusal(kind, resource.resource_name, changes)
+        return self._others.alter_refusal(kind, resource.resource_name, changes)
 
     def _with_topics(self, split: "Split", caller: Caller, reply_to: ReplyTo) -> Response | None:
         """Ask for the topics, if there are any, and put all results in their order."""
@@ -144,12 +143,11 @@ class ConfigRoutes:
             return split.merged(split.results(replies[0]))
 
         part = Gather(reply_to, 1, merge).part(0)
-        answer = self.topics[split.key](split.asked, caller, part)
+        answer = self._topics[split.key](split.asked, caller, part)
         return None if answer is None else merge([answer])
 
 
-@dataclass(slots=True)
-class Split:
+class Split(NamedTuple):
     """A request of which some results are known and the others are those of topics."""
 
     here: dict[int, Any]

@@ -15,9 +15,10 @@ MAX_MESSAGE_BYTES: Final = "max.message.bytes"
 
 _INT_MAX: Final = 2**31 - 1
 _LONG_MAX: Final = 2**63 - 1
-_WHOLE = re.compile(r"[+-]?[0-9]{1,32}")
-_DECIMAL = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)[fFdD]?")
-_REPLICAS = re.compile(r"([0-9]+:[0-9]+)?")
+# Compiled by their first use, not by the start of the server.
+_WHOLE: Final = r"[+-]?[0-9]{1,32}"
+_DECIMAL: Final = r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)[fFdD]?"
+_REPLICAS: Final = r"([0-9]+:[0-9]+)?"
 _SPACE: Final = "".join(map(chr, range(33)))
 """What Java's ``String.trim`` takes away."""
 
@@ -62,14 +63,14 @@ class TopicConfig(NamedTuple):
 
     def _whole(self, text: str) -> str:
         largest = _INT_MAX if self.kind is ConfigKind.INT else _LONG_MAX
-        value = int(text) if _WHOLE.fullmatch(text) else largest + 1
+        value = int(text) if re.fullmatch(_WHOLE, text) else largest + 1
         if not -largest - 1 <= value <= largest:
             raise self._invalid(text, f"Not a number of type {self.kind.name}")
         self._check_range(value)
         return str(value)
 
     def _decimal(self, text: str) -> str:
-        found = _DECIMAL.fullmatch(text)
+        found = re.fullmatch(_DECIMAL, text)
         if found is None:
             raise self._invalid(text, "Not a number of type DOUBLE")
         value = float(found[1])
@@ -96,7 +97,7 @@ class TopicConfig(NamedTuple):
         if self.words:
             for item in items:
                 self._check_word(item)
-        elif items != ["*"] and not all(_REPLICAS.fullmatch(item) for item in items):
+        elif items != ["*"] and not all(re.fullmatch(_REPLICAS, item) for item in items):
             raise self._invalid(
                 f"[{', '.join(items)}]",
                 f"{self.name} must be the literal '*' or a list of replicas in the following "

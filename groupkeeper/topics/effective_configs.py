@@ -5,7 +5,6 @@ configs; nothing else of a broker's has a place here, so for the rest Kafka's de
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from groupkeeper.topics.catalog import Topic
@@ -42,16 +41,10 @@ class EffectiveConfig(NamedTuple):
     """Where the value was looked for, strongest first."""
 
 
-@dataclass(slots=True)
 class EffectiveConfigs:
     """Knows what the server's settings say."""
 
-    settings: LimitSettings
-    _of_server: dict[str, str] = field(init=False)
-    _of_group_topic: dict[str, str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        settings = self.settings
+    def __init__(self, settings: LimitSettings) -> None:
         self._of_server = {
             MAX_MESSAGE_BYTES: str(settings.message_max_bytes),
             "segment.bytes": str(settings.log_segment_bytes),
