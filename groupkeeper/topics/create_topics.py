@@ -186,8 +186,8 @@ def _replication_complaint(wanted: int) -> str:
     if wanted <= 0:
         return "Replication factor was set to an invalid non-positive value."
     return (
-        f"The target replication factor of {wanted} cannot be reached because only "
-        f"{_REPLICAS} broker(s) are registered."
+        f"Unable to replicate the partition {wanted} time(s): The target replication factor of "
+        f"{wanted} cannot be reached because only {_REPLICAS} broker(s) are registered."
     )
 
 

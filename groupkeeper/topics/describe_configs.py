@@ -62,10 +62,11 @@ class DescribingConfigs:
 
 
 def _absent(name: str) -> tuple[ErrorCode, str]:
+    """As Kafka: without a message where the code says it all."""
     wrong = names.complaint(name)
     if wrong is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, wrong
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ""
 
 
 def _result(

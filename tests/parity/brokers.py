@@ -18,6 +18,7 @@ from pathlib import Path
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.parity.player import Dial, NotReadyError, call
 from tests.parity.telling import SHARED_TOPICS
 
@@ -219,5 +220,7 @@ async def prepare(dial: Dial) -> None:
     found = await call(dial, "FindCoordinator", 2, FindCoordinatorRequest(key="g"))
     groups = [f"g{number}" for number in range(60)]
     told = await call(dial, "DescribeGroups", 5, DescribeGroupsRequest(groups=groups))
-    if found.error_code or any(group.error_code for group in told.groups):
-        raise NotReadyError("no coordinators")
+    # Kafka's first answers to this one are LOAD_IN_PROGRESS, until it has a block of ids.
+    given = await call(dial, "InitProducerId", 1, InitProducerIdRequest(transactional_id=None))
+    if found.error_code or given.error_code or any(group.error_code for group in told.groups):
+        raise NotReadyError("no coordinators, or no producer ids")

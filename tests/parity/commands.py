@@ -22,7 +22,8 @@ next: its own member id, instance id and generation, and the newest version (``v
     delete     groups=g,h
     forget     orders-0,... (OffsetDelete)
     find       keys=g,h  type=0
-    send       API {json}    any request; "@name" is a group or topic of this transcript
+    send       API {json}    any request; "@name" is a group or topic of this transcript, and
+                             "3 records" a batch of so many
     raw        key= version= body=hex
 
 A group is ``g`` unless ``group=`` says otherwise, the client id is the name unless ``client=`` says
@@ -55,8 +56,9 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.record_batch import encode_batch
 from protocol.registry import APIS
-from protocol.types import ArrayOf, StructOf
+from protocol.types import ArrayOf, Sized, StructOf
 from tests.parity.telling import Names
 from tests.support.requests import fetch_request, flat_fetch_request, offset_delete_request
 
@@ -379,6 +381,9 @@ class Speech:
             return None if value is None else self._built(kind.cls, value)
         if isinstance(kind, ArrayOf) and value is not None:
             return [self._value(kind.item, each) for each in value]
+        if isinstance(kind, Sized) and not kind.is_text and value is not None:
+            records = [(None, b"value")] * int(value.removesuffix(" records"))
+            return encode_batch(0, 0, self._wall(), records)
         if isinstance(value, str) and value.startswith("@"):
             return self._names.prefix + value[1:]
         return _lengthened(value) if isinstance(value, str) else value

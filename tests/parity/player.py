@@ -30,9 +30,14 @@ class Patience:
     parked_s: float = 0.4
     quiet_s: float = 0.08
     expected_s: float = 8.0
+    slow_s: float = 8.0
+    """How long an answer may take that no group holds back."""
     lingering_s: float = 1.0
     """How long an answer that is not due may take at a transcript's end."""
 
+
+PARKED = (KEYS["JoinGroup"], KEYS["SyncGroup"])
+"""What waits for others; and all that is behind it on its connection."""
 
 VIRTUAL = Patience(parked_s=0.4, quiet_s=0.08, expected_s=2.0)
 REAL = Patience()
@@ -209,6 +214,8 @@ class Player:
         if heads:
             await self._wait_until(hopeful, self._patience.expected_s)
         await self._wait_until(complete, self._patience.parked_s)
+        if not any(each.key in PARKED for each in self._wires[sent.who].waiting):
+            await self._wait_until(lambda: sent.answered_at is not None, self._patience.slow_s)
         seen = -1
         while seen != self._fresh():
             seen = self._fresh()

@@ -26,6 +26,9 @@ PROMISED = {
 
 _LONG = 20
 
+CHANCE = {"topic_id": "ID", "cluster_id": "CLUSTER"}
+"""What every broker makes up for itself."""
+
 _MEMBER_ID = re.compile(
     r"(.*)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{8})", re.DOTALL
 )
@@ -109,6 +112,9 @@ def _struct(
         told = getattr(value, field.name)
         if isinstance(field.type, ArrayOf) and isinstance(field.type.item, StructOf):
             lines += _elements(field, told, version, names, (indent, message))
+        elif isinstance(field.type, StructOf):
+            nested = [] if told is None else [told]
+            lines += _elements(field, nested, version, names, (indent, message))
         elif field.name == "error_code":
             scalars.insert(0, ErrorCode(told).name)
         elif not _is_void(field, told):
@@ -144,6 +150,8 @@ def _is_void(field: Field, value: Any) -> bool:
 
 def _scalar(name: str, value: Any, names: Names) -> str:
     match value:
+        case bytes() | str() if name in CHANCE:
+            return CHANCE[name]
         case bytes():
             return names.bytes(value)
         case str():
@@ -154,4 +162,6 @@ def _scalar(name: str, value: Any, names: Names) -> str:
             return "[" + ", ".join(_scalar(name, each, names) for each in value) + "]"
         case int() if name == "port":
             return names.port(value)
+        case int() if name == "producer_id" and value >= 0:
+            return "ID"
     return "null" if value is None else str(value)

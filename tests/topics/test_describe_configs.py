@@ -102,4 +102,4 @@ async def test_the_group_topic_says_what_a_broker_gives_its_own(scene):
 async def test_a_topic_that_is_not_there(scene, name, code):
     result = await ask(scene, name)
     assert (result.error_code, result.resource_name, result.configs) == (code, name, [])
-    assert result.error_message
+    assert bool(result.error_message) == (code == ErrorCode.INVALID_TOPIC_EXCEPTION)
