@@ -54,6 +54,7 @@ ACTIONS = {
     "power": 2,
     "fault": 4,
 }
+REQUESTS = {"ask", "damage", "noise", "burst"}
 TROUBLE = {"kill", "stop", "power", "fault"}
 
 
@@ -141,7 +142,7 @@ class Epoch:
         ACTIONS_DONE[action](self, chance)
         if chance.random() < 0.7:
             self.life.advance(chance.choice([0.0, 0.003, 0.003, 0.01]))
-        if not action.startswith("wait"):
+        if action in REQUESTS:
             took = time.perf_counter() - began, self.operation
             self.figures.slowest = max(self.figures.slowest, took)
         if self.life.server.failed.done():

@@ -80,9 +80,15 @@ class Peer(asyncio.Protocol):
 
     def hang_up(self) -> None:
         self.hung_up = True
-        self.owed.clear()
+        self._lose()
         assert self._transport is not None
         self._transport.close()
+
+    def _lose(self) -> None:
+        for owed in self.owed:
+            if owed.person is not None:
+                owed.person.loses(owed.key)
+        self.owed.clear()
 
     def _cut(self, person: Person | None) -> None:
         while len(self._unread) >= 4 and not self.doomed:
@@ -115,6 +121,8 @@ class Peer(asyncio.Protocol):
         else:
             raise DecodeError(f"API {key} version {version}")
         self.owed.append(Owed(key, version, header.correlation_id, person))
+        if person is not None:
+            person.asks(key)
 
     # -- in --------------------------------------------------------------------------------------
 
@@ -161,3 +169,4 @@ class Peer(asyncio.Protocol):
         if not (self.hung_up or self.excused) and (self.owed or not self.doomed):
             why = self.doomed or "nothing that was sent ends it"
             self._rules.note(f"hung up on, {list(self.owed)[:2]} owed; {why}")
+        self._lose()

@@ -16,7 +16,7 @@ from protocol.messages.produce import PartitionProduceData
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from protocol.registry import APIS
 from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
-from tests.fuzz.town import JOINED, OUT, Person, Town
+from tests.fuzz.town import JOINED, OUT, STABLE, WAITING, Person, Town
 from tests.support.messages import RANGES
 from tests.topics.scene import COMPRESSIONS, batch
 
@@ -27,14 +27,14 @@ CONFIGS = ["cleanup.policy", "retention.ms", "max.message.bytes", "segment.bytes
 VALUES = ["delete", "compact", "1000", "-1", "", "x", "9999999999999999999"]
 STATES = ["Stable", "Empty", "PreparingRebalance", "completingrebalance", "Dead", "classic"]
 TEXT_CHOICES: Mapping[str, Sequence[str]] = {
-    "protocol_type": ["consumer"] * 15 + ["connect", ""],
+    "protocol_type": ["consumer"] * 60 + ["connect", ""],
     "protocol_name": ["range"] * 8 + PROTOCOLS,
     "states_filter": STATES,
     "types_filter": ["classic", "Consumer", "share", ""],
 }
 CHOICES: Mapping[str, Sequence[int]] = {
-    "session_timeout_ms": [6_000, 10_000, 10_000, 30_000, 600_000],
-    "rebalance_timeout_ms": [1_000, 5_000, 5_000, 60_000, 300_000, -1, 0x7FFFFFFF],
+    "session_timeout_ms": [6_000, 10_000, 30_000, 30_000, 600_000, 600_000],
+    "rebalance_timeout_ms": [1_000, 5_000, *[60_000] * 6, 300_000, 300_000, -1, 0x7FFFFFFF],
     "retention_time_ms": [-1, -1, 0, 1_000, 86_400_000, 0x7FFFFFFFFFFFFFFF],
     "max_wait_ms": [0, 1, 100, 500, 30_000],
     "min_bytes": [0, 1, 1, 100, 1 << 20],
@@ -58,13 +58,19 @@ OFFSETS = {"committed_offset", "fetch_offset", "offset", "log_start_offset"}
 OFTEN_EMPTY = {"assignments": 0.85, "configs": 0.6, "forgotten_topics_data": 0.7}
 
 # API keys by what somebody in that phase mostly sends next.
-NEXT = {OUT: (11,), JOINED: (14,), "stable": (12, 12, 8, 8, 9, 11, 13, 0)}
+NEXT = {
+    OUT: (11,),
+    WAITING: (0, 1, 3, 9, 15),
+    JOINED: (14,),
+    STABLE: (12, 12, 12, 8, 8, 8, 9, 11, 13, 0),
+}
 
 
 def next_key(chance: Random, person: Person, served: Sequence[int]) -> int:
     """The API that the person uses now: mostly what follows, often any."""
     likely = [key for key in NEXT[person.phase] if key in served]
-    return chance.choice(likely) if likely and chance.random() < 0.55 else chance.choice(served)
+    share = 0.85 if person.phase == JOINED else 0.55
+    return chance.choice(likely) if likely and chance.random() < share else chance.choice(served)
 
 
 def next_version(chance: Random, person: Person, key: int) -> int:
@@ -143,7 +149,7 @@ class Maker:
         bits = RANGES[code]
         low = 0 if code == "H" else -(1 << (bits - 1))
         high = low + (1 << bits) - 1
-        if self.chance.random() < 0.02:
+        if self.chance.random() < 0.01:
             return self.chance.choice([low, low + 1, -1 if low else 0, 0, 1, high - 1, high])
         return max(low, min(high, self.sensible(name)))
 
@@ -156,7 +162,7 @@ class Maker:
         if name in OFFSETS:
             return chance.choice([0, 0, 1, 2, 5, 17, 1000, -1, -2, 1 << 40])
         if name.startswith("generation_id"):
-            return person.generation + chance.choice([0] * 12 + [1, -1])
+            return person.generation + chance.choice([0] * 40 + [1, -1])
         if name == "producer_id":
             return person.producer_id
         if name == "producer_epoch":
@@ -165,12 +171,12 @@ class Maker:
 
     def text(self, struct: str, name: str) -> str:
         chance, town = self.chance, self.town
-        if chance.random() < 0.02:
+        if chance.random() < 0.01:
             return chance.choice(STRANGE)
         if name in TEXT_CHOICES:
             return chance.choice(TEXT_CHOICES[name])
         if name in ("group_id", "groups", "groups_names", "key", "coordinator_keys"):
-            return self.person.group_id if chance.random() < 0.85 else chance.choice(town.groups)
+            return self.person.group_id if chance.random() < 0.97 else chance.choice(town.groups)
         if name == "member_id":
             return self.member_id()
         if "Config" in struct and name == "name":
@@ -180,12 +186,12 @@ class Maker:
         return chance.choice(VALUES) if name == "value" else chance.choice(WORDS)
 
     def member_id(self) -> str:
-        if self.chance.random() < 0.9:
+        if self.chance.random() < 0.97:
             return self.person.member_id
         return self.chance.choice([*(p.member_id for p in self.town.people), "nobody"])
 
     def instance(self) -> str | None:
-        if self.chance.random() < 0.93:
+        if self.chance.random() < 0.97:
             return self.person.instance_id
         return self.chance.choice([*(p.instance_id for p in self.town.people), "", None])
 

@@ -17,7 +17,8 @@ from protocol.messages.leave_group import LeaveGroupResponse
 from protocol.messages.metadata import MetadataResponse
 from protocol.messages.sync_group import SyncGroupResponse
 
-OUT, JOINED, STABLE = "out", "joined", "stable"
+OUT, WAITING, JOINED, STABLE = "out", "waiting", "joined", "stable"
+JOIN_GROUP = 11
 FORGOTTEN = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
 
 
@@ -37,6 +38,16 @@ class Person:
     producer_epoch: int = -1
     sequence: int = 0
 
+    def asks(self, key: int) -> None:
+        """Sends a request; whoever waits for its group does not join a second time."""
+        if key == JOIN_GROUP:
+            self.phase = WAITING
+
+    def loses(self, key: int) -> None:
+        """The connection broke before the answer."""
+        if key == JOIN_GROUP and self.phase == WAITING:
+            self.phase = OUT
+
     def learn(self, response: Any) -> None:
         """Heed an answer as clients do."""
         match response:
@@ -53,6 +64,7 @@ class Person:
                 self.sequence = 0
 
     def _joined(self, response: JoinGroupResponse) -> None:
+        self.phase = OUT
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = response.member_id
         elif response.error_code == ErrorCode.NONE:
