@@ -5,6 +5,7 @@ be run here.
 """
 
 import argparse
+import functools
 import sys
 
 from rich.console import Console
@@ -40,22 +41,24 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     options = _options(arguments)
     console = Console()
+    say = functools.partial(console.print, highlight=False, markup=False, soft_wrap=True)
     if options.list:
         for suite in SUITES.values():
-            console.print(f"{suite.name:14} {suite.about}", highlight=False, soft_wrap=True)
+            say(f"{suite.name:14} {suite.about}")
         return 0
     run = Run(options.bootstrap, console, options.verbose)
     run.execute(SUITES[name] for name in options.suites or SUITES)
     if run.verdicts:
         console.print(run.table(options.broker or options.bootstrap or OURS))
-    for suite, verdict in run.verdicts.items():
-        for name in verdict.unexpected:
-            console.print(f"{suite.name}: {name} passes, and is on the list of known failures")
+    for verdict in run.verdicts:
+        name = verdict.suite.name
+        for test in verdict.unexpected:
+            say(f"{name}: {test} passes, and is on the list of known failures")
         if verdict.failed:
-            console.print(f"{suite.name}: what was said is in {PLACE / suite.name}/run.log")
+            say(f"{name}: what was said is in {PLACE / name}/run.log")
     if options.write:
         record(options.broker or OURS, run.verdicts)
-    if any(verdict.failed for verdict in run.verdicts.values()):
+    if any(verdict.failed for verdict in run.verdicts):
         return FAILED
     return CANNOT_RUN if run.errors else 0
 

@@ -22,6 +22,8 @@ _COMMON = (
     "OffsetScenarios",
     "LifeScenarios",
     "AdminScenarios",
+    "ChangeScenarios",
+    "TopicScenarios",
 )
 # The classes of scenarios that need what only these versions and later ones have.
 _SINCE = {"2.8.2": "Since28", "3.9.1": "Since39", "4.1.0": "Since41"}

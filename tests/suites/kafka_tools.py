@@ -28,7 +28,7 @@ _COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 
 
 class KafkaTools(Suite):
-    """The tools' own consumers form groups, which are looked at, reset and deleted with the tools."""
+    """The tools' consumers form groups; the others look at these, reset and delete them."""
 
     name = "kafka-tools"
     about = "Apache Kafka's command line tools: groups, topics, verifiable consumers, log dumps"

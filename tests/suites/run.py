@@ -29,8 +29,8 @@ class Run:
         self._bootstrap = bootstrap
         self._console = console
         self._verbose = verbose
-        self._seconds: dict[Suite, float] = {}
-        self.verdicts: dict[Suite, Verdict] = {}
+        self._seconds: list[int] = []
+        self.verdicts: list[Verdict] = []
         self.errors: list[str] = []
 
     def execute(self, suites: Iterable[Suite]) -> None:
@@ -52,13 +52,12 @@ class Run:
             suite.prepare(folder)
             status.update(f"{suite.name}: running")
             started = time.monotonic()
-            # the list of known failures is about our server and nobody else's
-            verdict = Verdict(suite.reason if self._bootstrap is None else lambda _name: None)
+            verdict = Verdict(suite, ours=self._bootstrap is None)
             for result in self._results(suite, folder):
                 self._say(suite, result, verdict.add(result))
                 status.update(f"{suite.name}: {len(verdict.passed)} of {verdict.total} pass")
-        self._seconds[suite] = time.monotonic() - started
-        self.verdicts[suite] = verdict
+        self._seconds.append(round(time.monotonic() - started))
+        self.verdicts.append(verdict)
 
     def _results(self, suite: Suite, folder: Path) -> Iterator[Result]:
         with contextlib.ExitStack() as stack:
@@ -82,11 +81,11 @@ class Run:
     def table(self, broker: str) -> Table:
         """One row per suite that ran."""
         table = Table("suite", title=broker, title_justify="left")
-        for column in ("passed", "of", "known to fail", "skipped", "not expected", "seconds"):
+        for column in ("passed", "of", "known", "skipped", "unexpected", "seconds"):
             table.add_column(column, justify="right")
-        for suite, verdict in self.verdicts.items():
+        for verdict, seconds in zip(self.verdicts, self._seconds, strict=True):
             counts = [len(verdict.passed), verdict.total, len(verdict.known)]
-            counts += [len(verdict.skipped), len(verdict.failed), round(self._seconds[suite])]
+            counts += [len(verdict.skipped), len(verdict.failed), seconds]
             style = "red" if verdict.failed else None
-            table.add_row(suite.name, *(str(count) for count in counts), style=style)
+            table.add_row(verdict.suite.name, *(str(count) for count in counts), style=style)
         return table

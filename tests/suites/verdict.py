@@ -1,7 +1,7 @@
 """What the results of a suite mean: sorted, counted, and as they are recorded in RESULTS.json."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ _ABOUT = (
 class Verdict:
     """The results of one run of one suite, sorted by what they mean."""
 
-    reason: Callable[[str], str | None]
-    """Why a test of this name is known to fail, if it is."""
+    suite: Suite
+    ours: bool
+    """Whether it is our server: the list of known failures is about no other."""
     passed: list[Result] = field(default_factory=list)
     skipped: list[Result] = field(default_factory=list)
     known: list[Result] = field(default_factory=list)
@@ -41,6 +42,10 @@ class Verdict:
             return False
         return True
 
+    def reason(self, name: str) -> str | None:
+        """Why a test of this name is known to fail, if it is."""
+        return self.suite.reason(name) if self.ours else None
+
     @property
     def total(self) -> int:
         """Tests that passed or failed; those that skipped themselves are not counted."""
@@ -57,7 +62,7 @@ class Verdict:
             "passed": len(self.passed),
             "total": self.total,
             "failed": {
-                each.name: self.reason(each.name) or f"not expected: {first_line(each.detail)}"
+                each.name: self.reason(each.name) or first_line(each.detail)
                 for each in _sorted(self.failed + self.known)
             },
             "skipped": {each.name: first_line(each.detail) for each in _sorted(self.skipped)},
@@ -73,14 +78,15 @@ def _sorted(results: list[Result]) -> list[Result]:
     return sorted(results, key=lambda result: result.name)
 
 
-def record(broker: str, verdicts: dict[Suite, Verdict], path: Path = RECORD) -> None:
+def record(broker: str, verdicts: Iterable[Verdict], path: Path = RECORD) -> None:
     """Put these results of a broker into the record; those of other brokers and suites stay.
 
     A suite whose versions have changed loses what was recorded of it.
     """
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    suites = known.get("suites", {})
-    for suite, verdict in verdicts.items():
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    suites = before.get("suites", {})
+    for verdict in verdicts:
+        suite = verdict.suite
         old = suites.get(suite.name, {})
         versions = dict(suite.versions)
         results = old.get("results", {}) if old.get("versions") == versions else {}

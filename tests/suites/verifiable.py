@@ -45,11 +45,14 @@ class Ownership:
             event = json.loads(line)
         except ValueError:
             return
+        if not isinstance(event, dict):
+            return
         partitions = frozenset(each["partition"] for each in event.get("partitions", ()))
-        if event["name"] == "partitions_assigned":
+        name = event.get("name")
+        if name == "partitions_assigned":
             self.assigned.append(partitions)
             self.owned |= partitions
-        elif event["name"] == "partitions_revoked":
+        elif name == "partitions_revoked":
             self.revoked.append(partitions)
             self.owned -= partitions
 

@@ -1,0 +1,76 @@
+import json
+
+import pytest
+
+from protocol.framing import read_request_header
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.find_coordinator import FindCoordinatorResponse
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
+from protocol.registry import request_decoder, request_encoder, response_decoder, response_encoder
+from tests.suites.sarama_cluster import Link, toxiproxy_answer
+
+BROKER = ("127.0.0.1", 40123)
+METADATA, FIND_COORDINATOR, HEARTBEAT, CREATE_TOPICS = 3, 10, 12, 19
+
+
+def broker(host: str, port: int) -> MetadataResponseBroker:
+    return MetadataResponseBroker(host=host, port=port)
+
+
+@pytest.mark.parametrize("version", [0, 4, 7])
+@pytest.mark.parametrize(("asked", "passed_on"), [(3, 1), (1, 1), (-1, -1)])
+def test_topics_are_made_with_one_replica(version: int, asked: int, passed_on: int) -> None:
+    topic = CreatableTopic(name="test.4", num_partitions=4, replication_factor=asked)
+    frame = request_encoder(CREATE_TOPICS, version)(
+        CreateTopicsRequest(topics=[topic]), 7, "sarama"
+    )
+    edited = Link(BROKER).request(frame)
+    header, body = read_request_header(edited, 4, len(edited))
+    request = request_decoder(CREATE_TOPICS, version)(edited, body, len(edited))
+    assert (header.correlation_id, header.client_id) == (7, "sarama")
+    assert [(each.name, each.replication_factor) for each in request.topics] == [
+        ("test.4", passed_on)
+    ]
+
+
+def test_other_requests_pass_untouched() -> None:
+    frame = request_encoder(HEARTBEAT, 3)(
+        HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 1, None
+    )
+    assert Link(BROKER).request(frame) == frame
+
+
+@pytest.mark.parametrize("version", [1, 12])
+def test_the_broker_is_told_to_be_the_first_of_five(version: int) -> None:
+    link = Link(BROKER)
+    link.request(request_encoder(METADATA, version)(MetadataRequest(), 5, None))
+    brokers = [broker(*BROKER), broker("elsewhere", BROKER[1])]
+    frame = link.response(response_encoder(METADATA, version)(MetadataResponse(brokers=brokers), 5))
+    _, told = response_decoder(METADATA, version)(frame, 4, len(frame))
+    assert [(each.host, each.port) for each in told.brokers] == [
+        ("127.0.0.1", 29091),
+        ("elsewhere", 40123),
+    ]
+
+
+def test_bytes_like_an_address_in_other_answers_stay() -> None:
+    answer = FindCoordinatorResponse(host=BROKER[0], port=BROKER[1])
+    frame = response_encoder(FIND_COORDINATOR, 1)(answer, 5)
+    assert Link(BROKER).response(frame) == frame
+
+
+def test_toxiproxy_describes_the_proxies_it_is_asked_for() -> None:
+    head, _, body = toxiproxy_answer("/proxies/kafka3", BROKER).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert json.loads(body) == {
+        "name": "kafka3",
+        "listen": "127.0.0.1:29093",
+        "upstream": "127.0.0.1:40123",
+        "enabled": True,
+    }
+
+
+def test_toxiproxy_accepts_everything_else() -> None:
+    assert toxiproxy_answer("/reset", BROKER).startswith(b"HTTP/1.1 204 No Content\r\n")
