@@ -21,12 +21,13 @@ from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.parity.player import Dial, NotReadyError, call
 from tests.parity.telling import SHARED_TOPICS
+from tests.suites import maven, versions
+from tests.suites.suite import SuiteError
 
 ROOT = Path(__file__).parent.parent.parent
-NEWEST, OLDER = "4.1.0", "3.9.1"
+NEWEST, OLDER = versions.KAFKA, "3.9.1"
 TOPIC_ALREADY_EXISTS = 36
 _READY_S = 120.0
-_MAVEN_S = 900
 
 COMMON = {
     "group.initial.rebalance.delay.ms": "0",
@@ -67,16 +68,6 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 log.cleaner.enable=false
-"""
-
-_POM = """<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>groupkeeper</groupId><artifactId>kafka-jars</artifactId><version>1</version>
-  <dependencies>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
-      <version>{release}</version></dependency>
-  </dependencies>
-</project>
 """
 
 
@@ -143,13 +134,13 @@ class Kafka(Broker):
     def __init__(self, profile: Profile, folder: Path) -> None:
         super().__init__(f"Apache Kafka {profile.release}", profile, folder)
         self.port = free_port()
-        self._jars = f"{jars(profile.release)}/*"
+        self._jars = class_path(profile.release)
         self._file = folder / "server.properties"
         text = _PROPERTIES.format(port=self.port, controller=free_port(), folder=folder)
         text += "".join(f"{name}={value}\n" for name, value in self._settings.items())
         self._file.write_text(text, encoding="utf-8")
         tool = ["kafka.tools.StorageTool", "format", "-t", "Z3JvdXBrZWVwZXItcGFyaXR5", "-c"]
-        # With eligible leader replicas (KIP-966) every topic's min.insync.replicas is the cluster's.
+        # With eligible leader replicas (KIP-966) a topic's min.insync.replicas is the cluster's.
         without = ["--feature", "eligible.leader.replicas.version=0"]
         features = without if profile.release == NEWEST else []
         format_storage = ["java", "-cp", self._jars, *tool, str(self._file), *features]
@@ -160,22 +151,17 @@ class Kafka(Broker):
         return ["java", *memory, "-cp", self._jars, "kafka.Kafka", str(self._file)]
 
 
-def jars(release: str) -> Path:
-    """The folder with Kafka's jars. Raises UnavailableError."""
+def class_path(release: str) -> str:
+    """Kafka's jars, fetched once. Raises UnavailableError."""
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise UnavailableError(f"comparing with Apache Kafka needs {tool} on the path")
-    folder = ROOT / ".suites" / f"kafka-{release}"
-    if not (folder / f"kafka_2.13-{release}.jar").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "pom.xml").write_text(_POM.format(release=release), encoding="utf-8")
-        copy = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
-        command = ["mvn", "--batch-mode", "--quiet", "--file", str(folder / "pom.xml"), *copy]
-        try:
-            subprocess.run(command, check=True, capture_output=True, timeout=_MAVEN_S)
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            raise UnavailableError(f"Maven could not fetch Kafka {release}: {error}") from error
-    return folder
+    folder = ROOT / ".suites" / f"broker-{release}"
+    folder.parent.mkdir(exist_ok=True)
+    try:
+        return maven.jars(folder, [f"org.apache.kafka:kafka_{versions.KAFKA_SCALA}:{release}"])
+    except SuiteError as error:
+        raise UnavailableError(f"Kafka {release} cannot be fetched: {error}") from error
 
 
 def free_port() -> int:
