@@ -28,7 +28,8 @@ def serving(suite: Suite, folder: Path) -> Iterator[Target]:
     try:
         server.start()
     except AssertionError as error:
-        raise SuiteError(str(error)) from error
+        why = str(error).rstrip().rpartition("\n")[2]
+        raise SuiteError(f"the server did not become ready: {why} (see {server.log})") from error
     try:
         yield Target(server.bootstrap, server.data_dir)
     finally:
