@@ -103,6 +103,7 @@ class Describing:
             topic.name
             for topic in wanted
             if topic.name is not None
+            and topic.topic_id == _NO_ID
             and topic.name not in self._catalog.by_name
             and self._admin.name_complaint(topic.name) is None
         ]
@@ -142,7 +143,8 @@ class Describing:
 
     def _found(self, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
         """What there is under a name or an id, or why there is nothing."""
-        if wanted.name is None:
+        # Beside an id the name does not count, as on a Kafka broker: Java's client sends "".
+        if wanted.name is None or wanted.topic_id != _NO_ID:
             topic = self._catalog.by_id.get(wanted.topic_id)
             return self._topic(topic) if topic else _error(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
         topic = self._catalog.by_name.get(wanted.name)
@@ -196,6 +198,6 @@ def _asks_for_all(request: MetadataRequest, version: int) -> bool:
 
 
 def _error(wanted: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
-    # Only a request by id has no name, and only versions that can say null take one.
-    name = wanted.name if wanted.name is not None or code == ErrorCode.UNKNOWN_TOPIC_ID else ""
+    # Only versions that can say null take an id.
+    name = None if code == ErrorCode.UNKNOWN_TOPIC_ID else wanted.name or ""
     return MetadataResponseTopic(error_code=code, name=name, topic_id=wanted.topic_id)

@@ -111,13 +111,16 @@ async def test_two_requests_for_one_missing_topic_make_one(scene):
     assert len({response.topics[0].topic_id for response in responses}) == 1
 
 
-async def test_topics_by_id(scene):
+@pytest.mark.parametrize("name", [None, "", "made-by-nobody"])
+async def test_topics_by_id(scene, name):
+    """Java's client names the topic "" beside its id; whatever the name, the id counts."""
     known = (await scene.metadata("t")).topics[0].topic_id
-    wanted = [MetadataRequestTopic(topic_id=i, name=None) for i in (known, b"?" * 16)]
+    wanted = [MetadataRequestTopic(topic_id=i, name=name) for i in (known, b"?" * 16)]
     found, unknown = (await ask(scene, wanted, 12)).topics
     assert (found.name, found.error_code) == ("t", 0)
     assert (unknown.name, unknown.error_code) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
     assert unknown.topic_id == b"?" * 16
+    assert [topic.name for topic in (await ask(scene, None, 12)).topics if topic.name == name] == []
 
 
 @pytest.mark.parametrize("version", [10, 11])
