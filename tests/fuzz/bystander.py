@@ -37,7 +37,7 @@ class Bystander:
         self._member_id = ""
         self._generation = -1
         self._sent = 0
-        self._acknowledged = 0
+        self._acknowledged = -1
         life.ending.append(self._disconnected)
 
     def _disconnected(self) -> None:
