@@ -14,7 +14,7 @@ from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics import assignments
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TOO_MANY_PARTITIONS, TopicAdmin
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -98,8 +98,7 @@ class CreatingPartitions:
             fixed = f"Topic '{wish.name}' is internal: its partitions were fixed when it was made."
             return ErrorCode.INVALID_TOPIC_EXCEPTION, fixed
         if additional > room:
-            too_many = f"Excessively large number of partitions: more than {MAX_PARTITIONS}"
-            return ErrorCode.POLICY_VIOLATION, too_many
+            return ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS
         return None
 
     def _misplaced(self, wish: CreatePartitionsTopic, additional: int) -> str | None:

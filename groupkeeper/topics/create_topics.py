@@ -10,15 +10,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from coordinator.caller import Caller
-from groupkeeper.exchange import ReplyTo
+from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics import assignments, configs
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.names import collision_key
 from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TOO_MANY_PARTITIONS, TopicAdmin
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
@@ -29,6 +30,11 @@ from protocol.wire import cut_text
 
 _DEFAULT: Final = -1
 _REPLICAS: Final = 1
+
+_MAX_RECORDS: Final = 10_000
+"""Kafka's controller makes all topics of a request in one batch, and this is its limit."""
+
+_TOO_MANY_RECORDS: Final = "Unable to perform excessively large batch operation."
 
 
 class UnwantedError(Exception):
@@ -57,20 +63,27 @@ class CreatingTopics:
         self._num_partitions = num_partitions
         self._late = late
 
-    def handle(self, request: CreateTopicsRequest, caller: Caller, reply_to: ReplyTo) -> None:
+    def handle(
+        self, request: CreateTopicsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """The response if nothing is tried, else None and the response later."""
+        if request.timeout_ms <= 0:
+            return _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None)
+        if sum(map(self._wished_count, request.topics)) > MAX_PARTITIONS:
+            return _refuse_all(request, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
         self._late.start(self._create(request), reply_to, lambda: _broken(request))
+        return None
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         await self._admin.ended(wish.name for wish in request.topics)
         async with self._admin.changing:
             planned, results = self._plan(request.topics)
+            if sum(map(_record_count, planned.values())) > _MAX_RECORDS:
+                return _refuse_all(request, ErrorCode.POLICY_VIOLATION, _TOO_MANY_RECORDS)
             if planned and not request.validate_only:
                 code = await self._admin.create(list(planned.values()))
                 for name in planned if code != ErrorCode.NONE else ():
                     results[name] = _refused(name, code, "The catalog of topics cannot be written")
-        if request.validate_only:
-            for name in planned:
-                results[name].topic_id = bytes(16)
         return CreateTopicsResponse(topics=list(results.values()))
 
     def _plan(
@@ -82,18 +95,11 @@ class CreatingTopics:
         planned: dict[str, Topic] = {}
         results: dict[str, CreatableTopicResult] = {}
         taken: dict[str, str] = {}
-        partitions = 0
         for wish in wishes:
             try:
                 if times[wish.name] > 1:
                     raise UnwantedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
                 topic = self._checked(wish, taken)
-                partitions += topic.partition_count
-                if partitions > MAX_PARTITIONS:
-                    raise UnwantedError(
-                        ErrorCode.POLICY_VIOLATION,
-                        f"Excessively large number of partitions: more than {MAX_PARTITIONS}",
-                    )
             except UnwantedError as unwanted:
                 results[wish.name] = _refused(wish.name, unwanted.code, unwanted.message)
                 continue
@@ -144,19 +150,34 @@ class CreatingTopics:
     def _partition_count(self, wish: CreatableTopic) -> int:
         if wish.assignments:
             return self._assigned_count(wish)
-        if wish.replication_factor not in (_DEFAULT, _REPLICAS):
+        wanted = wish.replication_factor
+        if wanted != _DEFAULT and wanted <= 0:
             raise UnwantedError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                _replication_complaint(wish.replication_factor),
+                "Replication factor must be larger than 0, or -1 to use the default value.",
             )
-        if wish.num_partitions == _DEFAULT:
-            return self._num_partitions
-        if wish.num_partitions <= 0:
+        count = self._wished_count(wish)
+        if count <= 0:
             raise UnwantedError(
                 ErrorCode.INVALID_PARTITIONS,
                 "Number of partitions was set to an invalid non-positive value.",
             )
-        return wish.num_partitions
+        if wanted > _REPLICAS:
+            raise UnwantedError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {wanted} time(s): The target replication "
+                f"factor of {wanted} cannot be reached because only {_REPLICAS} broker(s) are "
+                "registered.",
+            )
+        return count
+
+    def _wished_count(self, wish: CreatableTopic) -> int:
+        """How many partitions the topic would have; 0 if the wish makes no sense."""
+        if wish.assignments:
+            return len(wish.assignments)
+        if wish.num_partitions == _DEFAULT:
+            return self._num_partitions
+        return max(wish.num_partitions, 0)
 
     def _assigned_count(self, wish: CreatableTopic) -> int:
         """A manual assignment can only say how many partitions there are."""
@@ -169,36 +190,43 @@ class CreatingTopics:
                     ErrorCode.INVALID_REQUEST,
                     f"A manual partition assignment was specified, but {what} was not set to -1.",
                 )
-        indexes = sorted(assignment.partition_index for assignment in wish.assignments)
-        if indexes != list(range(len(indexes))):
-            raise UnwantedError(
-                assignments.INVALID_ASSIGNMENT,
-                "Partitions should be a consecutive 0-based integer sequence without repetition.",
-            )
-        for assignment in wish.assignments:
+        complaint = self._misplaced(wish.assignments)
+        if complaint is not None:
+            raise UnwantedError(assignments.INVALID_ASSIGNMENT, complaint)
+        return len(wish.assignments)
+
+    def _misplaced(self, given: Iterable[CreatableReplicaAssignment]) -> str | None:
+        """What is wrong with a manual assignment, or None."""
+        indexes: set[int] = set()
+        for assignment in given:
+            index = assignment.partition_index
+            if index in indexes:
+                return f"Found multiple manual partition assignments for partition {index}"
+            indexes.add(index)
             complaint = assignments.complaint(assignment.broker_ids, self._node_id)
             if complaint is not None:
-                raise UnwantedError(assignments.INVALID_ASSIGNMENT, complaint)
-        return len(indexes)
+                return complaint
+        if indexes != set(range(len(indexes))):
+            return "partitions should be a consecutive 0-based integer sequence"
+        return None
 
 
-def _replication_complaint(wanted: int) -> str:
-    if wanted <= 0:
-        return "Replication factor was set to an invalid non-positive value."
-    return (
-        f"Unable to replicate the partition {wanted} time(s): The target replication factor of "
-        f"{wanted} cannot be reached because only {_REPLICAS} broker(s) are registered."
-    )
+def _record_count(topic: Topic) -> int:
+    """Records that Kafka's controller writes for a new topic."""
+    return 1 + topic.partition_count + len(topic.configs)
 
 
-def _refused(name: str, code: ErrorCode, message: str) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=code, error_message=cut_text(message))
+def _refused(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:
+    shown = None if message is None else cut_text(message)
+    return CreatableTopicResult(name=name, error_code=code, error_message=shown)
+
+
+def _refuse_all(
+    request: CreateTopicsRequest, code: ErrorCode, message: str | None
+) -> CreateTopicsResponse:
+    names = dict.fromkeys(wish.name for wish in request.topics)
+    return CreateTopicsResponse(topics=[_refused(name, code, message) for name in names])
 
 
 def _broken(request: CreateTopicsRequest) -> CreateTopicsResponse:
-    return CreateTopicsResponse(
-        topics=[
-            _refused(wish.name, ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed")
-            for wish in request.topics
-        ]
-    )
+    return _refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed")

@@ -4,10 +4,12 @@ Not the deleting itself (topic_admin.py). Source: Kafka's ``ControllerApis.delet
 (by id).
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from coordinator.caller import Caller
-from groupkeeper.exchange import ReplyTo
+from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.offload import LateAnswers
@@ -22,6 +24,22 @@ from protocol.messages.delete_topics import (
 
 NO_ID: Final = bytes(16)
 
+Refusal = tuple[ErrorCode, str | None]
+"""An error code and what to say about it."""
+
+_UNKNOWN_ID: Final[Refusal] = (
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    "This server does not host this topic ID.",
+)
+_UNKNOWN_NAME: Final[Refusal] = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    "This server does not host this topic-partition.",
+)
+_MEANT_TWICE: Final[Refusal] = (
+    ErrorCode.INVALID_REQUEST,
+    "The provided topic name maps to an ID that was already supplied.",
+)
+
 
 class DeletingTopics:
     """Answers DeleteTopics."""
@@ -30,14 +48,23 @@ class DeletingTopics:
         self._admin = admin
         self._late = late
 
-    def handle(self, request: DeleteTopicsRequest, caller: Caller, reply_to: ReplyTo) -> None:
+    def handle(
+        self, request: DeleteTopicsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """The response if there is no time for anything, else None and the response later."""
         wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
-        self._late.start(self._delete(wanted), reply_to, lambda: _broken(wanted))
+        if request.timeout_ms <= 0:
+            return _refuse_all(wanted, ErrorCode.REQUEST_TIMED_OUT, None)
+        self._late.start(
+            self._delete(wanted),
+            reply_to,
+            lambda: _refuse_all(wanted, ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed"),
+        )
+        return None
 
     async def _delete(self, wanted: list[DeleteTopicState]) -> DeleteTopicsResponse:
         async with self._admin.changing:
-            doomed: dict[str, Topic] = {}
-            results = [self._check(state, doomed) for state in wanted]
+            doomed, results = self._plan(wanted)
             code = await self._admin.delete(list(doomed.values())) if doomed else ErrorCode.NONE
         message = "The catalog of topics cannot be written"
         if code == ErrorCode.NONE and not await self._admin.ended(doomed):
@@ -48,57 +75,64 @@ class DeletingTopics:
                     result.error_code, result.error_message = code, message
         return DeleteTopicsResponse(responses=results)
 
-    def _check(self, wanted: DeleteTopicState, doomed: dict[str, Topic]) -> DeletableTopicResult:
-        """The result if all goes well; a topic that can be deleted is added to `doomed`."""
-        by_id = wanted.topic_id != NO_ID
-        if by_id == (wanted.name is not None):
-            return _refused(
-                wanted,
-                ErrorCode.INVALID_REQUEST,
-                "You may not specify both topic name and topic id."
-                if by_id
-                else "Neither topic name nor id were specified.",
-            )
-        topic = self._find(wanted)
-        if topic is None:
-            return _unknown(wanted)
-        found = DeleteTopicState(name=topic.name, topic_id=topic.topic_id)
-        if topic.name in RESERVED:
-            return _refused(
-                found, ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' is internal."
-            )
-        if topic.name in doomed:
-            return _refused(found, ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
-        doomed[topic.name] = topic
-        return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+    def _plan(
+        self, wanted: Iterable[DeleteTopicState]
+    ) -> tuple[dict[str, Topic], list[DeletableTopicResult]]:
+        """The topics to delete, and one result for each that is named, if all goes well."""
+        times = Counter((state.name, state.topic_id) for state in wanted)
+        doomed: dict[str, Topic] = {}
+        results = []
+        for (name, topic_id), count in times.items():
+            refusal = _unclear(name, topic_id, count)
+            topic = self._find(name, topic_id)
+            if refusal is not None or topic is None:
+                unknown = _UNKNOWN_ID if name is None else _UNKNOWN_NAME
+                results.append(_result(name, topic_id, refusal or unknown))
+                continue
+            if name is None and times[topic.name, NO_ID] == 1:
+                continue  # it has its result under its name
+            meant_twice = name is not None and times[None, topic.topic_id] > 0
+            refusal = _MEANT_TWICE if meant_twice else _internal(topic)
+            results.append(_result(topic.name, topic.topic_id, refusal))
+            if refusal is None:
+                doomed[topic.name] = topic
+        return doomed, results
 
-    def _find(self, wanted: DeleteTopicState) -> Topic | None:
-        if wanted.name is not None:
-            return self._admin.catalog.by_name.get(wanted.name)
-        return self._admin.catalog.by_id.get(wanted.topic_id)
-
-
-def _unknown(wanted: DeleteTopicState) -> DeletableTopicResult:
-    if wanted.name is None:
-        return _refused(
-            wanted, ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."
-        )
-    return _refused(
-        wanted,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        "This server does not host this topic-partition.",
-    )
+    def _find(self, name: str | None, topic_id: bytes) -> Topic | None:
+        if name is not None:
+            return self._admin.catalog.by_name.get(name)
+        return self._admin.catalog.by_id.get(topic_id)
 
 
-def _refused(wanted: DeleteTopicState, code: ErrorCode, message: str) -> DeletableTopicResult:
+def _unclear(name: str | None, topic_id: bytes, count: int) -> Refusal | None:
+    """Why it cannot be said what is meant, or None. `count`: how often it is asked for."""
+    by_id = topic_id != NO_ID
+    complaint = None
+    if by_id and name is not None:
+        complaint = "You may not specify both topic name and topic id."
+    elif not by_id and name is None:
+        complaint = "Neither topic name nor id were specified."
+    elif count > 1:
+        complaint = f"Duplicate topic {'id' if by_id else 'name'}."
+    return None if complaint is None else (ErrorCode.INVALID_REQUEST, complaint)
+
+
+def _internal(topic: Topic) -> Refusal | None:
+    if topic.name not in RESERVED:
+        return None
+    return ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' is internal."
+
+
+def _result(name: str | None, topic_id: bytes, refusal: Refusal | None) -> DeletableTopicResult:
+    code, message = refusal or (ErrorCode.NONE, None)
     return DeletableTopicResult(
-        name=wanted.name, topic_id=wanted.topic_id, error_code=code, error_message=message
+        name=name, topic_id=topic_id, error_code=code, error_message=message
     )
 
 
-def _broken(wanted: list[DeleteTopicState]) -> DeleteTopicsResponse:
+def _refuse_all(
+    wanted: Iterable[DeleteTopicState], code: ErrorCode, message: str | None
+) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
-        responses=[
-            _refused(state, ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed") for state in wanted
-        ]
+        responses=[_result(state.name, state.topic_id, (code, message)) for state in wanted]
     )

@@ -26,7 +26,10 @@ def complaint(name: str) -> str | None:
     if name in (".", ".."):
         return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > MAX_LENGTH:
-        return f"Topic name is invalid: the length is longer than {MAX_LENGTH} characters"
+        return (
+            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "
+            f"{MAX_LENGTH}"
+        )
     if _LEGAL.fullmatch(name) is None:
         return (
             f"Topic name is invalid: '{name}' contains one or more characters other than "

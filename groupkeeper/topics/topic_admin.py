@@ -22,6 +22,9 @@ from storage.errors import StorageError
 MAX_PARTITIONS: Final = 10_000
 """Of one topic and of all topics that one request makes, as Kafka's controller has it."""
 
+TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
+"""What Kafka says about more."""
+
 PATIENCE_S: Final = 10.0
 """How long a request waits for the end of a deletion, which goes on without it."""
 

@@ -169,7 +169,8 @@ class Scene:
         return response.topics[0]
 
     async def delete(self, *names: str) -> list[Any]:
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names])
+        states = [DeleteTopicState(name=name) for name in names]
+        request = DeleteTopicsRequest(topics=states, timeout_ms=1000)
         return list((await self.ask(plane.DELETE_TOPICS, request, 6)).responses)
 
     async def metadata(self, *names: str, version: int = 12, **more: Any) -> Any:

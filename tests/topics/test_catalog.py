@@ -86,7 +86,7 @@ async def life(scene: Scene, known: dict[str, int]) -> None:
     await scene.ask(plane.CREATE_TOPICS, make("a", "b"), 7)
     known["b kept"] = 1
     await scene.produce("a", 0, batch("old"))
-    deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")])
+    deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=1000)
     await scene.ask(plane.DELETE_TOPICS, deletion, 6)
     known["a deleted"] = 1
     await scene.ask(plane.CREATE_TOPICS, make("a"), 7)

@@ -73,7 +73,7 @@ async def test_a_name_that_fills_its_string_is_cut_in_the_message(scene):
 
 async def test_validate_only_makes_nothing(scene):
     result = (await ask(scene, wish("new", 5), validate_only=True))[0]
-    assert (result.error_code, result.num_partitions, result.topic_id) == (0, 5, bytes(16))
+    assert (result.error_code, result.num_partitions) == (0, 5)
     assert scene.plane.partition_count("new") is None
 
 
@@ -90,8 +90,11 @@ async def test_validate_only_makes_nothing(scene):
         (wish("new", -2), ErrorCode.INVALID_PARTITIONS, "non-positive"),
         (wish("new", MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION, "large number"),
         (wish("new", 1, 3), ErrorCode.INVALID_REPLICATION_FACTOR, "only 1 broker"),
-        (wish("new", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR, "non-positive"),
-        (wish("new", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR, "non-positive"),
+        (wish("new", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
+        (wish("new", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
+        (wish("new", 0, 3), ErrorCode.INVALID_PARTITIONS, "non-positive"),
+        (wish("new", 0, -2), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
+        (wish("new", MAX_PARTITIONS), ErrorCode.POLICY_VIOLATION, "large batch"),
         (
             wish("new", configs=[CreatableTopicConfig(name="no.such", value="1")]),
             ErrorCode.INVALID_CONFIG,
@@ -135,19 +138,32 @@ async def test_a_manual_assignment_gives_the_number_of_partitions(scene):
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    ("wanted", "words"),
     [
-        assigned((0, [7]), (0, [7])),
-        assigned((1, [7])),
-        assigned((0, [])),
-        assigned((0, [8])),
-        assigned((0, [7, 8])),
-        assigned((0, [7, 7])),
+        (assigned((0, [7]), (0, [8])), "multiple manual partition assignments for partition 0"),
+        (assigned((1, [7])), "consecutive 0-based"),
+        (assigned((-1, [7])), "consecutive 0-based"),
+        (assigned((0, [7]), (2, [])), "empty replica list"),
+        (assigned((0, [8])), "broker 8, but no such broker"),
+        (assigned((0, [7, 8])), "broker 8, but no such broker"),
+        (assigned((0, [7, 7])), "broker 7 more than once"),
     ],
-    ids=["repeated", "gap", "no broker", "unknown broker", "one unknown", "broker twice"],
 )
-async def test_wrong_assignments(scene, wanted):
-    assert (await ask(scene, wanted))[0].error_code == ASSIGNMENT
+async def test_wrong_assignments(scene, wanted, words):
+    result = (await ask(scene, wanted))[0]
+    assert (result.error_code, words in result.error_message) == (ASSIGNMENT, True)
+
+
+async def test_too_many_partitions_refuse_the_whole_request(scene):
+    results = await ask(scene, wish("a", MAX_PARTITIONS - 10), wish("b", -1), wish("c", 8))
+    assert [r.error_code for r in results] == [ErrorCode.POLICY_VIOLATION] * 3
+    assert scene.plane.snapshot().topics == 1
+
+
+async def test_without_time_nothing_is_made(scene):
+    result = (await ask(scene, wish("new"), timeout_ms=0))[0]
+    assert (result.error_code, result.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
+    assert scene.plane.partition_count("new") is None
 
 
 @pytest.mark.parametrize("field", ["num_partitions", "replication_factor"])

@@ -12,7 +12,7 @@ from tests.topics.scene import Scene, batch
 
 
 async def ask(scene, *states):
-    request = DeleteTopicsRequest(topics=list(states))
+    request = DeleteTopicsRequest(topics=list(states), timeout_ms=1000)
     return (await scene.ask(plane.DELETE_TOPICS, request, 6)).responses
 
 
@@ -39,7 +39,7 @@ async def test_files_of_partitions_that_were_not_opened_go_too(scene):
 
 @pytest.mark.parametrize("version", [0, 1, 3, 5])
 async def test_by_name_before_version_6(scene, version):
-    request = DeleteTopicsRequest(topic_names=["t", "nowhere"])
+    request = DeleteTopicsRequest(topic_names=["t", "nowhere"], timeout_ms=1000)
     results = (await scene.ask(plane.DELETE_TOPICS, request, version)).responses
     assert [(r.name, r.error_code) for r in results] == [("t", 0), ("nowhere", 3)]
 
@@ -62,9 +62,38 @@ async def test_name_or_id_but_not_both(scene, state):
     assert scene.plane.partition_count("t") == 2
 
 
-async def test_a_topic_named_twice_goes_once(scene):
-    first, second = await scene.delete("t", "t")
-    assert (first.error_code, second.error_code) == (0, ErrorCode.INVALID_REQUEST)
+async def test_a_topic_named_twice_stays(scene):
+    await scene.create("u")
+    results = await scene.delete("t", "u", "t")
+    assert [(r.name, r.error_code, r.error_message) for r in results] == [
+        ("t", ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
+        ("u", 0, None),
+    ]
+    assert scene.plane.partition_count("t") == 2
+
+
+async def test_an_id_given_twice_is_refused_once(scene):
+    topic_id = (await scene.metadata("t")).topics[0].topic_id
+    (result,) = await ask(scene, *[DeleteTopicState(topic_id=topic_id)] * 2)
+    assert (result.name, result.topic_id) == (None, topic_id)
+    assert result.error_message == "Duplicate topic id."
+
+
+@pytest.mark.parametrize("turn", [1, -1], ids=["id first", "name first"])
+async def test_a_topic_meant_by_name_and_by_id_stays(scene, turn):
+    topic_id = (await scene.metadata("t")).topics[0].topic_id
+    states = [DeleteTopicState(topic_id=topic_id), DeleteTopicState(name="t")]
+    (result,) = await ask(scene, *states[::turn])
+    assert (result.name, result.topic_id) == ("t", topic_id)
+    assert result.error_code == ErrorCode.INVALID_REQUEST
+    assert scene.plane.partition_count("t") == 2
+
+
+async def test_without_time_nothing_is_deleted(scene):
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
+    (result,) = (await scene.ask(plane.DELETE_TOPICS, request, 6)).responses
+    assert (result.error_code, result.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
+    assert scene.plane.partition_count("t") == 2
 
 
 async def test_the_group_topic_stays(scene):

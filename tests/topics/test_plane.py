@@ -8,8 +8,15 @@ from coordinator.caller import Caller
 from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, Snapshot
 from protocol.framing import read_request_header
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_offsets import (
@@ -18,6 +25,11 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.registry import (
     APIS,
@@ -50,19 +62,39 @@ def wanted(key: int, version: int) -> object:
             topics=[ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(timestamp=-1)])]
         ),
         3: MetadataRequest(topics=[MetadataRequestTopic(name=name)]),
-        19: CreateTopicsRequest(
-            topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
-        ),
-        20: DeleteTopicsRequest(topics=[DeleteTopicState(name=name)])
-        if version >= 6
-        else DeleteTopicsRequest(topic_names=[name]),
         22: InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
+        23: OffsetForLeaderEpochRequest(
+            topics=[OffsetForLeaderTopic(topic=name, partitions=[OffsetForLeaderPartition()])]
+        ),
+        **administration(name, version),
     }
     return requests[key]
 
 
+def administration(name: str, version: int) -> dict[int, object]:
+    """Requests of clients that look after topics."""
+    by_name = version < 6
+    return {
+        19: CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
+        ),
+        20: DeleteTopicsRequest(
+            topics=[] if by_name else [DeleteTopicState(name=name)],
+            topic_names=[name] if by_name else [],
+            timeout_ms=1000,
+        ),
+        21: DeleteRecordsRequest(
+            topics=[DeleteRecordsTopic(name=name, partitions=[DeleteRecordsPartition(offset=-1)])]
+        ),
+        37: CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=name, count=3, assignments=None)], timeout_ms=1000
+        ),
+        75: DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name)]),
+    }
+
+
 def cases() -> list[tuple[int, int]]:
-    keys = (0, 1, 2, 3, 19, 20, 22)
+    keys = (0, 1, 2, 3, 19, 20, 21, 22, 23, 37, 75)
     return [(k, v) for k in keys for v in range(APIS[k].served[0], APIS[k].served[1] + 1)]
 
 

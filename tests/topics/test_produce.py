@@ -129,7 +129,7 @@ async def test_the_first_batch_waits_for_the_log_to_be_opened(scene):
 async def test_a_topic_deleted_while_its_log_is_opened_is_unknown(scene):
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
-    deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
+    deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
     gone = again.send(plane.DELETE_TOPICS, deletion, 6)
     reply = again.send_produce("t", 0, batch("a"))
     held.go.set()
