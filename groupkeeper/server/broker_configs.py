@@ -24,6 +24,7 @@ from protocol.messages.describe_configs import (
     ResourceType,
 )
 from protocol.messages.incremental_alter_configs import ConfigOperation
+from protocol.messages.list_config_resources import ConfigResource
 
 Refusal = tuple[ErrorCode, str]
 """An error code and what to say about it."""
@@ -43,6 +44,13 @@ class BrokerConfigs:
             ResourceType.CLIENT_METRICS: _metrics_refusal,
             ResourceType.GROUP: _group_refusal,
         }
+
+    def resources(self) -> list[ConfigResource]:
+        """What there is besides topics."""
+        kinds = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
+        return [
+            ConfigResource(resource_name=str(self._node_id), resource_type=kind) for kind in kinds
+        ]
 
     # -- describe ------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: what is settled before a topic is asked.
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigResources: what is settled
+before a topic is asked.
 
 Resources that are topics go to whatever serves the topics; the others are answered here. What is
 wrong with a request in itself (a resource or a name that comes twice, a null) is refused first, in
@@ -31,11 +32,16 @@ from protocol.messages.describe_configs import (
     ResourceType,
 )
 from protocol.messages.incremental_alter_configs import ConfigOperation
+from protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from protocol.wire import cut_text
 
 DESCRIBE_CONFIGS: Final = 32
 ALTER_CONFIGS: Final = 33
 INCREMENTAL_ALTER_CONFIGS: Final = 44
+LIST_CONFIG_RESOURCES: Final = 74
 
 _TYPES: Final = frozenset(ResourceType)
 _OPERATIONS: Final = frozenset(ConfigOperation)
@@ -55,6 +61,7 @@ class ConfigRoutes:
             DESCRIBE_CONFIGS: self.describe,
             ALTER_CONFIGS: self.alter,
             INCREMENTAL_ALTER_CONFIGS: self.alter,
+            LIST_CONFIG_RESOURCES: self.list_resources,
         }
         return {key: handler for key, handler in handlers.items() if key in self._topics}
 
@@ -73,16 +80,20 @@ class ConfigRoutes:
             for at, each in enumerate(resources)
             if each.resource_type != ResourceType.TOPIC
         }
+        there = [each for each in resources if each.resource_type == ResourceType.TOPIC]
         asked = DescribeConfigsRequest(
-            resources=[each for each in resources if each.resource_type == ResourceType.TOPIC],
+            resources=there,
             include_synonyms=request.include_synonyms,
             include_documentation=request.include_documentation,
         )
-        return self._with_topics(
-            Split(here, asked, DESCRIBE_CONFIGS, lambda reply: reply.results, _described),
-            caller,
-            reply_to,
+        split = Split(
+            here,
+            asked if there else None,
+            DESCRIBE_CONFIGS,
+            lambda reply: reply.results,
+            lambda results: DescribeConfigsResponse(results=results),
         )
+        return self._with_topics(split, caller, reply_to)
 
     def _describe(
         self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
@@ -114,7 +125,7 @@ class ConfigRoutes:
             key = ALTER_CONFIGS
         split = Split(
             here,
-            asked,
+            asked if there else None,
             key,
             lambda reply: reply.responses,
             lambda results: response_to(request, results),
@@ -134,9 +145,31 @@ class ConfigRoutes:
             return None
         return self._others.alter_refusal(kind, resource.resource_name, changes)
 
+    def list_resources(
+        self, request: ListConfigResourcesRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Response | None:
+        """The node and its topics. Of client metrics, all that version 0 knows, there are none, and
+        none of the groups has configs.
+        """
+        asked_for = frozenset(request.resource_types) or _TYPES
+        if caller.api_version == 0:
+            asked_for = frozenset((ResourceType.CLIENT_METRICS,))
+        if asked_for - _TYPES:
+            return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        nodes = [each for each in self._others.resources() if each.resource_type in asked_for]
+        topics: list[int] = [ResourceType.TOPIC] if ResourceType.TOPIC in asked_for else []
+        split = Split(
+            dict(enumerate(nodes)),
+            ListConfigResourcesRequest(resource_types=topics) if topics else None,
+            LIST_CONFIG_RESOURCES,
+            lambda reply: reply.config_resources,
+            lambda results: ListConfigResourcesResponse(config_resources=results),
+        )
+        return self._with_topics(split, caller, reply_to)
+
     def _with_topics(self, split: "Split", caller: Caller, reply_to: ReplyTo) -> Response | None:
         """Ask for the topics, if there are any, and put all results in their order."""
-        if not split.asked.resources:
+        if split.asked is None:
             return split.merged([])
 
         def merge(replies: list[Any]) -> Response:
@@ -153,7 +186,7 @@ class Split(NamedTuple):
     here: dict[int, Any]
     """Results by their place in the answer."""
     asked: Any
-    """The request for the rest."""
+    """The request for the rest; None if nothing is left to ask."""
     key: int
     results: Callable[[Any], Sequence[Any]]
     whole: Callable[[list[Any]], Response]
@@ -179,10 +212,6 @@ def _complaint(times: int, changes: Sequence[Change]) -> Refusal | None:
 def _asked(resource: DescribeConfigsResource) -> tuple[int, str, tuple[str, ...] | None]:
     keys = resource.configuration_keys
     return resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
-
-
-def _described(results: list[DescribeConfigsResult]) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=results)
 
 
 def _undescribed(resource: DescribeConfigsResource, refusal: Refusal) -> DescribeConfigsResult:

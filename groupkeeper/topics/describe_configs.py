@@ -1,7 +1,9 @@
 """DescribeConfigs for topics: every config with its value, where it comes from and what it is for.
+And ListConfigResources: which topics there are.
 
 Not brokers and groups: those resources never get here.
-Source: Kafka's ``ConfigHelper``; KIP-226 (synonyms), KIP-569 (types and documentation).
+Source: Kafka's ``ConfigHelper``; KIP-226 (synonyms), KIP-569 (types and documentation),
+KIP-1142 (listing).
 """
 
 from coordinator.caller import Caller
@@ -18,6 +20,12 @@ from protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
+    ResourceType,
+)
+from protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
 )
 
 
@@ -34,6 +42,17 @@ class DescribingConfigs:
         """One result for each resource, in the order asked."""
         return DescribeConfigsResponse(
             results=[self._describe(resource, request) for resource in request.resources]
+        )
+
+    def list_topics(
+        self, request: ListConfigResourcesRequest, caller: Caller, reply_to: ReplyTo
+    ) -> ListConfigResourcesResponse:
+        """All topics; nobody asks here for anything else."""
+        return ListConfigResourcesResponse(
+            config_resources=[
+                ConfigResource(resource_name=name, resource_type=ResourceType.TOPIC)
+                for name in self._catalog.by_name
+            ]
         )
 
     def _describe(

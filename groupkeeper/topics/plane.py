@@ -53,7 +53,7 @@ DESCRIBE_CONFIGS: Final = 32
 ALTER_CONFIGS: Final = 33
 CREATE_PARTITIONS: Final = 37
 INCREMENTAL_ALTER_CONFIGS: Final = 44
-
+LIST_CONFIG_RESOURCES: Final = 74
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
 
@@ -179,6 +179,7 @@ class EmbeddedTopics:
         producing = Producing(partitions, opening, settings.message_max_bytes, world.failed)
         configs = EffectiveConfigs(settings)
         creating = CreatingTopics(admin, node.node_id, settings.num_partitions, configs, late)
+        describing = DescribingConfigs(admin.catalog, configs)
         self.handlers: dict[int, Handler] = {
             PRODUCE: producing.handle,
             FETCH: self._fetching.handle,
@@ -186,9 +187,10 @@ class EmbeddedTopics:
             METADATA: Describing(admin, node, auto_create, late).handle,
             CREATE_TOPICS: creating.handle,
             DELETE_TOPICS: DeletingTopics(admin, late).handle,
-            DESCRIBE_CONFIGS: DescribingConfigs(admin.catalog, configs).handle,
+            DESCRIBE_CONFIGS: describing.handle,
             ALTER_CONFIGS: AlteringConfigs(admin, late).handle,
             INCREMENTAL_ALTER_CONFIGS: AlteringConfigs(admin, late).handle,
+            LIST_CONFIG_RESOURCES: describing.list_topics,
             DELETE_RECORDS: DeletingRecords(partitions, late).handle,
             INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
             OFFSET_FOR_LEADER_EPOCH: EndingEpochs(partitions, opening).handle,

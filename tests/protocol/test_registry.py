@@ -41,6 +41,7 @@ ADVERTISED = {
     "IncrementalAlterConfigs": (0, 1),
     "OffsetDelete": (0, 0),
     "DescribeCluster": (0, 2),
+    "ListConfigResources": (0, 1),
     "DescribeTopicPartitions": (0, 0),
 }
 SERVED = [

@@ -1,5 +1,5 @@
-"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs over the wire: all kinds of resources
-together, in order, and what is wrong with a request in itself.
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigResources over the wire: all
+kinds of resources together, in order, and what is wrong with a request in itself.
 """
 
 from typing import Any
@@ -11,6 +11,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import alter_configs as legacy
 from protocol.messages import incremental_alter_configs as incremental
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.support.served import Served
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -128,6 +129,45 @@ def test_what_is_asked_twice_is_answered_once(served: Served) -> None:
     )
     assert [len(result.configs) for result in results] == [33, 1]
     assert describe(served) == []
+
+
+# -- ListConfigResources ---------------------------------------------------------------------------
+
+NODE = [(BROKER, "0"), (LOGGER, "0")]
+TOPICS = [(TOPIC, "__consumer_offsets"), (TOPIC, "orders"), (TOPIC, "payments")]
+
+
+def listed(served: Served, *kinds: int, version: int = 1) -> tuple[int, list[tuple[int, str]]]:
+    request = ListConfigResourcesRequest(resource_types=list(kinds))
+    response = served.client().call(74, version, request)
+    found = [(each.resource_type, each.resource_name) for each in response.config_resources]
+    return response.error_code, sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "found"),
+    [
+        ([], TOPICS + NODE),
+        ([TOPIC], TOPICS),
+        ([TOPIC, TOPIC, LOGGER], [*TOPICS, NODE[1]]),
+        ([BROKER], NODE[:1]),
+        ([METRICS, GROUP], []),
+    ],
+)
+def test_resources_are_listed_by_type(
+    served: Served, kinds: list[int], found: list[tuple[int, str]]
+) -> None:
+    """KIP-1142."""
+    assert listed(served, *kinds) == (0, found)
+
+
+@pytest.mark.parametrize("kinds", [[0], [TOPIC, 3], [-1]])
+def test_an_unknown_type_is_an_unsupported_version(served: Served, kinds: list[int]) -> None:
+    assert listed(served, *kinds) == (ErrorCode.UNSUPPORTED_VERSION, [])
+
+
+def test_the_first_version_lists_client_metrics_and_there_are_none(served: Served) -> None:
+    assert listed(served, version=0) == (0, [])
 
 
 # -- AlterConfigs and IncrementalAlterConfigs ------------------------------------------------------

@@ -1,0 +1,31 @@
+"""ListConfigResources (key 74): what there is that has settings of its own (KIP-1142).
+
+Version 0 knew client metrics only (KIP-714, then called ListClientMetricsResources).
+"""
+
+from protocol.message import empty, message, since, struct
+from protocol.types import Array, Int8, Int16, Int32, String
+
+
+@message(key=74, versions=(0, 1), flexible=0)
+class ListConfigResourcesRequest:
+    """Names the types to list; none stands for all that the server has."""
+
+    resource_types: Array[Int8] = since(1)
+
+
+@struct
+class ConfigResource:
+    """One resource."""
+
+    resource_name: String = ""
+    resource_type: Int8 = since(1, default=16)
+
+
+@message(key=74, versions=(0, 1), flexible=0)
+class ListConfigResourcesResponse:
+    """The resources of the types asked for."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    config_resources: Array[ConfigResource] = empty()
