@@ -37,7 +37,6 @@ class KafkaPython(Suite):
         "test_elect_leaders": _ONE_NODE,
         "test_*_partition_reassignments": _ONE_NODE,
         "test_*_log_dirs": "folders of logs are not told or moved",
-        "test_describe_topic_partitions*": "Metadata tells the same",
     }
 
     def prepare(self, folder: Path) -> None:

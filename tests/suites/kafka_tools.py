@@ -2,13 +2,13 @@
 
 import contextlib
 import time
+import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from tests.suites import kafka_checks as checks
 from tests.suites import maven, versions
-from tests.suites.kafka_checks import CLASSES, SHARED, Check
+from tests.suites.kafka_checks import CLASSES, Check, Checks
 from tests.suites.process import Lines
 from tests.suites.suite import Outcome, Result, Results, Suite, Target
 from tests.suites.verifiable import Member, UnmetError, wait_for
@@ -41,15 +41,15 @@ class KafkaTools(Suite):
 
     def run(self, target: Target, folder: Path) -> Results:
         tools = Tools(target, folder, maven.jars(folder / "jars", _JARS))
-        yield from tools.all(checks.TOPICS)
-        yield tools.check(checks.reading("reads a topic and commits", 0))
-        yield from tools.all(checks.EMPTY_GROUP)
+        yield from tools.all(tools.checks.topics())
+        yield tools.check(tools.checks.reading("reads a topic and commits", 0))
+        yield from tools.all(tools.checks.empty_group())
         yield from _two_members(tools)
         yield from _cooperative(tools)
         yield from _static(tools)
-        yield from tools.all(checks.ENDS)
+        yield from tools.all(tools.checks.ends())
         if target.data_dir is not None:
-            yield tools.check(checks.LOG, _logs(target.data_dir))
+            yield tools.check(tools.checks.log(), _logs(target.data_dir))
 
 
 class Tools:
@@ -58,6 +58,8 @@ class Tools:
     def __init__(self, target: Target, folder: Path, class_path: str) -> None:
         self._target = target
         self._folder = folder
+        self._run = f"-{uuid.uuid4().hex[:6]}"
+        self.checks = Checks(self._run)
         self._java = [*_JAVA, _QUIET, "-cp", class_path]
 
     def command(self, tool: str, words: str) -> list[str]:
@@ -86,10 +88,9 @@ class Tools:
 
     def member(self, group: str, name: str, words: str = "") -> Member:
         """A consumer of the shared topic, not yet started."""
-        command = self.command(
-            "kafka-verifiable-consumer", f"--topic {SHARED} --group-id {group} {words}"
-        )
-        return Member(f"{group}-{name}", command, self._folder)
+        group = f"{group}{self._run}"
+        words = f"--topic {self.checks.shared} --group-id {group} {words}"
+        return Member(group, name, self.command("kafka-verifiable-consumer", words), self._folder)
 
 
 def _scene(name: str, act: Callable[[], None]) -> Result:
@@ -114,7 +115,7 @@ def _two_members(tools: Tools) -> Results:
     """Two consumers share by range and are looked at; then one of them leaves."""
     with tools.member("pair", "1") as one, tools.member("pair", "2") as two:
         yield _scene("kafka-verifiable-consumer: two share", lambda: _shared_by(one, two))
-        yield from tools.all(checks.of_two_members("pair"))
+        yield from tools.all(tools.checks.of_two_members(one.group))
 
         def leave() -> None:
             two.stop()
@@ -150,7 +151,7 @@ def _static(tools: Tools) -> Results:
         yield _scene(
             "kafka-verifiable-consumer: static members share", lambda: _shared_by(first, second)
         )
-        yield from tools.all(checks.of_static_members("static"))
+        yield from tools.all(tools.checks.of_static_members(first.group))
 
         def come_back() -> None:
             had, seen = second.owned, (list(first.assigned), list(first.revoked))

@@ -60,11 +60,12 @@ class Ownership:
 class Member(Ownership):
     """A running consumer, in a `with` block that ends it."""
 
-    def __init__(self, name: str, command: list[str], folder: Path) -> None:
+    def __init__(self, group: str, name: str, command: list[str], folder: Path) -> None:
         super().__init__()
-        self.name = name
+        self.group = group
+        self.name = f"{group}-{name}"
         self.ended = False
-        self._lines = Lines(command, folder, limit_s=_LIMIT_SECONDS, log=f"{name}.log")
+        self._lines = Lines(command, folder, limit_s=_LIMIT_SECONDS, log=f"{self.name}.log")
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     def __enter__(self) -> Self:
