@@ -80,6 +80,12 @@ class Cleaning:
             self._life.settle()
         raise Finding(f"topics that cannot be deleted: {doomed} {list(leftovers)}")
 
+    def let_fetches_end(self) -> None:
+        """A Fetch does not hear that its client is gone: it ends with its time."""
+        if self._life.server.topics._fetching.waiting:
+            self._life.advance(PATIENCE_S)
+            self._bystander.beat()
+
     def check_nothing_is_left(self) -> None:
         """Nobody waits, nothing is known of what is gone."""
         server = self._life.server

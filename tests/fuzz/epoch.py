@@ -294,6 +294,7 @@ class Epoch:
         cleaning.remove_groups(self._peers)
         self._hang_up_on_all()
         cleaning.remove_topics()
+        cleaning.let_fetches_end()
         life.advance(1)
         self._check()
         cleaning.check_nothing_is_left()
