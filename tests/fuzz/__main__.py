@@ -19,7 +19,7 @@ from tests.fuzz.shrink import outcome, shrink
 
 SHRINK_SECONDS = 90.0
 LINE_EVERY_S = 20.0
-WARM_UP_EPOCHS = 40
+WARM_UP_EPOCHS = 20
 GROWTH = 1.05
 """How much more there may be after all epochs than after the first ones."""
 
