@@ -26,12 +26,6 @@ START_SECONDS = 120.0
 class Finding(Exception):  # not an error of the fuzzer: what it looks for
     """Something that must not happen. The first line names it."""
 
-    @property
-    def name(self) -> str:
-        """The same for the same defect, whatever the numbers in it."""
-        first = str(self).splitlines()[0]
-        return "".join(letter for letter in first if not letter.isdigit())[:80]
-
 
 class Life:
     """One data directory and the processes that serve it."""
