@@ -287,6 +287,8 @@ class Player:
         for count, who in enumerate(people, 1):
             joins.append(await self._joined(who, options))
             await self._present(count, group.removeprefix("group=") or "g")
+            if count == 1:  # in Kafka even a delay of nothing takes a moment
+                await self._wait_until(lambda: _all(joins), 0.3)
         for again in people:
             await self._join_again(again, options, joins)
         await self._wait_until(lambda: _all(joins), 20.0)
