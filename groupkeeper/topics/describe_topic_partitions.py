@@ -12,7 +12,6 @@ from groupkeeper.exchange import ReplyTo
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.metadata import TOPIC_OPERATIONS
-from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.topic_admin import TopicAdmin
 from protocol.errors import ErrorCode
 from protocol.messages.describe_topic_partitions import (
@@ -80,7 +79,7 @@ class DescribingPartitions:
                 DescribeTopicPartitionsResponsePartition(
                     partition_index=index,
                     leader_id=node_id,
-                    leader_epoch=LEADER_EPOCH,
+                    leader_epoch=self._admin.leader_epoch(topic, index),
                     replica_nodes=[node_id],
                     isr_nodes=[node_id],
                     eligible_leader_replicas=[],

@@ -1,16 +1,15 @@
 """Leader epochs (KIP-101, KIP-320): whether a client's idea of the present one is ours, and where
 earlier ones ended.
 
-A partition of an ordinary topic stays in its first epoch. So do those of the group topic as far as
-Metadata tells; their batches have one more with every start of the server, and whoever has fetched
-them may ask for it. Source: Kafka's ``Partition.checkCurrentLeaderEpoch`` and
-``LeaderEpochFileCache.endOffsetFor``.
+A partition of an ordinary topic stays in its first epoch; those of the group topic have one more
+with every start of the server that writes to them.
+Source: Kafka's ``Partition.checkCurrentLeaderEpoch`` and ``LeaderEpochFileCache.endOffsetFor``.
 """
 
 from bisect import bisect_right
 from typing import Final
 
-from groupkeeper.topics.partition import LEADER_EPOCH
+from groupkeeper.topics.partition import LEADER_EPOCH, Partition
 from protocol.errors import ErrorCode
 from storage.log import Log
 
@@ -20,13 +19,20 @@ UNKNOWN_EPOCH: Final = -1
 UNKNOWN_END: Final = (UNKNOWN_EPOCH, -1)
 
 
-def check_leader_epoch(current: int) -> ErrorCode:
+def check_leader_epoch(partition: Partition, current: int) -> ErrorCode:
     """NONE, or the error that makes the client refresh its metadata."""
-    if current in (UNKNOWN_EPOCH, LEADER_EPOCH):
+    if current in (UNKNOWN_EPOCH, partition.leader_epoch):
         return ErrorCode.NONE
-    if current < LEADER_EPOCH:
+    if current < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def epoch_at(log: Log | None, offset: int) -> int:
+    """The epoch of the record with an offset, at the end of the log the newest one."""
+    starts = _starts(log)
+    older = bisect_right(starts, offset, key=lambda entry: entry[1])
+    return starts[max(older - 1, 0)][0]
 
 
 def end_of_epoch(log: Log | None, epoch: int) -> tuple[int, int]:

@@ -9,9 +9,9 @@ from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch
+from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
 from groupkeeper.topics.opening import Opening
-from groupkeeper.topics.partition import LEADER_EPOCH, Partition
+from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed, Partitions
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -88,7 +88,7 @@ class ListingOffsets:
             return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not partition.readable:
             return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
-        code = check_leader_epoch(wanted.current_leader_epoch)
+        code = check_leader_epoch(partition, wanted.current_leader_epoch)
         if code != ErrorCode.NONE:
             return _error(wanted, code)
         try:
@@ -106,7 +106,7 @@ class ListingOffsets:
             partition_index=wanted.partition_index,
             timestamp=timestamp,
             offset=offset,
-            leader_epoch=_epoch(partition, offset),
+            leader_epoch=UNKNOWN_EPOCH if offset < 0 else epoch_at(partition.log, offset),
         )
 
 
@@ -121,13 +121,6 @@ def _find(partition: Partition, timestamp: int) -> tuple[int, int]:
     if timestamp == MAX_TIMESTAMP:
         return partition.newest_timestamp() or _NOTHING
     return partition.offset_for_timestamp(timestamp) or _NOTHING
-
-
-def _epoch(partition: Partition, offset: int) -> int:
-    # What is in the group topic has epochs that Metadata does not know: a client that is told one
-    # of them takes its metadata for outdated.
-    unknown = offset < 0 or (partition.topic.internal and offset > 0)
-    return UNKNOWN_EPOCH if unknown else LEADER_EPOCH
 
 
 def _bounds(partition: Partition) -> tuple[int, int]:

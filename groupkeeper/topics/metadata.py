@@ -16,7 +16,6 @@ from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import (
@@ -164,7 +163,7 @@ class Describing:
                 MetadataResponsePartition(
                     partition_index=index,
                     leader_id=node_id,
-                    leader_epoch=LEADER_EPOCH,
+                    leader_epoch=self._admin.leader_epoch(topic, index),
                     replica_nodes=[node_id],
                     isr_nodes=[node_id],
                 )

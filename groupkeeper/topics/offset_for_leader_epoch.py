@@ -58,7 +58,7 @@ class EndingEpochs:
         partition = self._partitions.find(topic_name, wanted.partition)
         if partition is None:
             return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        code = check_leader_epoch(wanted.current_leader_epoch)
+        code = check_leader_epoch(partition, wanted.current_leader_epoch)
         if code == ErrorCode.NONE and partition.log is None:
             code = _without_log(partition, wanted)
         if code != ErrorCode.NONE:

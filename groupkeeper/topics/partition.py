@@ -19,7 +19,8 @@ from storage.errors import StorageError
 from storage.log import Log
 
 LEADER_EPOCH: Final = 0
-"""There is one broker and it never changes: every topic partition stays in its first epoch."""
+"""There is one broker and it never changes: a partition stays in its first epoch, unless the
+coordinator writes it."""
 
 WRITE_BACK_BYTES: Final = 32 * 1024 * 1024
 """So much may be in the page cache only; then it is synced off the event loop, before a roll has to
@@ -70,6 +71,15 @@ class Partition:
     @property
     def folder(self) -> str:
         return f"{self.topic.name}-{self.index}"
+
+    @property
+    def leader_epoch(self) -> int:
+        """Present epoch; in the group topic that of the newest batch, as every start has its own.
+        No client may see a later one in a batch than Metadata tells: it would wait for that.
+        """
+        if not self.topic.internal or self.log is None:
+            return LEADER_EPOCH
+        return max(self.log.last_epoch, LEADER_EPOCH)
 
     @property
     def readable(self) -> bool:

@@ -70,7 +70,7 @@ class Reader:
         log = partition.log
         if log is None:
             return _without_log(partition, wanted)
-        code = check_leader_epoch(wanted.current_leader_epoch)
+        code = check_leader_epoch(partition, wanted.current_leader_epoch)
         if code != ErrorCode.NONE:
             return _error(wanted, code)
         end = log.next_offset

@@ -15,6 +15,7 @@ from typing import Final
 
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
+from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.partitions import Failed, Partitions
 from protocol.errors import ErrorCode
 from storage.errors import StorageError
@@ -73,6 +74,11 @@ class TopicAdmin:
     def new_topic(self, name: str, partition_count: int, configs: dict[str, str]) -> Topic:
         """A topic with an id of its own, not yet created."""
         return Topic(name, self._outside.new_id(), partition_count, configs)
+
+    def leader_epoch(self, topic: Topic, index: int) -> int:
+        """The present epoch of one of the topic's partitions."""
+        partition = self._partitions.find(topic.name, index) if topic.internal else None
+        return LEADER_EPOCH if partition is None else partition.leader_epoch
 
     async def create(self, topics: Sequence[Topic]) -> ErrorCode:
         """All of them or, when the disk refuses, none."""

@@ -277,6 +277,7 @@ class GroupLog:
     """As much of a Log as reading needs."""
 
     start_offset = 0
+    last_epoch = 3
 
     def __init__(self, records: bytes, next_offset: int) -> None:
         self.records = records

@@ -81,6 +81,7 @@ class GroupLog:
     start_offset = 0
     next_offset = 80
     epochs = ((1, 0), (4, 50))
+    last_epoch = 4
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,16 @@ async def test_a_group_partition_without_a_log(scene):
     assert await ask(scene, GROUPS, 3) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN)
 
 
-async def test_positions_in_the_group_topic_have_no_epoch(scene):
+async def test_the_group_topic_is_in_the_epoch_of_its_newest_batch(scene):
+    scene.plane.serve_group_logs(lambda index: GroupLog() if index == 1 else None)
+    described = (await scene.metadata(GROUPS)).topics[0]
+    assert [partition.leader_epoch for partition in described.partitions] == [0, 4, 0, 0]
+    assert await ask(scene, GROUPS, 4, partition=1, current=4) == (0, (4, 80))
+    code, _ = await ask(scene, GROUPS, 4, partition=1, current=0)
+    assert code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+@pytest.mark.parametrize(("timestamp", "epoch"), [(-1, 4), (-2, 1)])
+async def test_a_position_in_the_group_topic_has_its_epoch(scene, timestamp, epoch):
     scene.plane.serve_group_logs(lambda index: GroupLog())
-    answer = await scene.offsets(GROUPS, 0, -1)
-    assert (answer.offset, answer.leader_epoch) == (80, -1)
+    assert (await scene.offsets(GROUPS, 0, timestamp)).leader_epoch == epoch
