@@ -5,11 +5,19 @@ That Apache Kafka answers the same is what ``make parity`` shows, over the wire.
 
 import pytest
 
+from protocol.registry import APIS
 from tests.parity import virtual
+from tests.parity.commands import KEYS
 from tests.parity.compare import difference
+from tests.parity.conformance import KIPS, versions_played
 from tests.parity.transcript import Run, load, reasons
 
 TRANSCRIPTS = load()
+PLAYED = versions_played(TRANSCRIPTS)
+GROUP_APIS = (
+    *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
+    *("OffsetDelete", "DescribeGroups", "ListGroups", "DeleteGroups", "FindCoordinator"),
+)
 RUNS = [run for each in TRANSCRIPTS for run in each.runs()]
 
 
@@ -19,9 +27,8 @@ def test_transcript(run: Run) -> None:
     assert not told, "\n".join(told)
 
 
-def test_there_are_enough_of_them_and_titles_are_unique() -> None:
+def test_titles_are_unique() -> None:
     names = [each.name for each in TRANSCRIPTS]
-    assert len(names) >= 5
     assert len(set(names)) == len(names)
 
 
@@ -29,3 +36,14 @@ def test_every_difference_has_a_reason_and_every_reason_a_transcript() -> None:
     used = set().union(*(each.differences() for each in TRANSCRIPTS))
     assert used == set(reasons())
     assert len(used) <= 20
+
+
+def test_what_a_transcript_covers_has_a_row_in_the_table() -> None:
+    covered = set().union(*(each.covers for each in TRANSCRIPTS))
+    assert {each for each in covered if not each.startswith("KAFKA-")} <= set(KIPS)
+
+
+@pytest.mark.parametrize("api", GROUP_APIS)
+def test_every_version_about_groups_is_played(api: str) -> None:
+    oldest, newest = APIS[KEYS[api]].served
+    assert PLAYED[api] == set(range(oldest, newest + 1))
