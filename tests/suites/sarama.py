@@ -10,7 +10,7 @@ from tests.suites.suite import Results, Suite, SuiteError, Target
 
 _MODULE = "github.com/IBM/sarama"
 _TESTS = go.Tests(_MODULE, versions.SARAMA, tags="functional")
-_NAMES = """
+_GROUPS = """
     TestFuncAdminAlterConsumerGroupOffsets TestFuncAdminDeleteGroup TestFuncAdminDescribeGroups
     TestFuncAdminListConsumerGroupOffsetsBatch TestFuncAdminListConsumerGroups
     TestFuncClientCoordinator TestFuncConsumerGroupCooperative TestFuncConsumerGroupExcessConsumers
@@ -18,6 +18,12 @@ _NAMES = """
     TestFuncConsumerGroupPartitioningStateful
     TestFuncConsumerGroupRebalanceAfterAddingPartitions TestFuncConsumerGroupStaticMembership_.*
     TestFuncJoinGroupVersionSelection TestFuncOffsetManager
+"""
+# Topics, records and configs, as far as they need no second node, no slow network and no docker.
+_TOPICS = """
+    TestFuncAdminAlterConfig TestFuncAdminDeleteRecords TestFuncAdminDeleteTopic
+    TestFuncAdminListOffsets TestFuncConsumerOffsetOutOfRange TestFuncMultiPartitionProduce
+    TestFuncProducingToInvalidTopic
 """
 _CHECKOUT = Path(__file__).parents[2]
 
@@ -29,7 +35,7 @@ class Sarama(Suite):
     """
 
     name = "sarama"
-    about = "sarama: functional tests of consumer groups, static members, offsets, administration"
+    about = "sarama: functional tests of groups, static members, offsets and their administration"
     needs = ("go",)
     versions: ClassVar = {_MODULE: versions.SARAMA}
     limit_s = 420.0
@@ -48,4 +54,5 @@ class Sarama(Suite):
                 "TOXIPROXY_ADDR": f"http://{said.removeprefix('ready ')}",
                 "KAFKA_VERSION": versions.KAFKA,
             }
-            yield from _TESTS.run(folder, f"^({'|'.join(_NAMES.split())})$", env, self.limit_s)
+            names = "|".join([*_GROUPS.split(), *_TOPICS.split()])
+            yield from _TESTS.run(folder, f"^({names})$", env, self.limit_s)
