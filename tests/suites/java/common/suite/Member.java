@@ -16,11 +16,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
 
 /**
  * A consumer that polls in a thread of its own and notes what it is told.
@@ -98,8 +100,12 @@ final class Member implements Participant, ConsumerRebalanceListener {
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
         Map<TopicPartition, OffsetAndMetadata> done = new HashMap<>(next);
         done.keySet().retainAll(partitions);
-        if (!done.isEmpty()) {
-            consumer.commitSync(done);
+        try {
+            if (!done.isEmpty()) {
+                consumer.commitSync(done);
+            }
+        } catch (CommitFailedException | RebalanceInProgressException error) {
+            // hurried from one rebalance into the next: the records will be consumed again
         }
         next.keySet().removeAll(partitions);
         note(revoked, partitions);
@@ -178,6 +184,7 @@ final class Member implements Participant, ConsumerRebalanceListener {
     void commit() throws Exception {
         ask(consumer -> {
             consumer.commitSync(next);
+            next.clear();
             return null;
         });
     }

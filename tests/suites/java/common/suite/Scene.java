@@ -52,10 +52,11 @@ final class Scene implements AutoCloseable {
         return topic("", partitions);
     }
 
-    /** Create a topic named after the group. */
+    /** Create a topic named after the group, and wait until the broker knows it as well. */
     String topic(String suffix, int partitions) throws Exception {
         String name = group + suffix;
         admin.createTopics(List.of(new NewTopic(name, partitions, (short) 1))).all().get();
+        until("the topic is there", () -> admin.listTopics().names().get().contains(name));
         return name;
     }
 

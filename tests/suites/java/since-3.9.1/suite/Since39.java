@@ -3,6 +3,7 @@ package suite;
 import static suite.Scene.expect;
 import static suite.Scene.partition;
 import static suite.Scene.same;
+import static suite.Scene.throwsError;
 
 import java.util.List;
 import java.util.Map;
@@ -15,7 +16,11 @@ import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.RemoveMembersFromConsumerGroupOptions;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.GroupType;
+import org.apache.kafka.common.TopicCollection;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.errors.UnknownTopicIdException;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
 /** What came after 2.8: reasons (KIP-800), group types, offsets of several groups, defaults. */
 public final class Since39 implements Scenario.Source {
@@ -27,7 +32,8 @@ public final class Since39 implements Scenario.Source {
             new Scenario("admin: list types", Since39::listTypes),
             new Scenario("admin: remove all with a reason", Since39::removeAll),
             new Scenario("admin: list offsets of several groups", Since39::severalGroups),
-            new Scenario("admin: list topic offsets", Since39::topicOffsets));
+            new Scenario("admin: list topic offsets", Since39::topicOffsets),
+            new Scenario("topics: describe", Since39::describeTopics));
     }
 
     private static void enforceRebalance(Scene s) throws Exception {
@@ -110,5 +116,19 @@ public final class Since39 implements Scenario.Source {
             .get(zero).offset(), "earliest");
         same(9L, s.admin.listOffsets(Map.of(zero, OffsetSpec.maxTimestamp())).all().get()
             .get(zero).offset(), "largest timestamp");
+    }
+
+    private static void describeTopics(Scene s) throws Exception {
+        String topic = s.topic(3);
+        var described = s.admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic);
+        same(3, described.partitions().size(), "partitions");
+        expect(!described.isInternal(), "not internal: %s", described);
+        var byId = s.admin.describeTopics(TopicCollection.ofTopicIds(List.of(described.topicId())));
+        same(topic, byId.allTopicIds().get().get(described.topicId()).name(), "name of the id");
+        throwsError(UnknownTopicOrPartitionException.class, () ->
+            s.admin.describeTopics(List.of(topic + "-no")).allTopicNames().get());
+        throwsError(UnknownTopicIdException.class, () -> s.admin
+            .describeTopics(TopicCollection.ofTopicIds(List.of(Uuid.randomUuid())))
+            .allTopicIds().get());
     }
 }
