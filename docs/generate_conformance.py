@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.clients.libraries import LIBRARIES
 from tests.parity.conformance import FEATURES, KIPS, versions_played
-from tests.parity.transcript import Transcript, load, ranges, reasons
+from tests.parity.transcript import Transcript, head_of, load, ranges, reasons
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "conformance.md"
@@ -150,10 +150,13 @@ def _count(result: dict[str, int] | None) -> str:
 
 
 def _subjects(transcripts: list[Transcript]) -> Iterator[str]:
-    yield "## All transcripts"
+    yield "## Subjects\n\nAll transcripts, by file.\n"
+    yield "| file | transcripts | what it is about |\n|---|---|---|"
     for path in dict.fromkeys(each.path for each in transcripts):
-        yield f"\n### [{path.stem}](../tests/parity/transcripts/{path.name})\n"
-        yield from (f"- {each.title}" for each in transcripts if each.path == path)
+        count = sum(each.path == path for each in transcripts)
+        about = head_of(path.read_text(encoding="utf-8")).replace("#", " ")
+        linked = f"[{path.stem}](../tests/parity/transcripts/{path.name})"
+        yield _row([linked, str(count), " ".join(about.split()).partition(". ")[0]])
 
 
 def _linked(transcript: Transcript) -> str:
