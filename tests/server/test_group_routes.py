@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.list_groups import ListGroupsRequest
@@ -123,6 +124,20 @@ def test_what_does_not_exist_is_refused_and_the_rest_is_committed(client: Client
         (("payments", 0), 0),
     ]
     assert client.fetched() == {("orders", 5): 3, ("payments", 0): 4}
+
+
+def test_a_new_partition_is_committed_to_at_once_and_after_a_restart(
+    served: Served, client: Client
+) -> None:
+    request = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name="orders", count=7, assignments=None)], timeout_ms=1000
+    )
+    client.send(37, 3, request)
+    assert client.take().results[0].error_code == 0
+    assert codes_of(client.call(8, 8, commit_request({("orders", 6): 2}))) == {("orders", 6): 0}
+    served.restart()
+    served.settled()
+    assert served.client().fetched() == {("orders", 6): 2}
 
 
 def test_the_groups_refusal_shows_beside_the_missing_topic(client: Client) -> None:
