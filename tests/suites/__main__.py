@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
         console.print(run.table(options.broker or options.bootstrap or OURS))
     for verdict in run.verdicts:
         name = verdict.suite.name
-        for test in verdict.unexpected:
+        for test in verdict.mended:
             say(f"{name}: {test} passes, and is on the list of known failures")
         if verdict.failed:
             say(f"{name}: what was said is in {PLACE / name}/run.log")

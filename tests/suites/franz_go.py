@@ -7,7 +7,7 @@ from tests.suites import go, versions
 from tests.suites.suite import Results, Suite, Target
 
 _PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
-_TESTS = go.Tests(_PACKAGE, versions.FRANZ_GO)
+_TESTS = go.Package(_PACKAGE, versions.FRANZ_GO)
 _GROUPS = "TestGroupETL TestGroupSimple TestIssue523 Test848RegexBrokerResolves"
 # Those of the package that consume without a group; its other tests talk to no broker, produce
 # only, or are about transactions and share groups.

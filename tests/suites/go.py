@@ -10,8 +10,8 @@ from tests.suites.suite import Outcome, Result, Results, SuiteError
 
 
 @dataclass(slots=True, frozen=True)
-class Tests:
-    """The tests of one Go package, at one version of its module."""
+class Package:
+    """A Go package with tests, at one version of its module."""
 
     package: str
     version: str

@@ -9,7 +9,7 @@ from tests.suites.process import Lines
 from tests.suites.suite import Results, Suite, SuiteError, Target
 
 _MODULE = "github.com/IBM/sarama"
-_TESTS = go.Tests(_MODULE, versions.SARAMA, tags="functional")
+_TESTS = go.Package(_MODULE, versions.SARAMA, tags="functional")
 _GROUPS = """
     TestFuncAdminAlterConsumerGroupOffsets TestFuncAdminDeleteGroup TestFuncAdminDescribeGroups
     TestFuncAdminListConsumerGroupOffsetsBatch TestFuncAdminListConsumerGroups

@@ -51,7 +51,7 @@ def test_the_known_failures_are_about_our_server_alone() -> None:
 def test_a_known_failure_that_passes_is_named() -> None:
     made = verdict()
     made.add(Result("test_acl[2]", Outcome.PASSED))
-    assert made.unexpected == ["test_acl[2]"]
+    assert made.mended == ["test_acl[2]"]
 
 
 def test_a_record_says_why_and_names_all_that_pass() -> None:

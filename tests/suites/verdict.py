@@ -52,7 +52,7 @@ class Verdict:
         return len(self.passed) + len(self.known) + len(self.failed)
 
     @property
-    def unexpected(self) -> list[str]:
+    def mended(self) -> list[str]:
         """Names of tests that passed and are on the list of known failures."""
         return [each.name for each in self.passed if self.reason(each.name) is not None]
 
