@@ -183,7 +183,7 @@ final class Scene implements AutoCloseable {
                 seen[0] = now;
                 since[0] = System.nanoTime();
             }
-            return System.nanoTime() - since[0] > TimeUnit.MILLISECONDS.toNanos(700);
+            return System.nanoTime() - since[0] > TimeUnit.MILLISECONDS.toNanos(1_200);
         });
     }
 
