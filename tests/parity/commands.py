@@ -38,7 +38,6 @@ import json
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from protocol.embedded import Subscription, TopicPartition, encode_subscription
@@ -59,71 +58,11 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssig
 from protocol.record_batch import encode_batch
 from protocol.registry import APIS
 from protocol.types import ArrayOf, Sized, StructOf
+from tests.parity.people import AGES, KEYS, Person, Request, Words, milliseconds
 from tests.parity.telling import Names
 from tests.support.requests import fetch_request, flat_fetch_request, offset_delete_request
 
-KEYS = {api.name: key for key, api in APIS.items()}
-
 _LONG = re.compile(r"(.)\*(\d+)")
-
-AGES = {
-    KEYS["JoinGroup"]: (0, 1, 2, 3, 4, 5, 6, 7, 8, 9),
-    KEYS["SyncGroup"]: (0, 0, 1, 2, 2, 3, 4, 5, 5, 5),
-    KEYS["Heartbeat"]: (0, 0, 1, 2, 2, 3, 4, 4, 4, 4),
-    KEYS["LeaveGroup"]: (0, 0, 1, 2, 2, 3, 4, 4, 5, 5),
-    KEYS["OffsetCommit"]: (2, 2, 3, 4, 6, 7, 8, 8, 8, 9),
-    KEYS["OffsetFetch"]: (1, 1, 3, 4, 5, 5, 6, 7, 8, 9),
-}
-"""The version that a client sends whose newest JoinGroup is the index, by Kafka's releases."""
-
-
-@dataclass(slots=True)
-class Person:
-    """Somebody who speaks, and what a client remembers between requests."""
-
-    name: str
-    age: int | None = None
-    member_id: str = ""
-    generation: int = -1
-    protocols: str = "range:orders"
-    session: str = "30s"
-    rebalance: str = "30s"
-    followers: list[str] = field(default_factory=list)
-    """Member ids that the last JoinGroup response listed: not empty for a leader."""
-
-    @property
-    def instance_id(self) -> str | None:
-        return self.name if self.name.isupper() else None
-
-
-@dataclass(slots=True)
-class Request:
-    """What a command sends: through whose connection, and as what."""
-
-    who: str
-    person: Person
-    key: int
-    version: int
-    message: Any = None
-    raw: bytes | None = None
-    client_id: str | None = ""
-
-
-class Words:
-    """The options of a command, each of which must be known."""
-
-    def __init__(self, words: list[str]) -> None:
-        self.plain = [word for word in words if "=" not in word or word.startswith("{")]
-        pairs = (word.partition("=") for word in words if word not in self.plain)
-        self.options: dict[str, str] = {name: value for name, _, value in pairs}
-
-    def take(self, name: str, default: Any = None) -> Any:
-        """A text; ``null`` is None and ``''`` is empty."""
-        value = self.options.pop(name, default)
-        return {"null": None, "''": ""}.get(value, value) if isinstance(value, str) else value
-
-    def number(self, name: str, default: int) -> int:
-        return int(self.options.pop(name, default))
 
 
 class Speech:
@@ -405,14 +344,6 @@ VERBS: dict[str, tuple[int, Callable[..., Any]]] = {
     "send": (-1, Speech.send),
     "raw": (-1, Speech.send),
 }
-
-
-def milliseconds(text: str) -> int:
-    """``250ms``, ``1.5s`` or ``2min``."""
-    for unit, size in (("ms", 1), ("min", 60_000), ("s", 1_000)):
-        if text.endswith(unit):
-            return int(float(text.removesuffix(unit)) * size)
-    raise ValueError(f"not a time: {text}")
 
 
 def _in(version: int, since: int, value: Any, otherwise: Any = None) -> Any:

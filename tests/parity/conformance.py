@@ -7,7 +7,8 @@ import shlex
 from collections import defaultdict
 
 from protocol.registry import APIS
-from tests.parity.commands import AGES, VERBS
+from tests.parity.commands import VERBS
+from tests.parity.people import AGES
 from tests.parity.transcript import Transcript
 
 KIPS = {

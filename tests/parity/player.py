@@ -16,7 +16,8 @@ from typing import Any
 from protocol.errors import DecodeError
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.registry import APIS, request_encoder, response_decoder
-from tests.parity.commands import KEYS, Person, Request, Speech, milliseconds
+from tests.parity.commands import Speech
+from tests.parity.people import KEYS, Person, Request, milliseconds
 from tests.parity.telling import Names, tell
 from tests.parity.transcript import Run
 

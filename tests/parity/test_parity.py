@@ -7,9 +7,9 @@ import pytest
 
 from protocol.registry import APIS
 from tests.parity import virtual
-from tests.parity.commands import KEYS
 from tests.parity.compare import difference
 from tests.parity.conformance import KIPS, versions_played
+from tests.parity.people import KEYS
 from tests.parity.transcript import Run, load, reasons
 
 TRANSCRIPTS = load()
