@@ -27,6 +27,7 @@ from protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from protocol.wire import cut_text
 
 
 class DescribingConfigs:
@@ -84,7 +85,7 @@ def _absent(name: str) -> tuple[ErrorCode, str]:
     """As Kafka: without a message where the code says it all."""
     wrong = names.complaint(name)
     if wrong is not None:
-        return ErrorCode.INVALID_TOPIC_EXCEPTION, wrong
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, cut_text(wrong)
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ""
 
 

@@ -97,9 +97,11 @@ async def test_the_group_topic_says_what_a_broker_gives_its_own(scene):
         ("", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("..", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("n" * 32_767, ErrorCode.INVALID_TOPIC_EXCEPTION),
     ],
 )
 async def test_a_topic_that_is_not_there(scene, name, code):
     result = await ask(scene, name)
     assert (result.error_code, result.resource_name, result.configs) == (code, name, [])
     assert bool(result.error_message) == (code == ErrorCode.INVALID_TOPIC_EXCEPTION)
+    assert len(result.error_message) <= 32_767
