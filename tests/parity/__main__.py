@@ -68,8 +68,10 @@ class Stage:
         self._coming.discard(run)
         if not self._coming:
             self.broker.kill()
-            await self.broker.start()
-            self._restarted.set()
+            try:
+                await self.broker.start()
+            finally:  # without a broker they fail; nobody waits for ever
+                self._restarted.set()
 
 
 async def check(stage: Stage, run: Run, ours: bool) -> tuple[list[str], int]:
