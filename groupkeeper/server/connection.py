@@ -3,7 +3,8 @@
 A Protocol with synchronous dispatch: what can be answered at once is decoded, decided, encoded and
 written in the same call, without a task or a future. One request is under way at a time, as on a
 Kafka broker: a JoinGroup that waits for its group blocks what the client sends after it, so order
-and back-pressure need nothing else. A client that goes away is no event for its group.
+and back-pressure need nothing else. A client that goes away is no event for its group, and what it
+sent before it went still counts: a LeaveGroup behind a JoinGroup that waits is obeyed.
 
 Not here: what a request means. The routes are a table that is handed in.
 """
@@ -83,6 +84,8 @@ class Connection(asyncio.Protocol):
         """The client does not read its answers."""
         self._paused = False
         self._cutting = False
+        self._hung_up = False
+        """By us: nothing more that came is looked at."""
         self._out: list[bytes] = []
         self._steady: SteadyBeat | None = None
 
@@ -106,9 +109,13 @@ class Connection(asyncio.Protocol):
         self._services.connections.open += 1
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing happens to memberships: only timers and LeaveGroup remove members."""
+        """Nothing happens to memberships: only timers and LeaveGroup remove members.
+
+        What is held back for a request that waits stays, as it does in the socket of a Kafka
+        broker, which does not notice before it has answered.
+        """
         self._transport = None
-        self._held.clear()
+        self._blocked = False
         self._out.clear()
         if self in self._opened:  # not one too many
             self._opened.remove(self)
@@ -183,10 +190,10 @@ class Connection(asyncio.Protocol):
             else:
                 self._frame(data, pos + 4, stop, began)
             pos = stop
-            if self._busy or self._transport is None:
+            if self._busy or self._hung_up:
                 break
         self._cutting = False
-        if pos < end and self._transport is not None:
+        if pos < end and not self._hung_up:
             self._hold(data[pos:])
         self._flush()
         if beats:
@@ -237,6 +244,7 @@ class Connection(asyncio.Protocol):
         assert self._waiting is call, "a request is answered exactly once"
         self._waiting = None
         if self._transport is None:
+            self._go_on()
             return
         header, services = call.header, self._services
         services.requests.record(header.api_key, services.clock.seconds() - call.began)
@@ -253,9 +261,12 @@ class Connection(asyncio.Protocol):
                 self._flush()
         if not self._cutting:
             self._flush()
-            if self._held_bytes or self._paused:
-                # Not from here: whoever answers may be in the middle of answering others.
-                asyncio.get_running_loop().call_soon(self._resume)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._cutting and (self._held_bytes or self._paused):
+            # Not from here: whoever answers may be in the middle of answering others.
+            asyncio.get_running_loop().call_soon(self._resume)
 
     def _flush(self) -> None:
         """One write for everything that was answered together."""
@@ -276,13 +287,19 @@ class Connection(asyncio.Protocol):
     def _abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
-            self._transport = None
+        self._hang_up()
 
     def close(self) -> None:
         """Send what is answered, then hang up."""
         if self._transport is not None:
             self._transport.close()
-            self._transport = None
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        self._transport = None
+        self._hung_up = True
+        self._held.clear()
+        self._held_bytes = 0
 
 
 def _decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:

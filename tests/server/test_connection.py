@@ -14,7 +14,7 @@ from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.produce import ProduceRequest
 from tests.support.fake_socket import API_VERSIONS, HEARTBEAT, JOIN, LIMIT, PRODUCE, Bench
-from tests.support.requests import join_request
+from tests.support.requests import join_request, leave_request
 from tests.support.served import Served, settle
 
 Lines = Callable[[], list[dict[str, Any]]]
@@ -264,12 +264,31 @@ async def test_a_late_no_reply_lets_the_next_go_as_well(bench: Bench) -> None:
 
 
 async def test_an_answer_to_a_client_that_is_gone_is_dropped(bench: Bench) -> None:
-    bench.receive(join(bench) + beat(bench))
+    bench.receive(join(bench))
     bench.socket.abort()
     await asyncio.sleep(0)
     bench.parked[0].answer(JoinGroupResponse())
     await asyncio.sleep(0)
     assert bench.socket.writes == []
+
+
+async def test_what_a_client_sent_before_it_went_still_counts(bench: Bench) -> None:
+    bench.receive(join(bench) + beat(bench, "first") + join(bench) + beat(bench, "last")[:-1])
+    bench.socket.abort()
+    await asyncio.sleep(0)
+    assert len(bench.requests) == 1
+    for number in (0, 1):
+        bench.parked[number].answer(JoinGroupResponse())
+        await asyncio.sleep(0)
+    assert [request.group_id for request in bench.requests] == ["g", "first", "g"]
+    assert bench.socket.writes == []
+
+
+async def test_what_came_after_we_hung_up_does_not_count(bench: Bench) -> None:
+    bench.receive(join(bench) + beat(bench))
+    bench.connection.close()
+    bench.parked[0].answer(JoinGroupResponse())
+    await asyncio.sleep(0)
     assert len(bench.requests) == 1
 
 
@@ -335,5 +354,21 @@ def test_a_member_outlives_its_connection_until_its_session_ends(served: Served)
     served.advance(9)
     assert first.beat(leader, joined.generation_id) == 0
     served.advance(1.1)
+    assert served.members() == 1
+    served.check_accounts()
+
+
+def test_who_leaves_while_it_joins_has_left_although_it_hung_up(served: Served) -> None:
+    """What Java's client does when it is closed during a rebalance."""
+    first, second = served.client(), served.client()
+    leader, _ = settle(first)
+    member_id = second.call(11, 9, join_request()).member_id
+    second.send(11, 9, join_request(member_id=member_id))
+    second.send(13, 5, leave_request(member_id))
+    served.advance(0.1)
+    second.hang_up()
+    assert served.members() == 2
+    first.join(member_id=leader)
+    served.advance(0.1)
     assert served.members() == 1
     served.check_accounts()
