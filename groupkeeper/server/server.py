@@ -30,7 +30,7 @@ from groupkeeper.server.writer import Writer
 from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from protocol.messages.heartbeat import HeartbeatRequest
-from storage.errors import Locked
+from storage.errors import Locked, StorageError
 from storage.files import Files
 from storage.limits import Limits
 from storage.store import Store
@@ -71,8 +71,12 @@ def _as_made(settings: Settings, shards: int) -> Settings:
     return replace(settings, offsets_topic_num_partitions=shards)
 
 
-def _disk_failed(where: str, error: BaseException) -> None:
-    _log.error("topics: disk failed", where=where, error=str(error))
+def _topics_failed(where: str, error: BaseException) -> None:
+    """A disk that fails is told in a line; anything else is a bug, and told with its trace."""
+    if isinstance(error, OSError | StorageError):
+        _log.error("topics: disk failed", where=where, error=str(error))
+    else:
+        _log.error("topics: request failed", where=where, exc_info=error)
 
 
 class Server:
@@ -90,7 +94,7 @@ class Server:
         self._epochs = self._claim(settings.offsets_topic_num_partitions)
         self.kafka: Address = options.listen
         self.metrics = Metrics()
-        topics = self._world.topics or TopicsWorld(files=self._world.files, failed=_disk_failed)
+        topics = self._world.topics or TopicsWorld(files=self._world.files, failed=_topics_failed)
         self._node = Node(options.node_id, self.address)
         self.topics = EmbeddedTopics(self.store, settings, self._node, topics)
 

@@ -140,6 +140,13 @@ def test_a_failure_of_a_topics_log_is_logged(tmp_path: Path, lines: Any) -> None
     assert (line["where"], line["error"]) == ("orders-0", "no space")
 
 
+def test_a_bug_in_the_topics_is_not_taken_for_a_disk(tmp_path: Path, lines: Any) -> None:
+    server = Server(ServeOptions(tmp_path))
+    server.topics._partitions._failed("request", KeyError("orders"))
+    [line] = lines()
+    assert "KeyError" in line["exception"]
+
+
 def test_an_empty_data_directory_needs_few_files(serve: Any) -> None:
     """Folders are made with the first record: fifty empty ones would only be in the way."""
     disk: FakeDisk = serve().disk
