@@ -102,7 +102,7 @@ class Lines:
             for line in self._process.stdout:
                 log.write(line)
                 yield line.rstrip("\n")
-        self._process.wait(_KILL_SECONDS)
+        self._process.wait()
 
     def __exit__(
         self,
@@ -123,7 +123,7 @@ class Lines:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_KILL_SECONDS)
         self._signal(signal.SIGKILL)
-        self._process.wait(_KILL_SECONDS)
+        self._process.wait()
 
     def terminate(self) -> None:
         """Ask the program to end; what it prints on the way is still read."""
