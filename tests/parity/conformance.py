@@ -47,22 +47,26 @@ KIPS = {
 }
 
 FEATURES = {
-    "KIP-62": ("everybody", "range"),
-    "KIP-88": ("everybody", "offset"),
+    "KIP-62": ("everybody", r"\brange\b"),
+    "KIP-88": ("everybody", "(?i)offset"),
+    "KIP-107": (None, "(?i)delete.?records"),
+    "KIP-133": (None, "(?i)describe.?config"),
     "KIP-134": ("everybody", None),
-    "KIP-229": ("delete groups", "delete"),
+    "KIP-195": (None, "(?i)create.?partitions|adding.?partitions|more partitions"),
+    "KIP-339": (None, "(?i)incremental|alter.?config"),
+    "KIP-229": ("delete groups", "(?i)delete.*group"),
     "KIP-320": (None, "TestGroupETL"),
-    "KIP-345": ("static members", "static"),
-    "KIP-394": ("everybody", "range"),
-    "KIP-429": (None, "cooperative"),
-    "KIP-496": ("delete offsets", "delete offsets"),
-    "KIP-518": ("list by state", "list"),
+    "KIP-345": ("static members", "[Ss]tatic"),
+    "KIP-394": ("everybody", r"\brange\b"),
+    "KIP-429": (None, "(?i)cooperative"),
+    "KIP-496": ("delete offsets", "(?i)delete.*offset|offset.*delet"),
+    "KIP-518": ("list by state", "(?i)list.*groups"),
     "KIP-559": (None, "TestGroupETL"),
-    "KIP-709": (None, "batch"),
-    "KIP-800": ("remove members", "remove"),
-    "KIP-814": (None, "static"),
+    "KIP-709": (None, "(?i)batch|several groups"),
+    "KIP-800": ("remove members", "(?i)remove"),
+    "KIP-814": (None, "[Ss]tatic"),
 }
-"""The feature of a client library that needs the KIP, and a word in the names of suites' tests."""
+"""The feature of a client library that needs the KIP, and a pattern of suites' tests' names."""
 
 
 def versions_played(transcripts: list[Transcript]) -> dict[str, set[int]]:
