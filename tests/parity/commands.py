@@ -16,6 +16,7 @@ next: its own member id, instance id and generation, and the newest version (``v
     heartbeat  member= instance= generation=
     leave      entries=member:instance,... reason=        (itself, without entries)
     commit     orders-0=5 ... member= instance= generation= epoch= metadata= retention= at=
+               times= (each partition so often)
     fetch      topics=orders-0,orders-1|all|none  groups=g,h  stable=yes  member= epoch=
     describe   groups=g,h  operations=yes
     list       states= types=
@@ -170,13 +171,17 @@ class Speech:
             "commit_timestamp": self._moment(words.take("at")) if version == 1 else -1,
             "committed_metadata": _lengthened(words.take("metadata", "")),
         }
+        times = words.number("times", 1)
+        topics = self._positions(words, more)
+        for topic in topics:
+            topic.partitions *= times
         return OffsetCommitRequest(
             group_id=group_id,
             generation_id_or_member_epoch=_in(version, 1, generation, -1),
             member_id=_in(version, 1, member_id, ""),
             group_instance_id=_in(version, 7, instance_id),
             retention_time_ms=milliseconds(retention) if 2 <= version <= 4 else -1,
-            topics=self._positions(words, more),
+            topics=topics,
         )
 
     def fetch(self, person: Person, words: Words, version: int) -> Any:

@@ -7,9 +7,10 @@ Every field that the version carries is written, in the order of the wire, unles
 default (null, "", no bytes, no elements, False, no throttling). Elements of arrays have a line
 each. Error codes are names. What is made up by chance gets a name: a member id is what it begins
 with and a number, counted from the first seen; groups and topics lose the prefix of the run; bytes
-that the transcript sent are written as it wrote them.
+that the transcript sent are written as it wrote them. More than twenty equal elements are one line.
 """
 
+import itertools
 import re
 from typing import Any
 
@@ -136,7 +137,17 @@ def _elements(
         blocks.append([f"{indent}{field.name}: {' '.join(scalars)}", *lines])
     if field.name not in PROMISED.get(message, ()):
         blocks.sort()
-    return [line for block in blocks for line in block]
+    return [line for block in _folded(blocks) for line in block]
+
+
+def _folded(blocks: list[list[str]]) -> list[list[str]]:
+    """Elements that are alike in a row are told once, with their number, if they are very many."""
+    folded = []
+    for block, alike in itertools.groupby(blocks):
+        number = len(list(alike))
+        once = [[f"{block[0]} ({number} times)", *block[1:]]]
+        folded += once if number > _LONG else [block] * number
+    return folded
 
 
 def _is_void(field: Field, value: Any) -> bool:
