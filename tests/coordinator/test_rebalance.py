@@ -212,6 +212,16 @@ def test_a_new_members_join_may_wait_for_five_minutes_whatever_its_session() -> 
     assert (call.outcome, call.response.member_id) == ("UNKNOWN_MEMBER_ID", "")
 
 
+def test_a_new_static_member_has_five_minutes_too_and_leaves_its_instance_free() -> None:
+    scene = Scene()
+    scene.form("lea", session=1_000_000, rebalance=1_000_000)
+    call = scene.join("GHOST", instance="GHOST", session=10, rebalance=10)
+    scene.advance(300_000)
+    assert (call.outcome, call.response.member_id) == ("UNKNOWN_MEMBER_ID", "")
+    assert scene.heartbeat("GHOST", member_id="GHOST-1").outcome == "UNKNOWN_MEMBER_ID"
+    assert scene.restart("GHOST").outcome == "parked"
+
+
 def test_the_five_minutes_end_with_the_first_round() -> None:
     scene = Scene()
     scene.form("alice", session=1_000_000)

@@ -60,6 +60,19 @@ def test_a_restart_that_answers_at_once_is_written_first_and_survives_a_crash() 
     assert scene.heartbeat("SAM", member_id="SAM-1").outcome == "FENCED_INSTANCE_ID"
 
 
+def test_the_old_id_is_fenced_while_the_restart_is_being_written() -> None:
+    scene = in_state("Stable")
+    scene.hold = True
+    scene.restart("SAM")
+    said = [
+        scene.heartbeat("SAM", member_id="SAM-1"),
+        scene.sync("SAM", as_id="SAM-1"),
+        scene.commit("SAM", member_id="SAM-1"),
+    ]
+    scene.flush()
+    assert {call.outcome for call in said} == {"FENCED_INSTANCE_ID"}
+
+
 def test_an_id_given_out_in_an_unfinished_restart_is_fenced_after_a_crash() -> None:
     scene = in_state("Stable")
     scene.hold = True

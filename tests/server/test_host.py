@@ -13,6 +13,7 @@ from coordinator.shard import HANDLERS
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
@@ -78,6 +79,14 @@ def test_while_loading_everything_is_14_but_heartbeats_are_believed(served: Serv
     assert served.host("g").snapshot().state == "loading"
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert ask_everything(served) == dict.fromkeys(QUESTIONS, loading) | {"Heartbeat": 0}
+
+
+def test_while_loading_the_coordinator_is_found(served: Served) -> None:
+    served.client().commit(1)
+    served.restart()
+    assert served.host("g").snapshot().state == "loading"
+    found = served.client().call(10, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
+    assert [each.error_code for each in found.coordinators] == [0]
 
 
 def test_after_loading_everything_is_as_before(served: Served) -> None:
