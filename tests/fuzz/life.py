@@ -123,8 +123,22 @@ class Life:
         old, now = self.loop, self.loop.time()
         self.machine.loop = self._new_loop()
         self.loop.idle.now = now
-        old.close()
+        self._bury(old)
         self.start()
+
+    def _bury(self, loop: VirtualLoop) -> None:
+        """What a killed process still had to do is never done; nor is it heard of when Python
+        collects it.
+        """
+        told = len(self.notes)
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(_ended(tasks))
+        loop.close()
+        asyncio.set_event_loop(self.loop)
+        del self.notes[told:]
 
     def kill(self) -> None:
         self.restart(self.machine.kill)
@@ -205,11 +219,15 @@ class Life:
         gc.collect()
 
     def close(self) -> None:
-        logs._sink = self._sink
         self.machine.loop, loop = VirtualLoop(), self.loop  # what its tasks say now is not heard
+        self._bury(loop)
+        logs._sink = self._sink
         self.machine.loop.close()
         asyncio.set_event_loop(None)
-        loop.close()
+
+
+async def _ended(tasks: set["asyncio.Task[Any]"]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _told(error: object) -> str:
