@@ -67,7 +67,8 @@ class Transcript:
     def differences(self) -> set[str]:
         """The keys of what is answered differently on purpose."""
         lines = (line for step in self.steps for line in step.expected)
-        return {found[1] for line in lines if (found := _OTHERWISE.match(line))}
+        texts = (only[2] if (only := _ONLY.match(line)) else line for line in lines)
+        return {found[1] for text in texts if (found := _OTHERWISE.match(text))}
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -90,7 +91,7 @@ class Run:
         return [self._lines(step.expected, ours) for step in self.transcript.steps]
 
     def _lines(self, written: list[str], ours: bool) -> list[str]:
-        lines, others = [], []
+        lines, others, differs = [], [], False
         for line in written:
             only = _ONLY.match(line)
             if only and self.version not in _numbers(only[1]):
@@ -99,9 +100,10 @@ class Run:
             otherwise = _OTHERWISE.match(text)
             if otherwise is None:
                 lines.append(text)
-            elif otherwise[2] != NOTHING:
+                continue
+            differs = True
+            if otherwise[2] != NOTHING:
                 others.append(otherwise[2])
-        differs = any(_OTHERWISE.match(line.partition("} ")[2] or line) for line in written)
         return others if ours and differs else lines
 
     def _filled(self, text: str) -> str:
