@@ -112,11 +112,15 @@ class Connection(asyncio.Protocol):
         """Nothing happens to memberships: only timers and LeaveGroup remove members.
 
         What is held back for a request that waits stays, as it does in the socket of a Kafka
-        broker, which does not notice before it has answered.
+        broker, which does not notice before it has answered; until then it counts as open.
         """
         self._transport = None
         self._blocked = False
         self._out.clear()
+        if self._waiting is None or not self._held_bytes:
+            self._leave()
+
+    def _leave(self) -> None:
         if self in self._opened:  # not one too many
             self._opened.remove(self)
             self._services.connections.open -= 1
@@ -161,7 +165,9 @@ class Connection(asyncio.Protocol):
         """Go on with what was held back."""
         if self._held_bytes >= self._needed and not self._busy:
             self._cut(self._take_held())
-        if self._paused and not self._busy and self._transport is not None:
+        if self._transport is None and not self._busy and not self._hung_up:
+            self._leave()
+        elif self._paused and not self._busy and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
 
@@ -264,7 +270,7 @@ class Connection(asyncio.Protocol):
             self._go_on()
 
     def _go_on(self) -> None:
-        if not self._cutting and (self._held_bytes or self._paused):
+        if not self._cutting and (self._held_bytes or self._paused or self._transport is None):
             # Not from here: whoever answers may be in the middle of answering others.
             asyncio.get_running_loop().call_soon(self._resume)
 

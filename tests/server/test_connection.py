@@ -278,8 +278,10 @@ async def test_what_a_client_sent_before_it_went_still_counts(bench: Bench) -> N
     await asyncio.sleep(0)
     assert len(bench.requests) == 1
     for number in (0, 1):
+        assert bench.stats.open == len(bench.opened) == 1  # as long as bytes are kept for it
         bench.parked[number].answer(JoinGroupResponse())
         await asyncio.sleep(0)
+    assert bench.stats.open == len(bench.opened) == 0
     assert [request.group_id for request in bench.requests] == ["g", "first", "g"]
     assert bench.socket.writes == []
 
