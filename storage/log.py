@@ -338,6 +338,7 @@ class Log:
         if start > self._next_offset:
             gone += self._segments
             self._segments = ()
+            self._unsynced = False  # though its torn end was cut off a moment ago
             self._next_offset = start
         for segment in gone:
             with suppress(OSError):  # the next open tries again

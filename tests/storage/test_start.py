@@ -101,6 +101,16 @@ def test_a_log_that_lost_its_end_goes_on_where_it_was_to_begin(
     assert (log.start_offset, log.next_offset) == (8, 9)
 
 
+def test_a_log_that_lost_a_torn_end_can_be_closed(disk: FakeDisk) -> None:
+    filled(disk, 5).close()
+    files = FakeFiles(disk)
+    files.truncate(files.open(f"{FOLDER}/{4:020}.log"), 10)
+    write_start(files, FOLDER, 8)
+    log = open_log(disk)
+    log.close()
+    assert (log.start_offset, log.next_offset) == (8, 8)
+
+
 def test_a_log_with_nothing_but_a_start(disk: FakeDisk, folder: FakeFiles) -> None:
     write_start(folder, FOLDER, 8)
     assert (open_log(disk).start_offset, open_log(disk).next_offset) == (8, 8)
