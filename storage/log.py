@@ -11,7 +11,7 @@ end.
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import Protocol
+from typing import Final, Protocol
 
 from protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD
 from storage.epochs import EpochFile
@@ -26,9 +26,12 @@ from storage.reading import (
     segments_from,
 )
 from storage.scan import FIELDS, Batch, batches_after, valid_batches
-from storage.segment import DIGITS, LOG_SUFFIX, Segment
+from storage.segment import Segment, base_of
 from storage.start import FILE_NAME as START_FILE
 from storage.start import read_start
+
+NO_END: Final = 2**63 - 1
+"""No offset is as large."""
 
 
 class Cover(Protocol):
@@ -72,17 +75,24 @@ class Log:
         self.name_bytes = self.name.encode()
 
     @classmethod
-    def open(cls, files: Files, folder: str, limits: Limits, cover: Cover | None = None) -> "Log":
+    def open(
+        cls,
+        files: Files,
+        folder: str,
+        limits: Limits,
+        cover: Cover | None = None,
+        end: int = NO_END,
+    ) -> "Log":
         """
         Open a folder, which may be missing, and repair what an unclean stop left.
 
-        A torn end of the last segment is cut off. Batches that `cover` holds and the file lacks
-        are added and synced. Raises Corrupt if sound batches follow a bad one and `cover` does
-        not hold what lies between.
+        A torn end of the last segment is cut off, and so is what it has from offset `end` on: a
+        batch that was refused. Batches that `cover` holds and the file lacks are added and synced.
+        Raises Corrupt if sound batches follow a bad one and `cover` lacks what lies between.
         """
         log = cls(files, folder, limits)
         try:
-            log._load(cover)
+            log._load(cover, end)
         except BaseException:
             log._release()
             raise
@@ -264,6 +274,11 @@ class Log:
         self._segments = tuple(segments_from(segments, self._start_offset))
         return segments[: len(segments) - len(self._segments)]
 
+    def settle(self) -> None:
+        """`sync` of all that the last segment holds, whoever wrote it."""
+        self._unsynced = self._unsynced_names = bool(self._segments)
+        self.sync()
+
     def sync(self) -> None:
         """
         Wait until everything appended, and the names of its files, are on the disk. Raises
@@ -310,9 +325,9 @@ class Log:
         self.closed = True
         self._segments = ()  # whoever still reads in another thread closes the files
 
-    def _load(self, cover: Cover | None) -> None:
+    def _load(self, cover: Cover | None, end: int) -> None:
         names = self._files.list_folder(self._folder)
-        bases = sorted(int(name[:DIGITS]) for name in names if _is_segment(name))
+        bases = sorted(base for base in map(base_of, names) if base is not None)
         for base in bases:
             segment = Segment(self._files, self._folder, base, self._limits)
             self._segments = (*self._segments, segment)
@@ -322,7 +337,7 @@ class Log:
             for segment in self._segments[:-1]:
                 segment.load_index()
             self._epochs.load(bases[-1])
-            self._recover(self._segments[-1], cover)
+            self._recover(self._segments[-1], cover, end)
         if START_FILE in names:
             self._load_start()
         if cover is not None:
@@ -355,13 +370,14 @@ class Log:
                 )
             self.append(data)
         # What the file holds may be in the page cache only, and the journal may be dropped soon.
-        self._unsynced = self._unsynced_names = bool(self._segments)
-        self.sync()
+        self.settle()
 
-    def _recover(self, active: Segment, cover: Cover | None) -> None:
+    def _recover(self, active: Segment, cover: Cover | None, end: int) -> None:
         """Find the sound end of the last segment; cut off the rest if nothing is lost."""
         valid, epoch = 0, -1
         for batch in valid_batches(active.window(), 0, active.base_offset):
+            if batch.base_offset >= end:
+                break
             check_epoch(active.path, batch, epoch)
             epoch = batch.epoch
             active.note(batch)
@@ -370,17 +386,12 @@ class Log:
             self._next_offset = batch.last_offset + 1
         if valid == active.size:
             return
-        count, end = batches_after(active.window(), valid, self._next_offset)
-        repairable = cover is not None and cover.reaches(self._next_offset, end)
-        if count and not repairable:
+        count, sound = batches_after(active.window(), valid, self._next_offset)
+        repairable = cover is not None and cover.reaches(self._next_offset, sound)
+        if count and not repairable and self._next_offset < end:
             raise Corrupt(
                 f"{active.path}: the batch at byte {valid} is damaged, {count} sound ones follow: "
                 f"restore the file, or lose them with: truncate -s {valid} {active.path}"
             )
         active.truncate(valid)
         self._unsynced = True
-
-
-def _is_segment(name: str) -> bool:
-    stem, suffix = name[:DIGITS], name[DIGITS:]
-    return suffix == LOG_SUFFIX and len(stem) == DIGITS and stem.isdigit()

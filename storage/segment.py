@@ -20,6 +20,12 @@ DIGITS: Final = 20
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
+def base_of(name: str) -> int | None:
+    """The first offset of the segment that a file name stands for; None for all other files."""
+    stem, suffix = name[:DIGITS], name[DIGITS:]
+    return int(stem) if suffix == LOG_SUFFIX and len(stem) == DIGITS and stem.isdigit() else None
+
+
 class Segment:
     """
     One segment. `size` is raised only when the bytes are in the file: other threads may read up

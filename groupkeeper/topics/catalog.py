@@ -9,7 +9,8 @@ The log is one folder of Kafka-format segments; newest value of every key wins, 
     producer-ids    {"next": first id that was never given out}
 
 A change is on the disk before it is visible in memory; changes are made one at a time, off the
-event loop.
+event loop. A change that the disk refused is cut off the log again, durably, before its answer and
+at the latest before the next change, so that no later start takes it for good.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from groupkeeper.topics.names import GROUP_TOPIC, collision_key
 from groupkeeper.topics.offload import OffLoop
 from protocol.record_batch import decode_records, encode_batch, iter_batches
 from storage.errors import StorageError
-from storage.log import Log
+from storage.log import NO_END, Log
 
 PRODUCER_ID_BLOCK: Final = 1_000
 """Producer ids are taken in blocks; a restart wastes the rest of a block, as in Kafka."""
@@ -82,12 +83,15 @@ class Catalog:
     """The topics, by name and by id. Reading is a dict lookup, changing a sync."""
 
     def __init__(
-        self, open_log: Callable[[], Log], group_partitions: int, off_loop: OffLoop
+        self, open_log: Callable[[int], Log], group_partitions: int, off_loop: OffLoop
     ) -> None:
+        """`open_log` is given the offset from which on to cut the log off: `Log.open`'s `end`."""
         self._open_log = open_log
         self._group_partitions = group_partitions
         self._off_loop = off_loop
         self._log: Log | None = None
+        self._end = NO_END
+        """Where the log ends as far as it is durable, and so in memory, too."""
         self._forget()
 
     def _forget(self) -> None:
@@ -165,9 +169,9 @@ class Catalog:
         return range(first, following)
 
     def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
-            self._log = None
+        log, self._log = self._log, None
+        if log is not None:
+            log.close()
 
     # ------------------------------------------------------------ memory
 
@@ -193,10 +197,7 @@ class Catalog:
             await self._off_loop(lambda: self._append(entries, wall_ms))
 
     def _append(self, entries: Sequence[Entry], wall_ms: int) -> None:
-        log = self._log
-        if log is None:
-            # The last write failed, and nobody knows how much of it is in the file: ask the disk.
-            log = self._log = self._open_log()
+        log = self._opened()
         records = [
             (key.encode(), None if value is None else json.dumps(value).encode())
             for key, value in entries
@@ -205,19 +206,38 @@ class Catalog:
             log.append(encode_batch(log.next_offset, 0, wall_ms, records))
             log.sync()
         except (StorageError, OSError):
-            self._log = None
-            with suppress(StorageError, OSError):
-                log.close()
+            self._take_back()
             raise
+        self._end = log.next_offset
+
+    def _opened(self) -> Log:
+        """The log without anything that was refused, all of it durable."""
+        if self._log is None:
+            log = self._open_log(self._end)
+            try:
+                log.settle()
+            except StorageError:
+                log.close()
+                raise
+            self._log = log
+        return self._log
+
+    def _take_back(self) -> None:
+        """Nobody knows how much of the last write is in the file: leave nothing of it there."""
+        self.close()
+        with suppress(StorageError, OSError):  # the next write tries again, and fails if it must
+            self._opened()
 
     def _reopen(self) -> None:
         self.close()
         self._forget()
-        self._log = self._open_log()
-        for chunk in self._log.batches():
+        self._end = NO_END
+        log = self._opened()
+        for chunk in log.batches():
             for header in iter_batches(chunk):
                 for record in decode_records(chunk, header):
                     self._replay((record.key or b"").decode(), record.value)
+        self._end = log.next_offset
 
     def _replay(self, key: str, data: bytes | None) -> None:
         if key.startswith(_TOPIC_PREFIX):

@@ -13,7 +13,7 @@ from groupkeeper.topics.partition import Partition
 from storage.errors import StorageError
 from storage.files import Files
 from storage.limits import Limits
-from storage.log import Log
+from storage.log import NO_END, Log
 from storage.segment import Segment
 from storage.start import write_start
 
@@ -29,9 +29,12 @@ class TopicFolders:
         self._data_dir = data_dir
         self._limits = limits
 
-    def open_log(self, name: str) -> Log:
-        """Raises StorageError and OSError. A log without a folder is empty."""
-        return Log.open(self._files, f"{self._data_dir}/{name}", self._limits)
+    def open_log(self, name: str, end: int = NO_END) -> Log:
+        """What it holds before offset `end`; the rest is cut off. A log without a folder is empty.
+
+        Raises StorageError and OSError.
+        """
+        return Log.open(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
 
     def note_start(self, name: str, offset: int) -> None:
         """Make it durable that a log begins at an offset, blocking. Raises OSError."""

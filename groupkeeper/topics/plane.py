@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from groupkeeper.exchange import Handler
@@ -152,7 +153,7 @@ class EmbeddedTopics:
             world.files, store.data_dir, Limits(segment_bytes=settings.log_segment_bytes)
         )
         self._catalog = Catalog(
-            lambda: folders.open_log(CATALOG_FOLDER),
+            partial(folders.open_log, CATALOG_FOLDER),
             settings.offsets_topic_num_partitions,
             world.worker,
         )

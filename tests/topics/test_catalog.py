@@ -12,14 +12,19 @@ from protocol.messages.init_producer_id import InitProducerIdRequest
 from storage.errors import StorageError
 from storage.limits import Limits
 from storage.log import Log
-from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.topics.scene import NOW, InlineWorker, Scene, batch
 
 
-def opened(disk: FakeDisk) -> Catalog:
+def opened(disk: FakeDisk, cluster_id: str = "cluster-1") -> Catalog:
     files = FakeFiles(disk)
-    catalog = Catalog(lambda: Log.open(files, "data/catalog", Limits()), 4, InlineWorker())
-    catalog.load(NOW, lambda: "cluster-1")
+    files.make_folder("data")
+    disk.sync_names(".")
+    limits = Limits()
+    catalog = Catalog(
+        lambda end: Log.open(files, "data/catalog", limits, end=end), 4, InlineWorker()
+    )
+    catalog.load(NOW, lambda: cluster_id)
     return catalog
 
 
@@ -53,10 +58,7 @@ async def test_a_deleted_topic_is_a_leftover_until_it_is_purged():
 def test_the_cluster_keeps_its_id():
     disk = FakeDisk()
     assert opened(disk).cluster_id == "cluster-1"
-    files = FakeFiles(disk)
-    catalog = Catalog(lambda: Log.open(files, "data/catalog", Limits()), 4, InlineWorker())
-    catalog.load(NOW, lambda: "another")
-    assert catalog.cluster_id == "cluster-1"
+    assert opened(disk, "another").cluster_id == "cluster-1"
 
 
 def test_the_group_topic_keeps_its_id_and_takes_its_count_from_the_settings():
@@ -73,6 +75,74 @@ async def test_a_catalog_that_cannot_be_read_is_not_taken_for_an_empty_one():
     disk.flip("data/catalog/00000000000000000000.log", 70)
     with pytest.raises(StorageError):
         opened(disk)
+
+
+REFUSED = {
+    "delete": lambda catalog: catalog.delete([catalog.by_name["a"]], NOW),
+    "grow": lambda catalog: catalog.change([topic("a", 9)], NOW),
+    "create": lambda catalog: catalog.create([topic("b")], NOW),
+}
+UNCHANGED = {"a": 3, "__consumer_offsets": 4}
+
+
+async def refused(disk: FakeDisk, what: str, *, calls: int = 1) -> Catalog:
+    """A catalog that was refused a change: this many calls failed, the first is that of a sync."""
+    catalog = opened(disk)
+    await catalog.create([topic("a", 3)], NOW)
+    sync = disk.calls + 2
+    disk.failures = {sync + more: OSError(5, "Input/output error") for more in range(calls)}
+    with pytest.raises(StorageError):
+        await REFUSED[what](catalog)
+    assert catalog.counts == UNCHANGED
+    return catalog
+
+
+@pytest.mark.parametrize("end", ["kill", "lose", "keep", "tear"])
+@pytest.mark.parametrize("what", REFUSED)
+async def test_a_refused_change_is_not_carried_out_by_the_next_start(what, end):
+    disk = FakeDisk()
+    await refused(disk, what)
+    end_process(disk, end)
+    assert opened(disk).counts == UNCHANGED
+
+
+@pytest.mark.parametrize("end", ["kill", "lose", "keep", "tear"])
+@pytest.mark.parametrize("what", REFUSED)
+async def test_a_refused_change_is_not_made_durable_by_a_later_one(what, end):
+    disk = FakeDisk()
+    catalog = await refused(disk, what, calls=2)  # it could not be taken back at once, either
+    ids = await catalog.reserve_producer_ids(NOW)
+    end_process(disk, end)
+    again = opened(disk)
+    assert again.counts == UNCHANGED
+    assert (await again.reserve_producer_ids(NOW)).start == ids.stop
+
+
+async def test_no_change_is_taken_while_a_refused_one_cannot_be_taken_back():
+    disk = FakeDisk()
+    catalog = await refused(disk, "delete", calls=3)
+    with pytest.raises((StorageError, OSError)):
+        await catalog.reserve_producer_ids(NOW)
+
+
+async def test_what_a_killed_process_wrote_is_durable_before_it_is_seen():
+    disk = FakeDisk()
+    catalog = opened(disk)
+    disk.crash_at = disk.calls + 2  # the sync
+    with pytest.raises(Crash):
+        await catalog.create([topic("a", 3)], NOW)
+    end_process(disk, "kill")
+    assert opened(disk).counts == UNCHANGED
+    end_process(disk, "lose")
+    assert opened(disk).counts == UNCHANGED
+
+
+def end_process(disk: FakeDisk, end: str) -> None:
+    """By `kill -9`, which leaves the page cache, or by a power cut of that mode."""
+    if end == "kill":
+        disk.revive()
+    else:
+        disk.power_cut(end, seed=7)
 
 
 def make(*names: str) -> CreateTopicsRequest:
