@@ -15,9 +15,10 @@ MAX_MESSAGE_BYTES: Final = "max.message.bytes"
 
 _INT_MAX: Final = 2**31 - 1
 _LONG_MAX: Final = 2**63 - 1
-# Compiled by their first use, not by the start of the server.
+# Compiled by their first use, not by the start of the server. Each stretch of digits can be read in
+# one way only: a value is as long as a client likes, and must not cost more than its length.
 _WHOLE: Final = r"[+-]?[0-9]{1,32}"
-_DECIMAL: Final = r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)[fFdD]?"
+_DECIMAL: Final = r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
 _REPLICAS: Final = r"([0-9]+:[0-9]+)?"
 _SPACE: Final = "".join(map(chr, range(33)))
 """What Java's ``String.trim`` takes away."""

@@ -3,6 +3,9 @@
 import pytest
 
 from groupkeeper.topics.configs import TABLE, InvalidConfigError, parts, settled
+from protocol.messages.describe_configs import ConfigKind
+
+INT, LONG, DOUBLE = ConfigKind.INT, ConfigKind.LONG, ConfigKind.DOUBLE
 
 
 @pytest.mark.parametrize(
@@ -57,6 +60,29 @@ def test_a_value_that_cannot_be_is_refused_in_kafkas_words(name: str, text: str,
     with pytest.raises(InvalidConfigError) as refused:
         settled({name: text})
     assert str(refused.value) == f"Invalid value {text} for configuration {name}: {why}"
+
+
+NUMBERS = [name for name, row in TABLE.items() if row.kind in (INT, LONG, DOUBLE)]
+LISTS = [name for name, row in TABLE.items() if row.kind is ConfigKind.LIST]
+DIGITS = "1" * 30_000
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("form", ["{}x", "{}.{}x", ".{}x", "1.{}x", "{}e{}x", "1e{}x", "+{}x"])
+def test_a_long_text_that_is_no_number_is_soon_refused(name: str, form: str) -> None:
+    # Read again from every digit it took seconds for each of these, and there are many.
+    text = form.replace("{}", DIGITS[: 30_000 // form.count("{}")])
+    with pytest.raises(InvalidConfigError, match="Not a number of type"):
+        settled({name: text})
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("text", [DIGITS, DIGITS + ":", f"{DIGITS[:15_000]}:{DIGITS[:15_000]}x"])
+def test_a_long_text_that_is_no_list_is_soon_refused(name: str, text: str) -> None:
+    with pytest.raises(InvalidConfigError, match=f"for configuration {name}: "):
+        settled({name: text})
 
 
 @pytest.mark.parametrize(
