@@ -5,6 +5,7 @@ Not the server's settings, and no requests. Every config is kept and given back;
 Source: Kafka 4.1's ``LogConfig`` and ``TopicConfig``, and its answers on the wire.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypedDict, Unpack
@@ -18,7 +19,9 @@ _LONG_MAX: Final = 2**63 - 1
 # Compiled by their first use, not by the start of the server. Each stretch of digits can be read in
 # one way only: a value is as long as a client likes, and must not cost more than its length.
 _WHOLE: Final = r"[+-]?[0-9]{1,32}"
-_DECIMAL: Final = r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
+_DECIMAL: Final = (
+    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?|[+-]?(?:NaN|Infinity)"
+)
 _REPLICAS: Final = r"([0-9]+:[0-9]+)?"
 _SPACE: Final = "".join(map(chr, range(33)))
 """What Java's ``String.trim`` takes away."""
@@ -67,27 +70,29 @@ class TopicConfig(NamedTuple):
         value = int(text) if re.fullmatch(_WHOLE, text) else largest + 1
         if not -largest - 1 <= value <= largest:
             raise self._invalid(text, f"Not a number of type {self.kind.name}")
-        self._check_range(value)
+        self._check_range(value, str(value))
         return str(value)
 
     def _decimal(self, text: str) -> str:
         found = re.fullmatch(_DECIMAL, text)
         if found is None:
             raise self._invalid(text, "Not a number of type DOUBLE")
-        value = float(found[1])
-        self._check_range(value)
-        return str(value)
+        value = float(found[1] or text)
+        shown = _java_double(value)
+        self._check_range(value, shown)
+        return shown
 
-    def _check_range(self, value: float) -> None:
+    def _check_range(self, value: float, shown: str) -> None:
+        # NaN is neither below nor above anything, and passes here as it does in Kafka.
         below = self.low is not None and value < self.low
         above = self.high is not None and value > self.high
         if not (below or above) or value == self.besides:
             return
         if self.besides is not None:
             either = f"Value must be between {self.low} and {self.high} or equal to {self.besides}"
-            raise self._invalid(value, either)
+            raise self._invalid(shown, either)
         raise self._invalid(
-            value,
+            shown,
             f"Value must be at least {self.low}"
             if below
             else f"Value must be no more than {self.high}",
@@ -110,7 +115,7 @@ class TopicConfig(NamedTuple):
         if text not in self.words:
             raise self._invalid(text, f"String must be one of: {', '.join(self.words)}")
 
-    def _invalid(self, value: object, why: str) -> InvalidConfigError:
+    def _invalid(self, value: str, why: str) -> InvalidConfigError:
         return InvalidConfigError(f"Invalid value {value} for configuration {self.name}: {why}")
 
 
@@ -198,6 +203,20 @@ TABLE: Final[Mapping[str, TopicConfig]] = {
     )
 }
 """Every config by its name, in alphabetical order."""
+
+
+def _java_double(value: float) -> str:
+    """As Java's ``Double.toString``, which Kafka shows."""
+    shown = repr(value)
+    if math.isnan(value) or math.isinf(value):
+        return shown.replace("nan", "NaN").replace("inf", "Infinity")
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return shown
+    # Imported late: hardly a value is so small, and the server shall start fast.
+    from decimal import Decimal
+
+    mantissa, exponent = f"{Decimal(shown).normalize():E}".split("E")
+    return f"{mantissa}{'' if '.' in mantissa else '.0'}E{int(exponent)}"
 
 
 def parts(text: str, *, empty: bool = False) -> list[str]:
