@@ -86,6 +86,8 @@ class Connection(asyncio.Protocol):
         self._cutting = False
         self._hung_up = False
         """By us: nothing more that came is looked at."""
+        self._lost = False
+        """The client is gone, whoever hung up."""
         self._out: list[bytes] = []
         self._steady: SteadyBeat | None = None
 
@@ -115,6 +117,7 @@ class Connection(asyncio.Protocol):
         broker, which does not notice before it has answered; until then it counts as open.
         """
         self._transport = None
+        self._lost = True
         self._blocked = False
         self._out.clear()
         if self._waiting is None or not self._held_bytes:
@@ -165,7 +168,7 @@ class Connection(asyncio.Protocol):
         """Go on with what was held back."""
         if self._held_bytes >= self._needed and not self._busy:
             self._cut(self._take_held())
-        if self._transport is None and not self._busy and not self._hung_up:
+        if self._lost and not self._busy:
             self._leave()
         elif self._paused and not self._busy and self._transport is not None:
             self._paused = False
@@ -306,6 +309,8 @@ class Connection(asyncio.Protocol):
         self._hung_up = True
         self._held.clear()
         self._held_bytes = 0
+        if self._lost:
+            self._leave()
 
 
 def _decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:

@@ -286,6 +286,26 @@ async def test_what_a_client_sent_before_it_went_still_counts(bench: Bench) -> N
     assert bench.socket.writes == []
 
 
+@pytest.mark.parametrize("rest", [b"\0\0\0\1x", b"\0\0\0\0"])
+async def test_who_is_gone_and_sent_nonsense_is_not_counted(bench: Bench, rest: bytes) -> None:
+    bench.receive(join(bench) + rest)
+    bench.socket.abort()
+    await asyncio.sleep(0)
+    bench.parked[0].answer(JoinGroupResponse())
+    await asyncio.sleep(0)
+    assert bench.stats.open == len(bench.opened) == 0
+
+
+async def test_who_is_gone_and_met_a_bug_is_not_counted(bench: Bench) -> None:
+    bench.routes[HEARTBEAT] = Mock(side_effect=ValueError)
+    bench.receive(join(bench) + beat(bench))
+    bench.socket.abort()
+    await asyncio.sleep(0)
+    bench.parked[0].answer(JoinGroupResponse())
+    await asyncio.sleep(0)
+    assert bench.stats.open == len(bench.opened) == 0
+
+
 async def test_what_came_after_we_hung_up_does_not_count(bench: Bench) -> None:
     bench.receive(join(bench) + beat(bench))
     bench.connection.close()
