@@ -8,15 +8,20 @@ replaced whole or not at all. What a log does about it is decided in log.py.
 
 from typing import Final
 
-from storage.errors import Corrupt
+from storage.errors import Corrupt, SyncFailed
 from storage.files import Files, parent_of
 
 FILE_NAME: Final = "log-start-offset-checkpoint"
 
 
 def read_start(files: Files, folder: str) -> int:
-    """The offset in a folder's checkpoint, which is there. Raises Corrupt and OSError."""
+    """
+    The offset in a folder's checkpoint, which is there. Raises Corrupt and OSError.
+
+    It is durable: whoever wrote it may have ended, or failed, before that was so.
+    """
     path = f"{folder}/{FILE_NAME}"
+    _sync_name(files, folder)
     handle = files.open(path)
     try:
         text = files.read(handle, files.size(handle), 0)
@@ -35,7 +40,12 @@ def read_start(files: Files, folder: str) -> int:
 
 
 def write_start(files: Files, folder: str, offset: int) -> None:
-    """Make the offset durable in a folder that is there, blocking. Raises OSError."""
+    """
+    Make the offset durable in a folder that is there, blocking.
+
+    Raises OSError, and all is as before, or SyncFailed: the new offset is in the file, but a power
+    cut may bring the old one back. Close the log then, and open it again: that ends the doubt.
+    """
     path = f"{folder}/{FILE_NAME}"
     topic, _, partition = folder.rpartition("/")[2].rpartition("-")
     data = f"0\n1\n{topic} {partition} {offset}\n".encode("ascii")
@@ -47,5 +57,12 @@ def write_start(files: Files, folder: str, offset: int) -> None:
     finally:
         files.close(handle)
     files.rename(f"{path}.tmp", path)
+    try:
+        _sync_name(files, folder)
+    except OSError as error:
+        raise SyncFailed(f"cannot sync {folder}: {error}") from error
+
+
+def _sync_name(files: Files, folder: str) -> None:
     files.sync_folder(folder)
     files.sync_folder(parent_of(folder))

@@ -37,7 +37,7 @@ class TopicFolders:
         return Log.open(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
 
     def note_start(self, name: str, offset: int) -> None:
-        """Make it durable that a log begins at an offset, blocking. Raises OSError."""
+        """Make it durable that a log begins at an offset, blocking. Raises as `write_start`."""
         write_start(self._files, f"{self._data_dir}/{name}", offset)
 
     def remove(self, name: str) -> None:
@@ -115,9 +115,16 @@ class Partitions:
 
     async def delete_before(self, partition: Partition, offset: int) -> bool:
         """Keep nothing before an offset of an open partition: durable, then visible, then the files
-        go. False, and told, if the disk refuses.
+        go. False, and told, if the disk refuses. If only the last step failed, the next use opens
+        the log again, and it begins there.
         """
-        if not await self._off_loop(lambda: self._note_start(partition, offset)):
+        try:
+            if not await self._off_loop(lambda: self._note_start(partition, offset)):
+                return False
+        except (StorageError, OSError) as error:
+            self._failed(partition.folder, error)
+            if isinstance(error, StorageError):
+                partition.close()
             return False
         gone = partition.log.begin_at(offset) if partition.log is not None else ()
         if gone:
@@ -125,14 +132,9 @@ class Partitions:
         return True
 
     def _note_start(self, partition: Partition, offset: int) -> bool:
-        if partition.deleted:
-            return False
-        try:
+        if not partition.deleted:
             self._folders.note_start(partition.folder, offset)
-        except OSError as error:
-            self._failed(partition.folder, error)
-            return False
-        return True
+        return not partition.deleted
 
     def _remove_segments(self, partition: Partition, segments: Iterable[Segment]) -> None:
         try:

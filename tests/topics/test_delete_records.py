@@ -163,6 +163,41 @@ async def test_a_full_disk_deletes_nothing(scene):
     assert await start(scene.kill()) == 0
 
 
+CALLS = ["create", "write", "truncate", "sync", "rename", "sync folder", "sync parent"]
+"""Those of a deletion, by which one log gets its new start."""
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_refused_deletion_has_happened_or_not_and_no_later_start_changes_that(call):
+    seen = await start(await refused_at(call))
+    assert await start((await refused_at(call)).kill()) == seen
+    scene = await refused_at(call)
+    await start(scene)
+    scene.disk.power_cut("lose")
+    assert await start(Scene(scene.disk)) == seen
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_deletion_that_is_asked_for_again_is_durable(call):
+    scene = await refused_at(call)
+    assert await delete(scene, ("t", 0, 4)) == [(4, 0)]
+    scene.disk.power_cut("lose")
+    assert await start(Scene(scene.disk)) == 4
+
+
+async def refused_at(call):
+    """The first record is deleted; then the disk refused one call of a deletion up to 4."""
+    scene = Scene()
+    await scene.create("t")
+    await fill(scene)
+    await delete(scene, ("t", 0, 1))
+    refused = scene.disk.calls + 1 + CALLS.index(call)
+    scene.disk.failures = {refused: OSError(5, "Input/output error")}
+    assert await delete(scene, ("t", 0, 4)) == [(-1, ErrorCode.KAFKA_STORAGE_ERROR)]
+    assert scene.failures
+    return scene
+
+
 async def test_a_log_that_cannot_be_opened(scene):
     await fill(scene)
     scene.disk.flip("data/t-0/00000000000000000000.log", 100)
