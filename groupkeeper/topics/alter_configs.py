@@ -6,8 +6,10 @@ names, null values and unknown operations (config_routes.py of the server).
 Source: Kafka's ``ConfigurationControlManager``; KIP-133, KIP-339.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
@@ -33,9 +35,14 @@ from protocol.messages.incremental_alter_configs import (
     ConfigOperation,
     IncrementalAlterConfigsResponse,
 )
-from protocol.wire import cut_text
+from protocol.wire import LONGEST_TEXT, cut_text
 
 AlterResponse = AlterConfigsResponse | IncrementalAlterConfigsResponse
+
+_TOO_LONG: Final = (
+    "The configuration value cannot be added because it exceeds the maximum value size of "
+    f"{LONGEST_TEXT} bytes."
+)
 
 
 class UnwantedError(Exception):
@@ -113,7 +120,7 @@ class AlteringConfigs:
 
 
 def _applied(before: dict[str, str], changes: Iterable[Change]) -> dict[str, str]:
-    """The configs after the changes, not yet checked."""
+    """The configs after the changes: none too long, and not yet checked for more."""
     after = dict(before)
     for change in changes:
         if change.edits_a_list:
@@ -122,6 +129,9 @@ def _applied(before: dict[str, str], changes: Iterable[Change]) -> dict[str, str
             after[change.name] = change.value
         else:
             after.pop(change.name, None)
+    # A client cannot send what is too long, but make it by adding to a list.
+    if any(len(after.get(change.name, "").encode()) > LONGEST_TEXT for change in changes):
+        raise UnwantedError(ErrorCode.INVALID_CONFIG, _TOO_LONG)
     return after
 
 
@@ -133,8 +143,19 @@ def _edited(change: Change, before: dict[str, str]) -> str:
     items = configs.parts(before.get(change.name, row.default))
     given = configs.parts(change.value or "")
     if change.operation == ConfigOperation.SUBTRACT:
-        return ",".join(item for item in items if item not in given)
-    return ",".join([*items, *(item for item in dict.fromkeys(given) if item not in items)])
+        return ",".join(_without(items, given))
+    known = frozenset(items)
+    return ",".join([*items, *(item for item in dict.fromkeys(given) if item not in known)])
+
+
+def _without(items: Iterable[str], given: Iterable[str]) -> Iterator[str]:
+    """An item goes as often as it is given: as in Kafka the first ones of their kind."""
+    due = Counter(given)
+    for item in items:
+        if due[item]:
+            due[item] -= 1
+        else:
+            yield item
 
 
 def _check_name(name: str) -> None:

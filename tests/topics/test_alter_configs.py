@@ -16,7 +16,11 @@ from tests.topics.scene import HeldWorker, Scene, batch
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 UNKNOWN, INVALID_TOPIC = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
 INVALID = ErrorCode.INVALID_CONFIG
-LIMIT = "max.message.bytes"
+LIMIT, REPLICAS = "max.message.bytes", "follower.replication.throttled.replicas"
+TOO_LONG = (
+    "The configuration value cannot be added because it exceeds the maximum value size of "
+    "32767 bytes."
+)
 
 
 def change_request(wishes, **more):
@@ -114,6 +118,44 @@ async def test_one_bad_wish_leaves_all_configs_of_the_topic_as_they_are(scene, w
     assert told.startswith(message)
     assert len(told) <= 32_767
     assert await own(scene) == {}
+
+
+@pytest.mark.parametrize(
+    ("kept", "taken", "left"),
+    [
+        ("1:1,2:2,1:1,3:3", "1:1", "2:2,1:1,3:3"),
+        ("1:1,2:2,1:1", "1:1,1:1,4:4", "2:2"),
+    ],
+)
+async def test_an_item_goes_as_often_as_it_is_given(scene, kept, taken, left):
+    assert await change(scene, (REPLICAS, SET, kept)) == (0, None)
+    assert await change(scene, (REPLICAS, SUBTRACT, taken)) == (0, None)
+    assert await own(scene) == {REPLICAS: left}
+
+
+def replicas(first, count):
+    """A list of so many items of nine bytes, with commas between them."""
+    return ",".join(f"{first + at}:{at:04}" for at in range(count))
+
+
+async def test_a_list_cannot_grow_beyond_what_an_answer_can_hold(scene):
+    kept = replicas(1000, 3_000)
+    assert await change(scene, (REPLICAS, SET, kept)) == (0, None)
+    refused = await change(scene, (REPLICAS, APPEND, replicas(5000, 300)))
+    assert refused == (INVALID, TOO_LONG)
+    assert await own(scene) == {REPLICAS: kept}
+    assert await change(scene, (REPLICAS, APPEND, replicas(5000, 276))) == (0, None)
+    longest = f"{kept},{replicas(5000, 276)}"
+    assert await own(scene) == {REPLICAS: longest}
+    assert await change(scene, (REPLICAS, APPEND, "1:123456")) == (INVALID, TOO_LONG)
+    assert await change(scene, (REPLICAS, APPEND, "1:12345")) == (0, None)
+    assert len((await own(scene))[REPLICAS]) == 32_767
+
+
+@pytest.mark.parametrize("topic", ["t", "nope", "", "a b"])
+async def test_the_length_is_checked_first(scene, topic):
+    add = ("cleanup.policy", APPEND, "x" * 32_767)
+    assert await change(scene, ("nope", SET, "1"), add, topic=topic) == (INVALID, TOO_LONG)
 
 
 async def test_what_is_kept_counts_when_configs_must_go_together(scene):
