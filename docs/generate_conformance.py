@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from generated import run
+
 from tests.clients.libraries import LIBRARIES
 from tests.parity.conformance import FEATURES, KIPS, versions_played
 from tests.parity.transcript import Transcript, head_of, load, ranges, reasons
@@ -169,14 +171,5 @@ def _read(path: Path) -> Any:  # our own files, whose writers know their shape
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def main() -> int:
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
-        print(f"{PAGE.name} is out of date: run `make docs`", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(PAGE, page))

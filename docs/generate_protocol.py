@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from generated import run
+
 from protocol.message import Field, Layout, layout_of
 from protocol.records import consumer_offsets
 from protocol.registry import APIS, Api
@@ -144,14 +146,5 @@ def page() -> str:
     )
 
 
-def main() -> int:
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
-        print(f"{PAGE.name} is out of date: run `make docs`", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(PAGE, page))

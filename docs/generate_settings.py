@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from generated import run
+
 from groupkeeper.server.settings import TABLE, Setting
 
 PAGE = Path(__file__).with_name("configuration.md")
@@ -55,14 +57,5 @@ def page() -> str:
     return HEAD + "".join(map(row, TABLE.values())) + DEV + "".join(dev)
 
 
-def main() -> int:
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
-        print(f"{PAGE.name} is out of date: run `make docs`", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(PAGE, page))
