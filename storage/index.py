@@ -81,9 +81,16 @@ class Index:
         return self._positions[entry - 1] if entry else 0
 
     def floor_by_time(self, timestamp: int) -> int:
-        """A position at or before the first batch that has a timestamp >= the one given."""
+        """
+        A position at or before the first batch that has a timestamp >= the one given: the last
+        entry of the offset index before which there is none.
+        """
         entry = bisect_left(self._times, timestamp, key=lambda time: time[0])
-        return self.floor(self._times[entry - 1][1]) if entry else 0
+        if entry < len(self._times):
+            # It would have been made earlier if any batch before had been that young. It names a
+            # batch that may itself come after the first one: so not its own entry, if it has one.
+            return self.floor(self._times[entry][1] - 1)
+        return self._positions[-1] if self._positions else 0
 
     def offset_file(self) -> bytes:
         entries = array("I", bytes(len(self._offsets) * OFFSET_ENTRY))

@@ -75,11 +75,17 @@ def find_timestamp(
 ) -> tuple[int, int] | None:
     """Offset and timestamp of the first record, from an offset on, that is not older; None if all
     are.
+
+    Reads little more than what it finds; but all that a segment keeps, if only records before
+    `from_offset` made it look that young.
     """
     for segment in segments:
         if segment.index.max_timestamp < timestamp_ms:
             continue
-        position = segment.index.floor_by_time(timestamp_ms)
+        position = max(
+            segment.index.floor_by_time(timestamp_ms),
+            segment.index.floor(max(0, from_offset - segment.base_offset)),
+        )
         for batch in valid_batches(segment.window(), position, segment.base_offset):
             if batch.max_timestamp < timestamp_ms or batch.last_offset < from_offset:
                 continue

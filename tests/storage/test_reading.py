@@ -1,0 +1,76 @@
+"""Looking for a timestamp: what is found, and how much is read for it."""
+
+from random import Random
+
+import pytest
+
+from storage.limits import Limits
+from storage.log import Log
+from tests.support.batches import TIME, batch
+from tests.support.fake_files import FakeDisk, FakeFiles
+
+FOLDER = "data/t-0"
+
+
+class CountingFiles(FakeFiles):
+    """Knows how many bytes were read."""
+
+    def __init__(self, disk: FakeDisk) -> None:
+        super().__init__(disk)
+        self.bytes_read = 0
+
+    def read(self, handle: int, size: int, position: int) -> bytes:
+        data = super().read(handle, size, position)
+        self.bytes_read += len(data)
+        return data
+
+
+def filled(files: FakeFiles, times: list[int], size: int, segment_bytes: int = 1 << 30) -> Log:
+    """One record of so many bytes for each time."""
+    log = Log.open(files, FOLDER, Limits(segment_bytes=segment_bytes))
+    for offset, time in enumerate(times):
+        log.append(batch(offset, bytes(size), time=TIME + time))
+    return log
+
+
+@pytest.fixture
+def counting(disk: FakeDisk) -> CountingFiles:
+    return CountingFiles(disk)
+
+
+def test_what_is_deleted_is_not_read_again(counting: CountingFiles) -> None:
+    log = filled(counting, list(range(500)), 10_000)
+    log.begin_at(495)
+    assert log.offset_for_timestamp(0) == (495, TIME + 495)
+    assert counting.bytes_read < 100_000
+
+
+def test_a_long_run_of_older_records_is_not_read(counting: CountingFiles) -> None:
+    log = filled(counting, [100, *[50] * 500, 200, 50, 50], 10_000)
+    assert log.offset_for_timestamp(TIME + 150) == (501, TIME + 200)
+    assert counting.bytes_read < 100_000
+
+
+def test_young_records_at_the_end_are_not_searched_from_the_start(counting: CountingFiles) -> None:
+    log = filled(counting, [*[50] * 500, 200], 10_000)
+    assert log.offset_for_timestamp(TIME + 150) == (500, TIME + 200)
+    assert counting.bytes_read < 100_000
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_first_that_is_not_older_is_found_in_any_disorder(disk: FakeDisk, seed: int) -> None:
+    random = Random(seed)
+    times = [random.randrange(60) + offset // 4 for offset in range(120)]
+    size = random.choice([10, 700, 3000])
+    log = filled(FakeFiles(disk), times, size, segment_bytes=random.choice([30_000, 1 << 30]))
+    again = None
+    for start in (0, 1, 50, 119):
+        log.begin_at(start)
+        again = again or Log.open(FakeFiles(disk), FOLDER, Limits(segment_bytes=30_000))
+        again.begin_at(start)
+        for time in range(-1, 95):
+            found = (at for at in range(start, len(times)) if times[at] >= time)
+            first = next(found, None)
+            expected = None if first is None else (first, TIME + times[first])
+            assert log.offset_for_timestamp(TIME + time) == expected
+            assert again.offset_for_timestamp(TIME + time) == expected
