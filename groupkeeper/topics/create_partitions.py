@@ -27,6 +27,7 @@ Refusal = tuple[ErrorCode, str | None]
 """An error code and what to say about it."""
 
 _UNKNOWN: Final[Refusal] = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+_TOO_LARGE: Final = f"A topic has at most {MAX_PARTITIONS} partitions."
 _TWICE: Final[Refusal] = (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 
 
@@ -99,6 +100,8 @@ class CreatingPartitions:
             return ErrorCode.INVALID_TOPIC_EXCEPTION, fixed
         if additional > room:
             return ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS
+        if wish.count > MAX_PARTITIONS:
+            return ErrorCode.POLICY_VIOLATION, _TOO_LARGE
         return None
 
     def _misplaced(self, wish: CreatePartitionsTopic, additional: int) -> str | None:

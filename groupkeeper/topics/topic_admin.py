@@ -21,7 +21,8 @@ from protocol.errors import ErrorCode
 from storage.errors import StorageError
 
 MAX_PARTITIONS: Final = 10_000
-"""Of one topic and of all topics that one request makes, as Kafka's controller has it."""
+"""Made by one request, as Kafka's controller has it; and of one topic, however often it grows: one
+answer of Metadata has all of them."""
 
 TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
 """What Kafka says about more."""

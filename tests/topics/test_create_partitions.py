@@ -135,6 +135,14 @@ async def test_one_request_adds_so_many_and_no_more(scene):
     assert [code for _, code, _ in results] == [0, 0]
 
 
+async def test_a_topic_has_so_many_and_no_more_however_often_it_grows(scene):
+    assert await grow(scene, wish("t", 10_000)) == [("t", 0, None)]
+    message = "A topic has at most 10000 partitions."
+    refused = [("t", ErrorCode.POLICY_VIOLATION, message)]
+    assert await grow(scene, wish("t", 10_001)) == refused
+    assert scene.plane.partition_count("t") == 10_000
+
+
 async def test_without_time_nothing_is_done(scene):
     results = await grow(scene, wish("t", 4), timeout_ms=0)
     assert results == [("t", ErrorCode.REQUEST_TIMED_OUT, None)]
