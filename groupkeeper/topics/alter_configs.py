@@ -103,7 +103,7 @@ class AlteringConfigs:
         wanted = _applied({} if anew else before, changes_of(resource))
         _check_name(name)
         try:
-            settled = configs.settled(wanted)
+            settled = configs.settled(wanted, before)
         except configs.InvalidConfigError as invalid:
             raise UnwantedError(ErrorCode.INVALID_CONFIG, str(invalid)) from None
         if topic is None:

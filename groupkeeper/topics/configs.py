@@ -8,11 +8,15 @@ Source: Kafka 4.1's ``LogConfig`` and ``TopicConfig``, and its answers on the wi
 import math
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypedDict, Unpack
 
 from protocol.messages.describe_configs import ConfigKind
 
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"
+_LEAST_LAG: Final = "min.compaction.lag.ms"
+_MOST_LAG: Final = "max.compaction.lag.ms"
+_TIERED: Final = "remote.storage.enable"
 
 _INT_MAX: Final = 2**31 - 1
 _LONG_MAX: Final = 2**63 - 1
@@ -156,7 +160,7 @@ TABLE: Final[Mapping[str, TopicConfig]] = {
         _row("leader.replication.throttled.replicas", _LIST, ""),
         _row("local.retention.bytes", _LONG, -2, "log.local.retention.bytes", low=-2),
         _row("local.retention.ms", _LONG, -2, "log.local.retention.ms", low=-2),
-        _row("max.compaction.lag.ms", _LONG, _LONG_MAX, "log.cleaner.max.compaction.lag.ms", low=1),
+        _row(_MOST_LAG, _LONG, _LONG_MAX, "log.cleaner.max.compaction.lag.ms", low=1),
         _row(MAX_MESSAGE_BYTES, _INT, 1_048_588, "message.max.bytes", low=0),
         _row(
             "message.timestamp.after.max.ms",
@@ -187,12 +191,12 @@ TABLE: Final[Mapping[str, TopicConfig]] = {
             low=0,
             high=1,
         ),
-        _row("min.compaction.lag.ms", _LONG, 0, "log.cleaner.min.compaction.lag.ms", low=0),
+        _row(_LEAST_LAG, _LONG, 0, "log.cleaner.min.compaction.lag.ms", low=0),
         _row("min.insync.replicas", _INT, 1, "=", low=1),
         _row("preallocate", _BOOLEAN, "false", "log.preallocate"),
         _row("remote.log.copy.disable", _BOOLEAN, "false"),
         _row("remote.log.delete.on.disable", _BOOLEAN, "false"),
-        _row("remote.storage.enable", _BOOLEAN, "false"),
+        _row(_TIERED, _BOOLEAN, "false"),
         _row("retention.bytes", _LONG, -1, "log.retention.bytes"),
         _row("retention.ms", _LONG, 604_800_000, low=-1),
         _row("segment.bytes", _INT, 1_073_741_824, "log.segment.bytes", low=1_048_576),
@@ -227,33 +231,41 @@ def parts(text: str, *, empty: bool = False) -> list[str]:
     return items if empty else [item for item in items if item]
 
 
-def settled(given: Mapping[str, str | None]) -> dict[str, str]:
+def settled(
+    given: Mapping[str, str | None], stored: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """All configs of one topic in their usual form. Nulls are refused first, then unknown names,
     then values, then what does not go together. Raises InvalidConfigError.
+
+    `stored`: what the topic has already. What is still as it is there is kept and not judged again:
+    the release that stored it may have known other names and other bounds.
     """
     texts = {name: text for name, text in given.items() if text is not None}
     for name in given:
         if name not in texts:
             raise InvalidConfigError(f"Null value not supported for topic configs: {name}")
+    new = {name for name, text in texts.items() if stored.get(name) != text}
     for name in texts:
-        if name not in TABLE:
+        if name in new and name not in TABLE:
             raise InvalidConfigError(f"Unknown topic config name: {name}")
-    settled = {name: TABLE[name].read(text) for name, text in texts.items()}
-    _check_together(settled)
+    settled = {
+        name: TABLE[name].read(text) if name in new else text for name, text in texts.items()
+    }
+    _check_together(settled, new)
     return settled
 
 
-def _check_together(configs: Mapping[str, str]) -> None:
-    least, most = (
-        int(configs.get(name, TABLE[name].default))
-        for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
-    )
-    if least > most:
-        raise InvalidConfigError(
-            "conflict topic config setting min.compaction.lag.ms "
-            f"({least}) > max.compaction.lag.ms ({most})"
+def _check_together(configs: Mapping[str, str], new: set[str]) -> None:
+    if not new.isdisjoint((_LEAST_LAG, _MOST_LAG)):
+        least, most = (
+            int(TABLE[name].read(configs.get(name, TABLE[name].default)))
+            for name in (_LEAST_LAG, _MOST_LAG)
         )
-    if configs.get("remote.storage.enable") == "true":
+        if least > most:
+            raise InvalidConfigError(
+                f"conflict topic config setting {_LEAST_LAG} ({least}) > {_MOST_LAG} ({most})"
+            )
+    if _TIERED in new and configs[_TIERED] == "true":
         raise InvalidConfigError(
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."

@@ -3,20 +3,27 @@ refused with which words.
 """
 
 import asyncio
+import dataclasses
 
 import pytest
 
-from groupkeeper.topics import plane
+from groupkeeper.topics import configs, plane
 from protocol.errors import ErrorCode
 from protocol.messages import alter_configs as legacy
 from protocol.messages import incremental_alter_configs as incremental
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from tests.topics.scene import HeldWorker, Scene, batch
+from tests.topics.scene import NOW, HeldWorker, Scene, batch
 
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 UNKNOWN, INVALID_TOPIC = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
 INVALID = ErrorCode.INVALID_CONFIG
 LIMIT, REPLICAS = "max.message.bytes", "follower.replication.throttled.replicas"
+OLD = {
+    "message.format.version": "3.0",
+    "min.compaction.lag.ms": "soon",
+    "remote.storage.enable": "true",
+    "segment.bytes": "1",
+}
 TOO_LONG = (
     "The configuration value cannot be added because it exceeds the maximum value size of "
     "32767 bytes."
@@ -186,6 +193,34 @@ async def test_topics_stand_or_fall_one_by_one(scene):
     told = [(r.resource_type, r.resource_name, r.error_code) for r in response.responses]
     assert told == [(2, "nope", UNKNOWN), (2, "t", 0)]
     assert await own(scene) == {LIMIT: "9"}
+
+
+@pytest.fixture
+async def old(scene):
+    """A catalog of a time when other configs were known and most values were not checked."""
+    topic = scene.plane._catalog.by_name["t"]
+    await scene.plane._catalog.change([dataclasses.replace(topic, configs=dict(OLD))], NOW)
+    return await scene.restart()
+
+
+async def test_what_an_older_release_stored_refuses_no_change(old):
+    kept = {name: value for name, value in OLD.items() if name in configs.TABLE}
+    assert await change(old, (LIMIT, SET, "9")) == (0, None)
+    assert await own(old) == {**kept, LIMIT: "9"}
+    assert await change(old, ("message.format.version", DELETE, None)) == (0, None)
+    assert await change(old, ("message.format.version", SET, "3.0")) == (
+        INVALID,
+        "Unknown topic config name: message.format.version",
+    )
+    assert await replace(old, retention_ms="7") == (0, None)
+    assert await own(old) == {"retention.ms": "7"}
+
+
+async def test_a_new_value_is_judged_with_what_an_older_release_stored(old):
+    code, told = await change(old, ("max.compaction.lag.ms", SET, "5"))
+    assert (code, told[:41]) == (INVALID, "Invalid value soon for configuration min.")
+    both = (("max.compaction.lag.ms", SET, "5"), ("min.compaction.lag.ms", DELETE, None))
+    assert await change(old, *both) == (0, None)
 
 
 async def test_validate_only_changes_nothing(scene):
