@@ -67,30 +67,29 @@ class AlteringConfigs:
     async def _alter(self, request: AlterRequest) -> AlterResponse:
         anew = isinstance(request, AlterConfigsRequest)
         async with self._admin.changing:
-            altered: list[Topic] = []
             results = []
+            altered: list[tuple[Topic, AlterConfigsResourceResponse]] = []
             for resource in request.resources:
                 result = _result(resource)
-                try:
-                    altered.append(self._altered(resource, anew))
-                except UnwantedError as unwanted:
-                    result.error_code, result.error_message = (
-                        unwanted.code,
-                        cut_text(unwanted.message),
-                    )
                 results.append(result)
+                try:
+                    topic = self._altered(resource, anew)
+                except UnwantedError as unwanted:
+                    result.error_code = unwanted.code
+                    result.error_message = cut_text(unwanted.message)
+                    continue
+                # As in Kafka, what changes nothing is not written.
+                if topic.configs != self._admin.catalog.by_name[topic.name].configs:
+                    altered.append((topic, result))
             if altered and not request.validate_only:
-                await self._keep(altered, results)
+                await self._keep(altered)
         return response_to(request, results)
 
-    async def _keep(
-        self, altered: list[Topic], results: Iterable[AlterConfigsResourceResponse]
-    ) -> None:
-        code = await self._admin.change(altered)
-        for result in results if code != ErrorCode.NONE else ():
-            if result.error_code == ErrorCode.NONE:
-                result.error_code = code
-                result.error_message = "The catalog of topics cannot be written"
+    async def _keep(self, altered: list[tuple[Topic, AlterConfigsResourceResponse]]) -> None:
+        code = await self._admin.change([topic for topic, _ in altered])
+        for _, result in altered if code != ErrorCode.NONE else ():
+            result.error_code = code
+            result.error_message = "The catalog of topics cannot be written"
 
     def _altered(self, resource: AlterResource, anew: bool) -> Topic:
         """The topic as it shall be; raises UnwantedError. Checks in Kafka's order.

@@ -259,6 +259,20 @@ async def test_a_disk_that_refuses_leaves_everything_as_it_was(scene, version):
     assert await own(scene) == {}
 
 
+async def test_what_changes_nothing_is_not_written(scene):
+    await scene.create("u")
+    assert await change(scene, (LIMIT, SET, "9"), ("preallocate", SET, "true")) == (0, None)
+    scene.disk.capacity = 0
+    assert await change(scene, (LIMIT, SET, " 09"), ("retention.ms", DELETE, None)) == (0, None)
+    assert await change(scene) == (0, None)
+    assert await replace(scene, preallocate="TRUE", max_message_bytes="9") == (0, None)
+    assert scene.failures == []
+    request = change_request({"t": [(LIMIT, SET, "9")], "u": [(LIMIT, SET, "9")]})
+    response = await scene.ask(plane.INCREMENTAL_ALTER_CONFIGS, request, 1)
+    codes = [result.error_code for result in response.responses]
+    assert codes == [0, ErrorCode.KAFKA_STORAGE_ERROR], "of those that must be written"
+
+
 async def test_nobody_is_told_before_it_is_durable(scene):
     held = HeldWorker()
     scene.plane._catalog._off_loop = held
