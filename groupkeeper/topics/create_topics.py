@@ -77,36 +77,37 @@ class CreatingTopics:
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         await self._admin.ended(wish.name for wish in request.topics)
         async with self._admin.changing:
-            planned, results = self._plan(request.topics)
+            planned, refused = self._plan(request.topics)
             if sum(map(_record_count, planned.values())) > _MAX_RECORDS:
                 return _refuse_all(request, ErrorCode.POLICY_VIOLATION, _TOO_MANY_RECORDS)
             if planned and not request.validate_only:
                 code = await self._admin.create(list(planned.values()))
-                for name in planned if code != ErrorCode.NONE else ():
-                    results[name] = _refused(name, code, "The catalog of topics cannot be written")
-        return CreateTopicsResponse(topics=list(results.values()))
+                if code != ErrorCode.NONE:
+                    message = "The catalog of topics cannot be written"
+                    refused.update((name, _refused(name, code, message)) for name in planned)
+        results = {**self._created(planned.values()), **refused}
+        names = dict.fromkeys(wish.name for wish in request.topics)
+        return CreateTopicsResponse(topics=[results[name] for name in names])
 
     def _plan(
         self, wishes: Iterable[CreatableTopic]
     ) -> tuple[dict[str, Topic], dict[str, CreatableTopicResult]]:
-        """The topics to create, and a result for every name in the order of the request."""
+        """The topics to create, and a result for every name that gets none."""
         wishes = list(wishes)
         times = Counter(wish.name for wish in wishes)
         planned: dict[str, Topic] = {}
-        results: dict[str, CreatableTopicResult] = {}
+        refused: dict[str, CreatableTopicResult] = {}
         taken: dict[str, str] = {}
         for wish in wishes:
             try:
                 if times[wish.name] > 1:
                     raise UnwantedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                topic = self._checked(wish, taken)
+                planned[wish.name] = self._checked(wish, taken)
             except UnwantedError as unwanted:
-                results[wish.name] = _refused(wish.name, unwanted.code, unwanted.message)
-                continue
-            taken[collision_key(wish.name)] = wish.name
-            planned[wish.name] = topic
-            results[wish.name] = self._created(topic)
-        return planned, results
+                refused[wish.name] = _refused(wish.name, unwanted.code, unwanted.message)
+            else:
+                taken[collision_key(wish.name)] = wish.name
+        return planned, refused
 
     def _checked(self, wish: CreatableTopic, taken: dict[str, str]) -> Topic:
         """The topic as it would be made; raises UnwantedError. Checks in Kafka's order."""
@@ -132,20 +133,31 @@ class CreatingTopics:
             raise UnwantedError(ErrorCode.INVALID_CONFIG, str(invalid)) from None
         return self._admin.new_topic(wish.name, self._partition_count(wish), own)
 
-    def _created(self, topic: Topic) -> CreatableTopicResult:
-        return CreatableTopicResult(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            error_message=None,
-            num_partitions=topic.partition_count,
-            replication_factor=_REPLICAS,
-            configs=[
-                CreatableTopicConfigs(
-                    name=config.row.name, value=config.value, config_source=config.source
-                )
-                for config in self._effective.of(topic)
-            ],
-        )
+    def _created(self, topics: Iterable[Topic]) -> dict[str, CreatableTopicResult]:
+        """What was made, by name. Topics with the same configs share one list of all in effect."""
+        told: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
+        results = {}
+        for topic in topics:
+            own = frozenset(topic.configs.items())
+            if own not in told:
+                told[own] = self._configs(topic)
+            results[topic.name] = CreatableTopicResult(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                error_message=None,
+                num_partitions=topic.partition_count,
+                replication_factor=_REPLICAS,
+                configs=told[own],
+            )
+        return results
+
+    def _configs(self, topic: Topic) -> list[CreatableTopicConfigs]:
+        return [
+            CreatableTopicConfigs(
+                name=config.row.name, value=config.value, config_source=config.source
+            )
+            for config in self._effective.of(topic)
+        ]
 
     def _partition_count(self, wish: CreatableTopic) -> int:
         if wish.assignments:

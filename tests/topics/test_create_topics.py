@@ -6,6 +6,7 @@ import pytest
 
 from groupkeeper.topics import plane
 from groupkeeper.topics.configs import TABLE
+from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
@@ -158,6 +159,35 @@ async def test_too_many_partitions_refuse_the_whole_request(scene):
     results = await ask(scene, wish("a", MAX_PARTITIONS - 10), wish("b", -1), wish("c", 8))
     assert [r.error_code for r in results] == [ErrorCode.POLICY_VIOLATION] * 3
     assert scene.plane.snapshot().topics == 1
+
+
+async def test_too_large_a_batch_is_refused_before_anything_is_told_of_it(scene, described):
+    results = await ask(scene, *(wish(f"n{number}") for number in range(5_001)))
+    assert {r.error_code for r in results} == {ErrorCode.POLICY_VIOLATION}
+    assert scene.plane.snapshot().topics == 1
+    assert described == []
+
+
+async def test_configs_in_effect_are_found_once_for_topics_with_the_same(scene, described):
+    own = [CreatableTopicConfig(name="retention.ms", value="1000")]
+    results = await ask(scene, wish("a"), wish("b", configs=own), wish("c"), validate_only=True)
+    values = [next(c.value for c in r.configs if c.name == "retention.ms") for r in results]
+    assert values == ["604800000", "1000", "604800000"]
+    assert described == ["a", "b"]
+
+
+@pytest.fixture
+def described(monkeypatch):
+    """The topics whose configs in effect were looked for."""
+    names = []
+    of = EffectiveConfigs.of
+
+    def noting(self, topic):
+        names.append(topic.name)
+        return of(self, topic)
+
+    monkeypatch.setattr(EffectiveConfigs, "of", noting)
+    return names
 
 
 async def test_without_time_nothing_is_made(scene):
