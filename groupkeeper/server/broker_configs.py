@@ -13,6 +13,7 @@ from typing import Final
 
 from groupkeeper.server.settings import INT_MAX, TABLE, Setting, Settings
 from groupkeeper.topics.config_changes import Change, no_list
+from groupkeeper.topics.describe_configs import asked_names
 from protocol.errors import ErrorCode
 from protocol.messages.describe_configs import (
     ConfigKind,
@@ -38,6 +39,8 @@ class BrokerConfigs:
     def __init__(self, node_id: int, settings: Settings) -> None:
         self._node_id = node_id
         self._settings = settings
+        self._shared: dict[tuple[bool, bool], dict[str, DescribeConfigsResourceResult]] = {}
+        """The settings as they are described, by what is asked besides."""
         self._alter_refusals: dict[int, Callable[[str, Sequence[Change]], Refusal | None]] = {
             ResourceType.BROKER: self._broker_refusal,
             ResourceType.BROKER_LOGGER: self._logger_refusal,
@@ -88,9 +91,10 @@ class BrokerConfigs:
         """
         if resource.resource_type != ResourceType.BROKER or not resource.resource_name:
             return []
-        # As in Kafka an empty list of names asks for all, too.
-        wanted = frozenset(resource.configuration_keys or TABLE)
-        return [self._setting(row, request) for row in TABLE.values() if row.key in wanted]
+        besides = request.include_synonyms, request.include_documentation
+        if besides not in self._shared:
+            self._shared[besides] = {key: self._setting(row, request) for key, row in TABLE.items()}
+        return [self._shared[besides][key] for key in asked_names(TABLE, resource)]
 
     def _setting(
         self, row: Setting, request: DescribeConfigsRequest

@@ -6,10 +6,13 @@ Source: Kafka's ``ConfigHelper``; KIP-226 (synonyms), KIP-569 (types and documen
 KIP-1142 (listing).
 """
 
+from collections.abc import Iterable, Mapping
+
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
+from groupkeeper.topics.configs import TABLE
 from groupkeeper.topics.effective_configs import EffectiveConfig, EffectiveConfigs
 from protocol.errors import ErrorCode
 from protocol.messages.describe_configs import (
@@ -31,11 +34,13 @@ from protocol.wire import cut_text
 
 
 class DescribingConfigs:
-    """Answers DescribeConfigs."""
+    """Answers DescribeConfigs, and ListConfigResources as far as it is about topics."""
 
     def __init__(self, catalog: Catalog, effective: EffectiveConfigs) -> None:
         self._catalog = catalog
         self._effective = effective
+        self._shared: dict[tuple[bool, bool], Mapping[str, DescribeConfigsResourceResult]] = {}
+        """What all topics have that do not have it of their own, by what is asked besides."""
 
     def handle(
         self, request: DescribeConfigsRequest, caller: Caller, reply_to: ReplyTo
@@ -72,13 +77,34 @@ class DescribingConfigs:
     def _configs(
         self, topic: Topic, resource: DescribeConfigsResource, request: DescribeConfigsRequest
     ) -> list[DescribeConfigsResourceResult]:
-        # As in Kafka an empty list of names asks for all, too.
-        wanted = frozenset(resource.configuration_keys or ())
+        own = self._effective.own(topic)
+        shared = self._inherited(request)
         return [
-            _result(config, request)
-            for config in self._effective.of(topic)
-            if not wanted or config.row.name in wanted
+            _result(self._effective.set_there(name, own[name]), request)
+            if name in own
+            else shared[name]
+            for name in asked_names(TABLE, resource)
         ]
+
+    def _inherited(
+        self, request: DescribeConfigsRequest
+    ) -> Mapping[str, DescribeConfigsResourceResult]:
+        """Made once and part of many answers, for a request may name thousands of topics."""
+        besides = request.include_synonyms, request.include_documentation
+        if besides not in self._shared:
+            self._shared[besides] = {
+                name: _result(config, request) for name, config in self._effective.inherited.items()
+            }
+        return self._shared[besides]
+
+
+def asked_names(known: Mapping[str, object], resource: DescribeConfigsResource) -> Iterable[str]:
+    """Which of the known configs are asked for. As in Kafka an empty list asks for all, too."""
+    if not resource.configuration_keys:
+        return known
+    # Unknown names cost nothing more than this.
+    wanted = known.keys() & resource.configuration_keys
+    return [name for name in known if name in wanted] if wanted else ()
 
 
 def _absent(name: str) -> tuple[ErrorCode, str]:

@@ -5,7 +5,7 @@ configs; nothing else of a broker's has a place here, so for the rest Kafka's de
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES, TABLE, TopicConfig
@@ -56,19 +56,36 @@ class EffectiveConfigs:
             "segment.bytes": str(settings.offsets_topic_segment_bytes),
         }
 
+        # The same for all topics, so it is worked out once and not with every request.
+        self.inherited: Final[Mapping[str, EffectiveConfig]] = {
+            row.name: _first(row, list(self._inherited(row))) for row in TABLE.values()
+        }
+        """What a config is in a topic that has none of its own, by name in alphabetical order."""
+
     def of(self, topic: Topic) -> Iterator[EffectiveConfig]:
         """All configs, in alphabetical order."""
-        own = self._of_group_topic if topic.internal else topic.configs
-        for row in TABLE.values():
-            places = list(self._places(row, own))
-            first = places[0] if places else Place("", row.default, ConfigSource.DEFAULT)
-            yield EffectiveConfig(row, first.value, first.source, places)
+        own = self.own(topic)
+        for name, inherited in self.inherited.items():
+            yield self.set_there(name, own[name]) if name in own else inherited
 
-    def _places(self, row: TopicConfig, own: Mapping[str, str]) -> Iterator[Place]:
-        if row.name in own:
-            yield Place(row.name, own[row.name], ConfigSource.TOPIC)
+    def own(self, topic: Topic) -> Mapping[str, str]:
+        """What the topic has of its own. There may be names that are no longer known."""
+        return self._of_group_topic if topic.internal else topic.configs
+
+    def set_there(self, name: str, value: str) -> EffectiveConfig:
+        """A known config that a topic has of its own."""
+        inherited = self.inherited[name]
+        place = Place(name, value, ConfigSource.TOPIC)
+        return _first(inherited.row, [place, *inherited.places])
+
+    def _inherited(self, row: TopicConfig) -> Iterator[Place]:
         if row.broker_key is not None:
             value = self._of_server.get(row.name, row.default)
             if value != row.default:
                 yield Place(row.broker_key, value, ConfigSource.STATIC_BROKER)
             yield Place(row.broker_key, row.default, ConfigSource.DEFAULT)
+
+
+def _first(row: TopicConfig, places: list[Place]) -> EffectiveConfig:
+    first = places[0] if places else Place("", row.default, ConfigSource.DEFAULT)
+    return EffectiveConfig(row, first.value, first.source, places)

@@ -48,6 +48,13 @@ def test_names_choose_and_unknown_ones_are_left_out() -> None:
     assert list(described(keys=["group.max.size", "nope"])) == ["group.max.size"]
 
 
+def test_all_askers_share_what_is_told() -> None:
+    # A request may ask for many names of one broker, each written differently.
+    first, second = described(), described("+7", ["group.max.size"])
+    assert second == {"group.max.size": first["group.max.size"]}
+    assert second["group.max.size"] is first["group.max.size"]
+
+
 def test_types_are_told() -> None:
     kinds = {each.name: each.config_type for each in described().values()}
     assert kinds["auto.create.topics.enable"] == ConfigKind.BOOLEAN

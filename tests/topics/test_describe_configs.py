@@ -1,5 +1,7 @@
 """DescribeConfigs of topics: every config, where it comes from, and what is asked for besides."""
 
+import sys
+
 import pytest
 
 from groupkeeper.topics import plane
@@ -44,6 +46,35 @@ async def test_unknown_names_are_left_out(scene):
     result = await ask(scene, keys=["retention.ms", "nope"])
     assert [config.name for config in result.configs] == ["retention.ms"]
     assert (await ask(scene, keys=["nope"])).configs == []
+
+
+async def test_what_topics_have_in_common_is_made_once_for_all(limited):
+    # A request may name thousands of topics, and each has all configs.
+    for more in ({}, {"include_synonyms": True}, {"include_documentation": True}):
+        own, other = [(await ask(limited, name, **more)).configs for name in ("limited", "t")]
+        different = [a.name for a, b in zip(own, other, strict=True) if a is not b]
+        assert different == ["max.message.bytes"]
+
+
+async def test_what_is_not_asked_for_costs_nothing(scene):
+    async def calls(keys):
+        counted = 0
+
+        def count(frame, event, arg):
+            nonlocal counted
+            counted += event == "call"
+
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            await ask(scene, keys=keys)
+        finally:
+            sys.setprofile(before)
+        return counted
+
+    everything = await calls(None)
+    assert await calls([str(at) for at in range(500)]) < everything / 2
+    assert await calls(["retention.ms"]) < everything / 2
 
 
 async def test_a_default_and_a_value_of_the_topic(limited):
