@@ -115,7 +115,7 @@ class Log:
 
     @property
     def last_epoch(self) -> int:
-        """Largest leader epoch in the log, -1 if there is none."""
+        """Largest leader epoch, -1 if there is none."""
         return self._epochs.last_epoch
 
     @property
@@ -267,12 +267,16 @@ class Log:
     def begin_at(self, offset: int) -> tuple[Segment, ...]:
         """
         Keep nothing before an offset, which storage/start.py has made durable already. Changes
-        memory only, for the thread that appends; returns the segments to remove from the disk.
+        memory only, for the thread that appends; returns the segments to remove from the disk: all
+        if nothing is kept, and the next append begins one.
         """
         self._start_offset = max(self._start_offset, offset)
         segments = self._segments
-        self._segments = tuple(segments_from(segments, self._start_offset))
-        return segments[: len(segments) - len(self._segments)]
+        kept = segments_from(segments, self._start_offset)
+        if kept and kept[-1].base_offset < self._start_offset >= self._next_offset:
+            kept = ()
+        self._segments = tuple(kept)
+        return segments[: len(segments) - len(kept)]
 
     def settle(self) -> None:
         """`sync` of all that the last segment holds, whoever wrote it."""
@@ -290,7 +294,8 @@ class Log:
         try:
             if self._unsynced:
                 self._unsynced = False
-                self._segments[-1].sync()
+                for segment in self._segments[-1:]:  # none, if all records were deleted
+                    segment.sync()
             if self._unsynced_names:
                 self._unsynced_names = False
                 self._files.sync_folder(self._folder)
@@ -345,16 +350,11 @@ class Log:
 
     def _load_start(self) -> None:
         """
-        Forget again what was deleted, and remove what is left of it. If a power cut took the end
-        of the log and more, it is empty and goes on where it was to begin.
+        Forget again what was deleted, and remove what is left of it. If a power cut took more, the
+        log is empty and goes on where it was to begin.
         """
-        start = read_start(self._files, self._folder)
-        gone = self.begin_at(start)
-        if start > self._next_offset:
-            gone += self._segments
-            self._segments = ()
-            self._unsynced = False  # though its torn end was cut off a moment ago
-            self._next_offset = start
+        gone = self.begin_at(read_start(self._files, self._folder))
+        self._next_offset = max(self._next_offset, self._start_offset)
         for segment in gone:
             with suppress(OSError):  # the next open tries again
                 segment.remove()

@@ -121,5 +121,32 @@ def test_begin_at_gives_what_is_to_be_removed_and_never_goes_back(disk: FakeDisk
     assert [segment.base_offset for segment in log.begin_at(4)] == [0, 2]
     assert log.begin_at(3) == ()
     assert log.start_offset == 4
-    assert [segment.base_offset for segment in log.begin_at(7)] == [4]
+    assert [segment.base_offset for segment in log.begin_at(7)] == [4, 6]
     assert log.read(7, 100) == b""
+    assert log.size == 0
+
+
+def test_a_log_whose_records_are_all_deleted_goes_on(disk: FakeDisk) -> None:
+    log = filled(disk, 7)
+    gone = log.begin_at(7)
+    log.sync()
+    log.append(batch(7, b"v"))
+    for segment in gone:
+        segment.remove()
+    assert (log.begin_at(7), log.next_offset) == ((), 8)
+    log.close()
+    log = open_log(disk)
+    assert (log.start_offset, log.next_offset) == (7, 8)
+
+
+def test_the_file_that_the_next_append_goes_to_is_never_removed(disk: FakeDisk) -> None:
+    log = filled(disk, 4)  # two segments
+    write_start(FakeFiles(disk), FOLDER, 4)
+    for segment in log.begin_at(4):
+        segment.remove()
+    handle = FakeFiles(disk).open(f"{FOLDER}/{4:020}.log", create=True)  # an append that was killed
+    assert handle
+    log = open_log(disk)
+    assert log.begin_at(4) == ()
+    log.append(batch(4, b"v"))
+    assert open_log(disk).next_offset == 5

@@ -123,8 +123,54 @@ async def test_segments_wholly_before_the_start_are_removed():
     await delete(scene, ("t", 0, 7))
     assert segments() == [6, 12]
     await delete(scene, ("t", 0, -1))
-    assert segments() == [12]
+    assert segments() == []
     assert await start(scene.kill()) == 18
+
+
+async def test_deleting_all_gives_the_space_back_and_the_log_goes_on(scene):
+    await fill(scene)
+    await delete(scene, ("t", 0, -1))
+    assert [name for name in scene.disk.children("data/t-0") if name.endswith("log")] == []
+    assert (await scene.fetch(("t", 0, 12))).high_watermark == 12
+    assert (await scene.produce("t", 0, batch("a", "b"))).base_offset == 12
+    assert await delete(scene, ("t", 0, 13)) == [(13, 0)]
+    again = scene.kill()
+    data = await again.fetch(("t", 0, 13))
+    assert (data.error_code, data.log_start_offset, data.high_watermark) == (0, 13, 14)
+
+
+@pytest.mark.parametrize("mode", ["kill", "lose", "names", "keep", "tear"])
+async def test_no_end_of_the_process_moves_the_log_back(mode):
+    scene = Scene()
+    await scene.create("t")
+    await fill(scene)
+    before = scene.disk.calls
+    await delete(scene, ("t", 0, -1))
+    for call in range(before, scene.disk.calls + 1):
+        known = await deletion_that_ends_at(call, mode)
+        again = Scene(known.pop("disk"))
+        first, end = await start(again), (await again.offsets("t", 0, LATEST)).offset
+        assert first == end == 12 if known else first in (0, 12) and end >= first
+        base = (await again.produce("t", 0, batch("x"))).base_offset
+        assert base == end
+        assert (await again.fetch(("t", 0, base))).high_watermark == base + 1
+
+
+async def deletion_that_ends_at(call, mode):
+    """The disk afterwards, and `deleted` if that was told."""
+    scene = Scene()
+    await scene.create("t")
+    await fill(scene)
+    scene.disk.write_back()
+    scene.disk.crash_at = call + 1
+    reply = scene.send(*asking(("t", 0, -1)))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    if mode == "kill":
+        scene.disk.revive()
+    else:
+        scene.disk.power_cut(mode, seed=call)
+    return {"disk": scene.disk, **({"deleted": True} if reply.answered else {})}
 
 
 async def test_several_partitions_each_with_its_answer(scene):
