@@ -128,13 +128,9 @@ class BrokerConfigs:
         return self._alter_refusals[kind](name, changes)
 
     def _broker_refusal(self, name: str, changes: Sequence[Change]) -> Refusal | None:
-        node_id = _number(name) if name else self._node_id
-        if node_id is None:
-            return ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
-        if node_id != self._node_id:
-            return ErrorCode.INVALID_REQUEST, (
-                f"Unexpected broker id, expected {self._node_id}, but received {name}"
-            )
+        elsewhere = self._elsewhere(name, "broker id, expected") if name else None
+        if elsewhere is not None:
+            return elsewhere
         for change in changes:
             if change.edits_a_list:
                 verb = ConfigOperation(change.operation).name.lower()
@@ -147,13 +143,9 @@ class BrokerConfigs:
         return ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: Set({fixed})"
 
     def _logger_refusal(self, name: str, changes: Sequence[Change]) -> Refusal | None:
-        node_id = _number(name)
-        if node_id is None:
-            return ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
-        if node_id != self._node_id:
-            return ErrorCode.INVALID_REQUEST, (
-                f"Unexpected node id. Expected {self._node_id}, but received {name}"
-            )
+        elsewhere = self._elsewhere(name, "node id. Expected")
+        if elsewhere is not None:
+            return elsewhere
         for change in changes:
             if change.edits_a_list:
                 verb = ConfigOperation(change.operation).name
@@ -162,6 +154,17 @@ class BrokerConfigs:
                 )
             return ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!"
         return None
+
+    def _elsewhere(self, name: str, unexpected: str) -> Refusal | None:
+        """The refusal of what belongs to another node, or None."""
+        node_id = _number(name)
+        if node_id == self._node_id:
+            return None
+        if node_id is None:
+            wrong = f"Node id must be an integer, but it is: {name}"
+        else:
+            wrong = f"Unexpected {unexpected} {self._node_id}, but received {name}"
+        return ErrorCode.INVALID_REQUEST, wrong
 
 
 def _metrics_refusal(name: str, changes: Sequence[Change]) -> Refusal | None:

@@ -22,6 +22,7 @@ from groupkeeper.topics.config_changes import (
     changes_of,
     no_list,
 )
+from groupkeeper.topics.create_topics import UnwantedError
 from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.topic_admin import TopicAdmin
 from protocol.errors import ErrorCode
@@ -43,15 +44,6 @@ _TOO_LONG: Final = (
     "The configuration value cannot be added because it exceeds the maximum value size of "
     f"{LONGEST_TEXT} bytes."
 )
-
-
-class UnwantedError(Exception):
-    """This topic keeps its configs."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 class AlteringConfigs:

@@ -181,6 +181,7 @@ class EmbeddedTopics:
         configs = EffectiveConfigs(settings)
         creating = CreatingTopics(admin, node.node_id, settings.num_partitions, configs, late)
         describing = DescribingConfigs(admin.catalog, configs)
+        altering = AlteringConfigs(admin, late)
         self.handlers: dict[int, Handler] = {
             PRODUCE: producing.handle,
             FETCH: self._fetching.handle,
@@ -189,8 +190,8 @@ class EmbeddedTopics:
             CREATE_TOPICS: creating.handle,
             DELETE_TOPICS: DeletingTopics(admin, late).handle,
             DESCRIBE_CONFIGS: describing.handle,
-            ALTER_CONFIGS: AlteringConfigs(admin, late).handle,
-            INCREMENTAL_ALTER_CONFIGS: AlteringConfigs(admin, late).handle,
+            ALTER_CONFIGS: altering.handle,
+            INCREMENTAL_ALTER_CONFIGS: altering.handle,
             LIST_CONFIG_RESOURCES: describing.list_topics,
             DELETE_RECORDS: DeletingRecords(partitions, late).handle,
             INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
