@@ -13,7 +13,6 @@ from contextlib import suppress
 from itertools import accumulate
 from typing import Final, Protocol
 
-from protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD
 from storage.epochs import EpochFile
 from storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
 from storage.files import Files, parent_of
@@ -25,10 +24,10 @@ from storage.reading import (
     read_batches,
     segments_from,
 )
-from storage.scan import FIELDS, Batch, batches_after, valid_batches
+from storage.scan import FIELDS, Batch, batches_after, place, valid_batches
 from storage.segment import Segment, base_of
 from storage.start import FILE_NAME as START_FILE
-from storage.start import read_start
+from storage.start import read_start, write_start
 
 NO_END: Final = 2**63 - 1
 """No offset is as large."""
@@ -138,7 +137,7 @@ class Log:
         if self.broken or self.closed:
             raise AppendFailed(f"{self._folder} must be opened again before it takes an append")
         assert not self._queued, "a log is appended to directly or through the queue, never both"
-        self._write(batches, self._place(batches))
+        self._write(batches, place(batches, self._next_offset))
 
     def queue(self, data: bytes, batch: Batch) -> int:
         """
@@ -190,26 +189,6 @@ class Log:
         self._unsynced = True
         self._next_offset = last.last_offset + 1
 
-    def _place(self, batches: bytes) -> list[Batch]:
-        placed = []
-        position = 0
-        expected = self._next_offset
-        while position < len(batches):
-            if position + HEADER_SIZE > len(batches):
-                raise ValueError("a batch is cut off")
-            base, length, epoch, _, _, delta, timestamp = FIELDS.unpack_from(batches, position)
-            size = length + LENGTH_OVERHEAD
-            if base != expected or size < HEADER_SIZE or position + size > len(batches):
-                raise ValueError(
-                    f"a batch of offset {base} does not continue {self.name} at {expected}"
-                )
-            placed.append(Batch(position, size, base, base + delta, epoch, timestamp))
-            expected = base + delta + 1
-            position += size
-        if not placed:
-            raise ValueError("nothing to append")
-        return placed
-
     def _segment_for(self, size: int, last_offset: int) -> Segment:
         """
         The segment to write to: the last one, or a new one. A finished segment is synced before
@@ -222,10 +201,19 @@ class Log:
             self._finish(active)
         else:
             self._files.make_folder(self._folder)
+        return self._begin_segment()
+
+    def _begin_segment(self) -> Segment:
         segment = Segment(self._files, self._folder, self._next_offset, self._limits)
         self._unsynced_names = True
         self._segments = (*self._segments, segment)
         return segment
+
+    def roll(self) -> None:
+        """Begin a new segment, unless the last one is empty. Raises StorageError and OSError."""
+        if self._segments and self._segments[-1].size:
+            self._finish(self._segments[-1])
+            self._begin_segment()
 
     def _finish(self, segment: Segment) -> None:
         try:
@@ -277,6 +265,12 @@ class Log:
             kept = ()
         self._segments = tuple(kept)
         return segments[: len(segments) - len(kept)]
+
+    def forget(self, offset: int) -> None:
+        """`begin_at`, durable first; then the files go. Raises as `write_start`, and OSError."""
+        write_start(self._files, self._folder, offset)
+        for segment in self.begin_at(offset):
+            segment.remove()
 
     def settle(self) -> None:
         """`sync` of all that the last segment holds, whoever wrote it."""

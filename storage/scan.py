@@ -32,6 +32,28 @@ class Batch(NamedTuple):
     max_timestamp: int
 
 
+def place(batches: bytes, next_offset: int) -> list[Batch]:
+    """
+    Finished batches, back to back, as they follow a log that ends at `next_offset`: unchecked but
+    for that. Raises ValueError if they do not.
+    """
+    placed = []
+    position = 0
+    while position < len(batches):
+        if position + HEADER_SIZE > len(batches):
+            raise ValueError("a batch is cut off")
+        base, length, epoch, _, _, delta, timestamp = FIELDS.unpack_from(batches, position)
+        size = length + LENGTH_OVERHEAD
+        if base != next_offset or size < HEADER_SIZE or position + size > len(batches):
+            raise ValueError(f"a batch of offset {base} does not continue a log at {next_offset}")
+        placed.append(Batch(position, size, base, base + delta, epoch, timestamp))
+        next_offset = base + delta + 1
+        position += size
+    if not placed:
+        raise ValueError("nothing to append")
+    return placed
+
+
 def valid_batches(window: Window, position: int, next_offset: int) -> Iterator[Batch]:
     """
     The sound batches from a position on, up to the first that is not, cut off, or below

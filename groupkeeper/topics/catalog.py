@@ -10,13 +10,14 @@ The log is one folder of Kafka-format segments; newest value of every key wins, 
 
 A change is on the disk before it is visible in memory; changes are made one at a time, off the
 event loop. A change that the disk refused is cut off the log again, durably, before its answer and
-at the latest before the next change, so that no later start takes it for good.
+at the latest before the next change, so that no later start takes it for good. A start that finds
+more old values than new ones writes the new ones behind them, and lets the old ones go.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, NotRequired, TypedDict
 
@@ -26,6 +27,9 @@ from groupkeeper.topics.offload import OffLoop
 from protocol.record_batch import decode_records, encode_batch, iter_batches
 from storage.errors import StorageError
 from storage.log import NO_END, Log
+
+COMPACTED_BYTES: Final = 1024 * 1024
+"""A smaller catalog is read in no time, however old it is."""
 
 PRODUCER_ID_BLOCK: Final = 1_000
 """Producer ids are taken in blocks; a restart wastes the rest of a block, as in Kafka."""
@@ -45,6 +49,13 @@ class _TopicValue(TypedDict):
 
 Entry = tuple[str, dict[str, object] | None]
 """A key, and its new value or None for a tombstone."""
+
+
+def _records(entries: Sequence[Entry]) -> list[tuple[bytes, bytes | None]]:
+    return [
+        (key.encode(), None if value is None else json.dumps(value).encode())
+        for key, value in entries
+    ]
 
 
 @dataclass(slots=True, eq=False)
@@ -112,6 +123,8 @@ class Catalog:
         one.
         """
         self._reopen()
+        with suppress(StorageError, OSError):  # all is as before, and the next start tries again
+            self._compact(wall_ms)
         if not self.cluster_id:
             cluster_id = new_cluster_id()
             self._append([(_CLUSTER, {"id": cluster_id})], wall_ms)
@@ -198,17 +211,37 @@ class Catalog:
 
     def _append(self, entries: Sequence[Entry], wall_ms: int) -> None:
         log = self._opened()
-        records = [
-            (key.encode(), None if value is None else json.dumps(value).encode())
-            for key, value in entries
-        ]
-        try:
-            log.append(encode_batch(log.next_offset, 0, wall_ms, records))
+        batch = encode_batch(log.next_offset, 0, wall_ms, _records(entries))
+        with self._taking_back():
+            log.append(batch)
             log.sync()
-        except (StorageError, OSError):
-            self._take_back()
-            raise
         self._end = log.next_offset
+
+    def _compact(self, wall_ms: int) -> None:
+        """Until all values are there once more, durably, nothing goes."""
+        log = self._opened()
+        if log.size < COMPACTED_BYTES:
+            return
+        start = log.next_offset
+        snapshot = encode_batch(start, 0, wall_ms, _records(self._entries()))
+        if len(snapshot) > log.size // 2:
+            return
+        with self._taking_back():
+            log.roll()
+            log.append(snapshot)
+            log.sync()
+        self._end = log.next_offset
+        with self._taking_back():
+            log.forget(start)
+
+    def _entries(self) -> list[Entry]:
+        """Everything that a start must find."""
+        return [
+            (_CLUSTER, {"id": self.cluster_id}),
+            (_PRODUCER_IDS, {"next": self._next_producer_id}),
+            *(topic.entry() for topic in self.by_name.values() if not topic.internal),
+            *(topic.entry(deleted=True) for topic in self.leftovers.values()),
+        ]
 
     def _opened(self) -> Log:
         """The log without anything that was refused, all of it durable."""
@@ -222,11 +255,18 @@ class Catalog:
             self._log = log
         return self._log
 
-    def _take_back(self) -> None:
-        """Nobody knows how much of the last write is in the file: leave nothing of it there."""
-        self.close()
-        with suppress(StorageError, OSError):  # the next write tries again, and fails if it must
-            self._opened()
+    @contextmanager
+    def _taking_back(self) -> Iterator[None]:
+        """When a write failed nobody knows how much of it is in the file: leave nothing there."""
+        try:
+            yield
+        except (StorageError, OSError):
+            self.close()
+            with suppress(
+                StorageError, OSError
+            ):  # the next write tries again, and fails if it must
+                self._opened()
+            raise
 
     def _reopen(self) -> None:
         self.close()

@@ -1,11 +1,12 @@
 """The catalog: durable before visible, whatever crashes in the middle."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from groupkeeper.topics import plane
-from groupkeeper.topics.catalog import Catalog, Topic
+from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK, Catalog, Topic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -135,6 +136,94 @@ async def test_what_a_killed_process_wrote_is_durable_before_it_is_seen():
     assert opened(disk).counts == UNCHANGED
     end_process(disk, "lose")
     assert opened(disk).counts == UNCHANGED
+
+
+async def grown_old(disk: FakeDisk) -> dict[str, object]:
+    """A catalog with many changes behind it; gives what it knows."""
+    catalog = opened(disk)
+    await catalog.create([topic("a", 3), topic("b"), topic("gone"), topic("going")], NOW)
+    await catalog.reserve_producer_ids(NOW)
+    await catalog.delete([catalog.by_name["gone"], catalog.by_name["going"]], NOW)
+    await catalog.purged([catalog.leftovers["gone"]], NOW)
+    for number in range(40):
+        await catalog.change([topic("a", 3, x=f"{number}" * 20_000)], NOW)
+    known = everything(catalog)
+    catalog.close()
+    disk.write_back()
+    return known
+
+
+def everything(catalog: Catalog) -> dict[str, object]:
+    return {
+        "cluster": catalog.cluster_id,
+        "topics": {
+            topic.name: (topic.topic_id, topic.partition_count, topic.configs)
+            for topic in catalog.by_name.values()
+        },
+        "leftovers": {topic.name: topic.topic_id for topic in catalog.leftovers.values()},
+        "collision": catalog.find_collision("a"),
+    }
+
+
+def catalog_bytes(disk: FakeDisk) -> int:
+    return sum(len(disk.contents(f"data/catalog/{name}")) for name in disk.children("data/catalog"))
+
+
+async def test_a_start_lets_old_values_go():
+    disk = FakeDisk()
+    known = await grown_old(disk)
+    before = catalog_bytes(disk)
+    catalog = opened(disk)
+    assert everything(catalog) == known
+    assert catalog_bytes(disk) < before / 10
+    assert (await catalog.reserve_producer_ids(NOW)).start == PRODUCER_ID_BLOCK
+    await catalog.create([topic("new")], NOW)
+    disk.power_cut("lose")
+    again = opened(disk)
+    assert set(again.by_name) == {"a", "b", "new", "__consumer_offsets"}
+    assert (again.cluster_id, set(again.leftovers)) == ("cluster-1", {"going"})
+    assert (await again.reserve_producer_ids(NOW)).start == 2 * PRODUCER_ID_BLOCK
+
+
+async def calls_of_a_compaction() -> range:
+    disk = FakeDisk()
+    await grown_old(disk)
+    first = disk.calls
+    opened(disk)
+    assert disk.calls - first > 10
+    return range(1, disk.calls - first + 1)
+
+
+@pytest.mark.parametrize("end", ["kill", "lose", "names", "keep", "tear"])
+async def test_no_crash_during_a_compaction_loses_anything(end):
+    for call in await calls_of_a_compaction():
+        disk = FakeDisk()
+        known = await grown_old(disk)
+        disk.crash_at = disk.calls + call
+        with suppress(Crash):
+            opened(disk)
+        end_process(disk, end)
+        assert everything(opened(disk)) == known
+        end_process(disk, "lose")
+        assert everything(opened(disk)) == known
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+async def test_no_failure_during_a_compaction_loses_anything(failing):
+    for call in await calls_of_a_compaction():
+        disk = FakeDisk()
+        known = await grown_old(disk)
+        disk.failures = {
+            disk.calls + call + more: OSError(5, "Input/output error") for more in range(failing)
+        }
+        with suppress(StorageError, OSError):
+            catalog = opened(disk)
+            assert everything(catalog) == known
+            await catalog.create([topic("new")], NOW)
+            known = everything(catalog)
+        disk.failures = {}
+        end_process(disk, "lose")
+        assert everything(opened(disk)) == known
 
 
 def end_process(disk: FakeDisk, end: str) -> None:
