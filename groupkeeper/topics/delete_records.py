@@ -11,6 +11,7 @@ from typing import Final
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.opening import Place
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Partitions
 from protocol.errors import ErrorCode
@@ -21,9 +22,6 @@ from protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-
-Place = tuple[str, int]
-"""A topic's name and the index of one of its partitions."""
 
 _NO_OFFSET: Final = -1
 

@@ -5,6 +5,7 @@ Not consumer positions: those are the coordinator's. Source: Kafka's
 KIP-320 (epochs), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (remote storage: there is none).
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from coordinator.caller import Caller
@@ -53,30 +54,22 @@ class ListingOffsets:
         self, request: ListOffsetsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Response | None:
         """The response, or None when logs have to be opened first."""
-        wanted = self._partitions.existing(
-            (topic.name, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-        )
-        return self._opening.answer(
-            (partition for partition in wanted if not partition.readable),
+        return self._opening.answer_when_readable(
+            ((topic.name, p.partition_index) for topic in request.topics for p in topic.partitions),
             lambda: self._list(request, caller.api_version),
             reply_to,
-            lambda: _refuse_all(request),
+            lambda: _response(request, _broken),
         )
 
     def _list(self, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
         repeated = _repeated(request)
-        response = ListOffsetsResponse()
-        for topic in request.topics:
-            answers = [
-                _error(wanted, ErrorCode.INVALID_REQUEST)
-                if (topic.name, wanted.partition_index) in repeated
-                else self._answer(topic.name, wanted, version)
-                for wanted in topic.partitions
-            ]
-            response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-        return response
+
+        def answer(topic_name: str, wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+            if (topic_name, wanted.partition_index) in repeated:
+                return _error(wanted, ErrorCode.INVALID_REQUEST)
+            return self._answer(topic_name, wanted, version)
+
+        return _response(request, answer)
 
     def _answer(
         self, topic_name: str, wanted: ListOffsetsPartition, version: int
@@ -163,14 +156,19 @@ def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitio
     return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
 
 
-def _refuse_all(request: ListOffsetsRequest) -> ListOffsetsResponse:
+def _broken(topic_name: str, wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    return _error(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _response(
+    request: ListOffsetsRequest,
+    answer: Callable[[str, ListOffsetsPartition], ListOffsetsPartitionResponse],
+) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[
-                    _error(wanted, ErrorCode.UNKNOWN_SERVER_ERROR) for wanted in topic.partitions
-                ],
+                partitions=[answer(topic.name, wanted) for wanted in topic.partitions],
             )
             for topic in request.topics
         ]

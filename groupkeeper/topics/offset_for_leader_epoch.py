@@ -4,6 +4,8 @@ Not the epochs themselves (leader_epochs.py). Source: Kafka's
 ``ReplicaManager.lastOffsetForLeaderEpoch``; KIP-101, KIP-320.
 """
 
+from collections.abc import Callable
+
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics.leader_epochs import check_leader_epoch, end_of_epoch
@@ -31,27 +33,11 @@ class EndingEpochs:
         self, request: OffsetForLeaderEpochRequest, caller: Caller, reply_to: ReplyTo
     ) -> Response | None:
         """The response, or None when logs have to be opened first."""
-        wanted = self._partitions.existing(
-            (topic.topic, partition.partition)
-            for topic in request.topics
-            for partition in topic.partitions
-        )
-        return self._opening.answer(
-            (partition for partition in wanted if not partition.readable),
-            lambda: self._ends(request),
+        return self._opening.answer_when_readable(
+            ((topic.topic, p.partition) for topic in request.topics for p in topic.partitions),
+            lambda: _response(request, self._end),
             reply_to,
-            lambda: _refuse_all(request),
-        )
-
-    def _ends(self, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-        return OffsetForLeaderEpochResponse(
-            topics=[
-                OffsetForLeaderTopicResult(
-                    topic=topic.topic,
-                    partitions=[self._end(topic.topic, wanted) for wanted in topic.partitions],
-                )
-                for topic in request.topics
-            ]
+            lambda: _response(request, _broken),
         )
 
     def _end(self, topic_name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
@@ -80,14 +66,19 @@ def _refused(wanted: OffsetForLeaderPartition, code: ErrorCode) -> EpochEndOffse
     return EpochEndOffset(partition=wanted.partition, error_code=code)
 
 
-def _refuse_all(request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+def _broken(topic_name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    return _refused(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _response(
+    request: OffsetForLeaderEpochRequest,
+    answer: Callable[[str, OffsetForLeaderPartition], EpochEndOffset],
+) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[
-                    _refused(wanted, ErrorCode.UNKNOWN_SERVER_ERROR) for wanted in topic.partitions
-                ],
+                partitions=[answer(topic.topic, wanted) for wanted in topic.partitions],
             )
             for topic in request.topics
         ]

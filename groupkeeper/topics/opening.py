@@ -11,6 +11,9 @@ from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Partitions
 
+Place = tuple[str, int]
+"""A topic's name and the index of one of its partitions."""
+
 
 class Opening:
     """The way from a request to its open logs."""
@@ -36,6 +39,18 @@ class Opening:
             return answer()
         self._late.start(self._open_and_answer(waiting_for, answer), reply_to, if_broken)
         return None
+
+    def answer_when_readable(
+        self,
+        places: Iterable[Place],
+        answer: Callable[[], Response | None],
+        reply_to: ReplyTo,
+        if_broken: Callable[[], Response],
+    ) -> Response | None:
+        """`answer` for a request that reads these partitions, as far as there are any."""
+        existing = self._partitions.existing(places)
+        unready = (partition for partition in existing if not partition.readable)
+        return self.answer(unready, answer, reply_to, if_broken)
 
     async def _open_and_answer(
         self, unready: list[Partition], answer: Callable[[], Response | None]
