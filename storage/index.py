@@ -13,6 +13,7 @@ condition.
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from itertools import chain, pairwise
 from struct import Struct
 from typing import Final
@@ -91,6 +92,29 @@ class Index:
             # batch that may itself come after the first one: so not its own entry, if it has one.
             return self.floor(self._times[entry][1] - 1)
         return self._positions[-1] if self._positions else 0
+
+    def next_youngest(self, relative_offset: int, end: int) -> int:
+        """
+        A position about that of the first batch, from an offset on, that is younger than all before
+        it; `end` if there is none.
+        """
+        entry = bisect_left(self._times, relative_offset, key=lambda time: time[1])
+        youngest = self._times[entry][1] if entry < len(self._times) else self.max_offset
+        return self.floor(youngest) if youngest >= relative_offset else end
+
+    def keep_times(self, batches: Iterable[tuple[int, int, int]]) -> None:
+        """
+        Only these batches, the last ones of the segment, still have a time: relative last offset,
+        position and largest timestamp of each.
+        """
+        self._times = []
+        self.max_timestamp, self.max_offset = _NO_TIMESTAMP, 0
+        for last, position, timestamp in batches:
+            if timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_offset = timestamp, last
+            entry = bisect_left(self._positions, position)
+            if self._positions[entry : entry + 1] == array("I", [position]) and self._lags():
+                self._times.append((self.max_timestamp, self.max_offset))
 
     def offset_file(self) -> bytes:
         entries = array("I", bytes(len(self._offsets) * OFFSET_ENTRY))

@@ -256,13 +256,15 @@ class Log:
         """
         Keep nothing before an offset, which storage/start.py has made durable already. Changes
         memory only, for the thread that appends; returns the segments to remove from the disk: all
-        if nothing is kept, and the next append begins one.
+        if nothing is kept, and the next append begins one. May read what is kept: raises OSError.
         """
         self._start_offset = max(self._start_offset, offset)
         segments = self._segments
         kept = segments_from(segments, self._start_offset)
         if kept and kept[-1].base_offset < self._start_offset >= self._next_offset:
             kept = ()
+        for segment in kept[:1]:
+            segment.forget_times(self._start_offset)
         self._segments = tuple(kept)
         return segments[: len(segments) - len(kept)]
 

@@ -74,10 +74,7 @@ def find_timestamp(
     segments: Sequence[Segment], timestamp_ms: int, from_offset: int
 ) -> tuple[int, int] | None:
     """Offset and timestamp of the first record, from an offset on, that is not older; None if all
-    are.
-
-    Reads little more than what it finds; but all that a segment keeps, if only records before
-    `from_offset` made it look that young.
+    are. Reads little more than what it finds.
     """
     for segment in segments:
         if segment.index.max_timestamp < timestamp_ms:

@@ -57,11 +57,26 @@ def test_young_records_at_the_end_are_not_searched_from_the_start(counting: Coun
     assert counting.bytes_read < 100_000
 
 
+@pytest.mark.parametrize("last", [50, 200])
+def test_younger_records_that_are_deleted_mislead_nobody(
+    counting: CountingFiles, last: int
+) -> None:
+    log = filled(counting, [100, *[50] * 500, last], 10_000)
+    log.begin_at(1)
+    counting.bytes_read = 0
+    found = None if last < 80 else (501, TIME + last)
+    assert log.offset_for_timestamp(TIME + 80) == found
+    assert log.offset_for_timestamp(TIME + 40) == (1, TIME + 50)
+    log.append(batch(502, bytes(10), time=TIME + 300))
+    assert log.offset_for_timestamp(TIME + 250) == (502, TIME + 300)
+    assert counting.bytes_read < 3_000_000
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_first_that_is_not_older_is_found_in_any_disorder(disk: FakeDisk, seed: int) -> None:
     random = Random(seed)
     times = [random.randrange(60) + offset // 4 for offset in range(120)]
-    size = random.choice([10, 700, 3000])
+    size = random.choice([10, 700, 3000, 40_000])
     log = filled(FakeFiles(disk), times, size, segment_bytes=random.choice([30_000, 1 << 30]))
     again = None
     for start in (0, 1, 50, 119):
