@@ -9,9 +9,12 @@ The log is one folder of Kafka-format segments; newest value of every key wins, 
     producer-ids    {"next": first id that was never given out}
 
 A change is on the disk before it is visible in memory; changes are made one at a time, off the
-event loop. A change that the disk refused is cut off the log again, durably, before its answer and
-at the latest before the next change, so that no later start takes it for good. A start that finds
-more old values than new ones writes the new ones behind them, and lets the old ones go.
+event loop. A change that the disk refused is cut off the log again, durably, before its answer, so
+that no later start takes it for good. If the disk refuses that, too, it is tried again before the
+next change; only a process that ends before it has worked leaves the change to its successor.
+
+A start that finds more old values than new ones writes the new ones behind them, and lets the old
+ones go.
 """
 
 import hashlib
