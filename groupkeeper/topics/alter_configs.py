@@ -24,7 +24,7 @@ from groupkeeper.topics.config_changes import (
 )
 from groupkeeper.topics.create_topics import UnwantedError
 from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.topic_admin import TopicAdmin
+from groupkeeper.topics.topic_admin import UNWRITABLE, TopicAdmin
 from protocol.errors import ErrorCode
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -81,7 +81,7 @@ class AlteringConfigs:
         code = await self._admin.change([topic for topic, _ in altered])
         for _, result in altered if code != ErrorCode.NONE else ():
             result.error_code = code
-            result.error_message = "The catalog of topics cannot be written"
+            result.error_message = UNWRITABLE
 
     def _altered(self, resource: AlterResource, anew: bool) -> Topic:
         """The topic as it shall be; raises UnwantedError. Checks in Kafka's order.

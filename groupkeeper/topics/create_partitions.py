@@ -14,7 +14,13 @@ from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics import assignments
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TOO_MANY_PARTITIONS, TopicAdmin
+from groupkeeper.topics.topic_admin import (
+    MAX_PARTITIONS,
+    TOO_MANY_PARTITIONS,
+    UNWRITABLE,
+    Refusal,
+    TopicAdmin,
+)
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -22,9 +28,6 @@ from protocol.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-
-Refusal = tuple[ErrorCode, str | None]
-"""An error code and what to say about it."""
 
 _UNKNOWN: Final[Refusal] = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
 _TOO_LARGE: Final = f"A topic has at most {MAX_PARTITIONS} partitions."
@@ -58,7 +61,7 @@ class CreatingPartitions:
             if grown and not request.validate_only:
                 code = await self._admin.change(list(grown.values()))
                 for name in grown if code != ErrorCode.NONE else ():
-                    results[name] = _result(name, (code, "The catalog of topics cannot be written"))
+                    results[name] = _result(name, (code, UNWRITABLE))
         return CreatePartitionsResponse(results=list(results.values()))
 
     def _plan(

@@ -16,7 +16,12 @@ from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.names import collision_key
 from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TOO_MANY_PARTITIONS, TopicAdmin
+from groupkeeper.topics.topic_admin import (
+    MAX_PARTITIONS,
+    TOO_MANY_PARTITIONS,
+    UNWRITABLE,
+    TopicAdmin,
+)
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -38,7 +43,7 @@ _TOO_MANY_RECORDS: Final = "Unable to perform excessively large batch operation.
 
 
 class UnwantedError(Exception):
-    """This topic is not created."""
+    """What is wished for this topic cannot be; the others of the request go on."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -83,8 +88,7 @@ class CreatingTopics:
             if planned and not request.validate_only:
                 code = await self._admin.create(list(planned.values()))
                 if code != ErrorCode.NONE:
-                    message = "The catalog of topics cannot be written"
-                    refused.update((name, _refused(name, code, message)) for name in planned)
+                    refused.update((name, _refused(name, code, UNWRITABLE)) for name in planned)
         results = {**self._created(planned.values()), **refused}
         names = dict.fromkeys(wish.name for wish in request.topics)
         return CreateTopicsResponse(topics=[results[name] for name in names])

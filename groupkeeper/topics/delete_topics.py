@@ -13,7 +13,7 @@ from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.topic_admin import TopicAdmin
+from groupkeeper.topics.topic_admin import UNWRITABLE, Refusal, TopicAdmin
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -23,9 +23,6 @@ from protocol.messages.delete_topics import (
 )
 
 NO_ID: Final = bytes(16)
-
-Refusal = tuple[ErrorCode, str | None]
-"""An error code and what to say about it."""
 
 _UNKNOWN_ID: Final[Refusal] = (
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -66,7 +63,7 @@ class DeletingTopics:
         async with self._admin.changing:
             doomed, results = self._plan(wanted)
             code = await self._admin.delete(list(doomed.values())) if doomed else ErrorCode.NONE
-        message = "The catalog of topics cannot be written"
+        message = UNWRITABLE
         if code == ErrorCode.NONE and not await self._admin.ended(doomed):
             code, message = ErrorCode.REQUEST_TIMED_OUT, "The deletion is not finished yet"
         if code != ErrorCode.NONE:

@@ -27,6 +27,12 @@ answer of Metadata has all of them."""
 TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
 """What Kafka says about more."""
 
+UNWRITABLE: Final = "The catalog of topics cannot be written"
+"""What clients are told of a change that is not made because it cannot be kept."""
+
+Refusal = tuple[ErrorCode, str | None]
+"""An error code and what to say about it."""
+
 PATIENCE_S: Final = 10.0
 """How long a request waits for the end of a deletion, which goes on without it."""
 
