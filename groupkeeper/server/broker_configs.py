@@ -168,26 +168,36 @@ class BrokerConfigs:
 
 
 def _metrics_refusal(name: str, changes: Sequence[Change]) -> Refusal | None:
-    refusal = _list_refusal(changes)
-    if refusal is None and not name:
-        return ErrorCode.INVALID_REQUEST, "Subscription name can't be empty"
-    unknown = next((change.name for change in changes if change.sets), None)
-    if refusal is not None or unknown is None:
+    nameless = "Subscription name can't be empty"
+    refusal, unknown = _first_set(name, changes, nameless)
+    if unknown is None:
         return refusal
     return ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}"
 
 
 def _group_refusal(name: str, changes: Sequence[Change]) -> Refusal | None:
-    refusal = _list_refusal(changes)
-    if refusal is None and not name:
-        return ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."
-    unknown = next((change.name for change in changes if change.sets), None)
-    if refusal is not None or unknown is None:
+    nameless = "Default group resources are not allowed."
+    refusal, unknown = _first_set(name, changes, nameless)
+    if unknown is None:
         return refusal
     return ErrorCode.INVALID_CONFIG, (
         f"Unknown group config name: {unknown} (a classic group has none: its members bring their "
         "timeouts)"
     )
+
+
+def _first_set(
+    name: str, changes: Sequence[Change], nameless: str
+) -> tuple[Refusal | None, str | None]:
+    """For a kind without configs: what refuses the resource as a whole, or else the first config
+    that is set, which cannot be known.
+    """
+    refusal = _list_refusal(changes)
+    if refusal is None and not name:
+        refusal = ErrorCode.INVALID_REQUEST, nameless
+    if refusal is not None:
+        return refusal, None
+    return None, next((change.name for change in changes if change.sets), None)
 
 
 def _list_refusal(changes: Sequence[Change]) -> Refusal | None:
