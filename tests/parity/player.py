@@ -33,8 +33,6 @@ class Patience:
     expected_s: float = 8.0
     slow_s: float = 8.0
     """How long an answer may take that no group holds back."""
-    lingering_s: float = 1.0
-    """How long an answer that is not due may take at a transcript's end."""
 
 
 PARKED = (KEYS["JoinGroup"], KEYS["SyncGroup"])
