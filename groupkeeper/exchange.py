@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from coordinator.caller import Caller
+from groupkeeper.turns import Slices
 
 Response = Any
 """A message of ``protocol.messages``; which one, the API key of the request says."""
@@ -25,5 +26,8 @@ class _NoReply:
 
 NO_REPLY: Final = _NoReply()
 
-Handler = Callable[[Any, Caller, ReplyTo], Response | _NoReply | None]
-"""``(request, caller, reply_to) -> response``, or None when the answer comes later."""
+Handler = Callable[[Any, Caller, ReplyTo], Response | _NoReply | Slices[Any] | None]
+"""``(request, caller, reply_to) -> response``, or None when the answer comes later.
+
+Or a generator, from a handler that may have much to do: the connection runs it in turns with
+others (``turns``), and what it returns counts as if the handler had returned it."""
