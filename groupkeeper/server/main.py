@@ -7,7 +7,6 @@ import asyncio
 import gc
 import resource
 import signal
-import sys
 
 from groupkeeper.server import logs
 from groupkeeper.server.http import HttpServer
@@ -77,5 +76,5 @@ def _settle_down(options: ServeOptions) -> None:
 
 
 def _complain(message: str) -> int:
-    print(f"groupkeeper: {message}", file=sys.stderr)  # noqa: T201  # a line for whoever started us
+    logs.write_text(f"groupkeeper: {message}")  # for whoever started us, if they read it
     return 1
