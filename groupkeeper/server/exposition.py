@@ -21,6 +21,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from groupkeeper import __version__
+from groupkeeper.server.log_writer import counts
 from groupkeeper.server.metrics import (
     SECONDS,
     AppendStats,
@@ -96,6 +97,7 @@ class _ServerCollector(Collector):
         yield from _requests(metrics.requests.by_api)
         yield from _appends(metrics.appends)
         yield from _connections(metrics.connections)
+        yield from _log_lines()
 
 
 def _partitions(snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
@@ -164,6 +166,15 @@ def _connections(connections: ConnectionStats) -> Iterator[Metric]:
         ("broken", "Connections closed because what came was not Kafka's protocol."),
     ):
         yield _counter(f"connections_{name}", text, {(): getattr(connections, name)})
+
+
+def _log_lines() -> Iterator[Metric]:
+    """Of the whole process, as what ProcessCollector reads."""
+    for name, text in (
+        ("dropped", "Log lines lost: the queue was full, or the stream did not take them."),
+        ("suppressed", "Log lines left out because there were too many alike."),
+    ):
+        yield _counter(f"log_lines_{name}", text, {(): getattr(counts, name)})
 
 
 def _labelled(counts: Mapping[str, float]) -> Samples:
