@@ -21,6 +21,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from groupkeeper import __version__
+from groupkeeper.server.log_writer import counts
 from groupkeeper.server.metrics import (
     AppendStats,
     ConnectionStats,
@@ -100,6 +101,7 @@ class _ServerCollector(Collector):
             "One iteration of the event loop, without waiting: how late a heartbeat may be seen.",
             {(): metrics.iterations},
         )
+        yield from _log_lines()
 
 
 def _partitions(snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
@@ -176,6 +178,15 @@ def _connections(connections: ConnectionStats) -> Iterator[Metric]:
         "Requests that held up the event loop for more than 100 ms.",
         {(): connections.slow_turns},
     )
+
+
+def _log_lines() -> Iterator[Metric]:
+    """Of the whole process, as what ProcessCollector reads."""
+    for name, text in (
+        ("dropped", "Log lines lost: the queue was full, or the stream did not take them."),
+        ("suppressed", "Log lines left out because there were too many alike."),
+    ):
+        yield _counter(f"log_lines_{name}", text, {(): getattr(counts, name)})
 
 
 def _labelled(counts: Mapping[str, float]) -> Samples:

@@ -6,7 +6,6 @@ The Kafka port opens first; what is expensive to import comes after it, or with 
 import asyncio
 import gc
 import signal
-import sys
 
 from groupkeeper.server import logs
 from groupkeeper.server.descriptors import raise_limit
@@ -75,5 +74,5 @@ def _settle_down(options: ServeOptions) -> None:
 
 
 def _complain(message: str) -> int:
-    print(f"groupkeeper: {message}", file=sys.stderr)  # noqa: T201  # a line for whoever started us
+    logs.write_text(f"groupkeeper: {message}")  # for whoever started us, if they read it
     return 1
