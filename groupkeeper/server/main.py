@@ -41,7 +41,11 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http_at = "off"
     if options.http is not None:
         http = HttpServer(pages(server.metrics))
-        http_at = format_address(await http.start(options.http))
+        try:
+            http_at = format_address(await http.start(options.http))
+        except OSError:
+            await server.stop()
+            raise
     print(  # noqa: T201  # the ready line is the interface to whoever started us
         f"groupkeeper ready kafka={format_address(server.kafka)} http={http_at} "
         f"node={options.node_id} data={options.data_dir}",

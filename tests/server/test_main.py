@@ -1,5 +1,6 @@
 """Real processes: the ready line, signals, locks, a disk that lies, and what is imported."""
 
+import asyncio
 import os
 import re
 import signal
@@ -12,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.server import main
+from groupkeeper.server.options import ServeOptions
+from groupkeeper.server.server import Server
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.registry import request_encoder, response_decoder
 from tests.support.requests import codes_of, commit_request, join_request
@@ -158,6 +162,21 @@ def test_a_kafka_port_in_use_is_one_line(start: Start) -> None:
     assert (code, err.count("\n")) == (1, 1)
     assert err.startswith("groupkeeper: ")
     assert "address already in use" in err
+
+
+def test_an_http_port_in_use_is_one_line_and_what_was_started_is_stopped(
+    start: Start, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        http = ("127.0.0.1", taken.getsockname()[1])
+        options = ServeOptions(tmp_path / "data", ("127.0.0.1", 0), http=http)
+        server = Server(options)
+        with pytest.raises(OSError, match="in use"):
+            asyncio.run(main._serve(server, options))
+        code, err = ended(start("--data-dir", "data", "--http", f"127.0.0.1:{http[1]}"))
+    assert (code, err.count("\n")) == (1, 1)
+    assert "in use" in err
+    assert f"{http[1]}" in err
 
 
 def test_a_data_directory_that_cannot_be_made_is_one_line(start: Start, tmp_path: Path) -> None:
