@@ -14,6 +14,7 @@ from groupkeeper.server.http import HttpServer
 from groupkeeper.server.options import ServeOptions, format_address
 from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
+from groupkeeper.turns import Turns
 from storage.errors import StorageError
 
 _log = logs.Log("server")
@@ -40,7 +41,8 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http: HttpServer | None = None
     http_at = "off"
     if options.http is not None:
-        http = HttpServer(pages(server.metrics))
+        turns = Turns()
+        http = HttpServer(pages(server.metrics, turns), turns)
         try:
             http_at = format_address(await http.start(options.http))
         except OSError:
@@ -52,6 +54,8 @@ async def _serve(server: Server, options: ServeOptions) -> int:
         flush=True,
     )
     _settle_down(options)
+    if http is not None:
+        http.serving.add_done_callback(lambda _: gc.freeze())  # what was imported stays, too
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
     _log.info("stopping")

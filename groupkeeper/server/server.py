@@ -129,7 +129,7 @@ class Server:
             self._give_up,
         )
         self.hosts = Hosts(self._epochs, services)
-        self.metrics.snapshots = self.hosts.snapshots
+        self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
         self.topics.serve_group_logs(self.hosts.log_of)
         self.topics.topics_deleted.append(Forgetting(self.hosts))
         self.listener = self._listener(clock)
