@@ -167,13 +167,14 @@ class _Request(HTTPMessageDelegate):
         self._timeout_s = timeout_s
         self._stream = cast(Stream, connection.stream)
         self._stream.await_request()
-        self._path = ""
+        self._method = self._path = ""
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
         self._stream.headers_came = True
-        self._path = cast(RequestStartLine, start_line).path.partition("?")[0]
+        request_line = cast(RequestStartLine, start_line)
+        self._method, self._path = request_line.method, request_line.path.partition("?")[0]
         length = headers.get("Content-Length", "")
         if re.fullmatch("[0-9]+", length) and (len(length) > 9 or int(length) > BODY_BYTES):
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, Connection="close")
@@ -201,7 +202,7 @@ class _Request(HTTPMessageDelegate):
         body = f"{status.value} {status.phrase}\n".encode()
         headers = HTTPHeaders({"Content-Type": _TEXT, "Content-Length": str(len(body)), **more})
         start = ResponseStartLine("HTTP/1.1", status.value, status.phrase)
-        self._connection.write_headers(start, headers, body)
+        self._connection.write_headers(start, headers, b"" if self._method == "HEAD" else body)
         self._connection.finish()
 
 

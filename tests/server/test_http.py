@@ -156,6 +156,14 @@ async def test_a_small_body_is_ignored_and_a_large_one_is_refused(ask: Ask) -> N
     assert b"200 OK" not in await ask(large, close=False)
 
 
+@pytest.mark.parametrize(("method", "body"), [("GET", b"413 "), ("HEAD", b"")])
+async def test_a_request_that_is_too_large_is_told_so(ask: Ask, method: str, body: bytes) -> None:
+    more = f"Content-Length: {http.BODY_BYTES + 1}\r\n"
+    head, _, rest = (await ask(get("/hello", method, more), close=False)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert rest[:4] == body
+
+
 @pytest.mark.parametrize("start", [b"", b"GET /hel"])
 async def test_a_slow_client_is_cut_off(ask: Ask, start: bytes) -> None:
     async with asyncio.timeout(5):
