@@ -194,9 +194,10 @@ class Connection(ClientStream):
 
     def _may_work(self, key: int, size: int) -> bool:
         """Is there room for one more long request? If not, the connection waits for it."""
-        budget, turns = self._services.limits.sliced, self._services.turns
+        turns = self._services.turns
         # Produce has few fields, and long ones: as objects it takes little more than on the wire.
         weight = size // PRODUCE_SHARE if key == PRODUCE else size
+        budget = self._services.limits.sliced_of(weight)
         if not budget.fits(weight):
             self._become(QUEUED)
             budget.wait(lambda: turns.first(self._turn))
@@ -207,8 +208,11 @@ class Connection(ClientStream):
 
     def _go_on(self, deadline: float) -> None:
         """Work until it is done, or until this turn is over."""
-        services = self._services
+        services, limits = self._services, self._services.limits
         while (work := self._work) is not None:
+            if self._call is not None and not limits.may_encode(self._call):
+                self._wait_to_encode()
+                return
             try:
                 done = work.run(services.clock.seconds, deadline)
             except (DecodeError, OverLimitError) as error:
@@ -226,6 +230,12 @@ class Connection(ClientStream):
                     if work.result is not None and self._call is not None:
                         self._finish(self._call, work.result)
         self._end_work(again=services.clock.seconds() >= deadline)
+
+    def _wait_to_encode(self) -> None:
+        if self.state is SERVING:
+            self._become(WORKING)
+        turns = self._services.turns
+        self._services.limits.unsent.wait(lambda: turns.again(self._turn))
 
     def _finish(self, call: Call, result: Any) -> None:
         """What work came to: pieces of an encoded answer, or a response to encode."""
@@ -249,7 +259,7 @@ class Connection(ClientStream):
     def _release_long(self) -> None:
         weight, self._weight, self._long = self._weight, 0, 0
         if weight:
-            self._services.limits.sliced.change(-weight)
+            self._services.limits.sliced_of(weight).change(-weight)
 
     # -- answers -------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import pytest
 
 from groupkeeper.exchange import Response
 from groupkeeper.server import call as call_module
+from groupkeeper.server.budget import LONG_REQUEST_BYTES
 from groupkeeper.server.call import LONG_ANSWERS
 from groupkeeper.server.connection import BEATS, SLICED_REQUEST_BYTES, SLOW_TURN_S
 from groupkeeper.server.connection_state import MAY_FOLLOW, State
@@ -33,7 +34,10 @@ Lines = Callable[[], list[dict[str, Any]]]
 
 @pytest.fixture
 async def bench() -> Bench:
-    return Bench()
+    bench = Bench()
+    bench.services.connections = bench.table = bench.new_table(most=100)
+    bench.connection, bench.socket = bench.connect()
+    return bench
 
 
 def beat(bench: Bench, group_id: str = "g") -> bytes:
@@ -299,7 +303,7 @@ async def test_only_so_much_is_worked_on_at_a_time(bench: Bench) -> None:
 
     bench.routes[DELETE] = handle
     frames = [delete(bench, *MANY) for _ in range(2)]
-    bench.limits.sliced.limit = len(frames[0]) + 100
+    bench.limits.sliced.limit = len(frames[0]) + 100  # a shorter class than that of long ones
     other, socket = bench.connect()
     bench.receive(frames[0])
     other.data_received(frames[1])
@@ -379,6 +383,45 @@ async def test_an_answer_longer_than_clients_take_closes_the_connection(
     assert line["received"] == "DescribeGroups with too long an answer"
     assert line["limit"] == "100000 bytes"
     assert bench.limits.unsent.used == 0
+
+
+async def test_long_requests_do_not_stand_in_the_way_of_shorter_ones(bench: Bench) -> None:
+    def handle(*_: Any) -> Slices[Response]:
+        bench.clock.time += TURN_S
+        yield
+        return DeleteGroupsResponse()
+
+    bench.routes[DELETE] = handle
+    bench.limits.sliced_long.limit = 1
+    long = [delete(bench, *MANY, "x" * 30_000, "y" * 30_000) for _ in range(2)]
+    assert len(long[0]) > LONG_REQUEST_BYTES
+    for frame in long:
+        connection, _ = bench.connect()
+        connection.data_received(frame)
+    bench.receive(delete(bench, *MANY))
+    assert bench.connection.state is State.WORKING
+    await iterations(8)
+    assert bench.answered() == [3]
+
+
+async def test_with_too_many_answers_only_the_oldest_is_encoded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.routes[DESCRIBE] = lambda *_: groups(5_000)
+    counted = count_slices(bench, monkeypatch, "sliced_response_encoder", TURN_S)
+    bench.limits.unsent.limit = 10_000
+    other, socket = bench.connect()
+    bench.receive(describe(bench, "g"))
+    other.data_received(describe(bench, "g"))
+    while not bench.answered():
+        await iterations(1)
+    first = len(counted)
+    assert bench.answered(socket) == []
+    await iterations(200)
+    assert bench.answered(socket) == [2]
+    assert len(counted) > 1.5 * first
+    assert bench.limits.unsent.used == 0
+    assert not bench.limits.encoding
 
 
 async def test_a_client_that_goes_takes_its_long_answer_along(bench: Bench) -> None:

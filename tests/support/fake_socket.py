@@ -114,7 +114,7 @@ class Bench:
         self.requests_seen = RequestStats()
         self.clock = StoppedClock()
         self.turns = Turns()
-        self.limits = Limits(Budget(ROOM), Budget(ROOM), Budget(ROOM), LIMIT, LIMIT)
+        self.limits = Limits(*(Budget(ROOM) for _ in range(4)), LIMIT, LIMIT)
         self.table = self.new_table()
         services = ConnectionServices(
             routes=self.routes,
