@@ -24,7 +24,6 @@ def run(options: ServeOptions) -> int:
     logs.configure()
     _raise_file_limit()
     try:
-        options.data_dir.mkdir(parents=True, exist_ok=True)
         server = Server(options)
         return asyncio.run(_serve(server, options))
     except (StorageError, OSError) as error:

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -58,7 +59,7 @@ main(sys.argv[1:])
 def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Process] = []
 
-    def start(*arguments: str, command: list[str] = SERVE) -> Process:
+    def start(*arguments: str, command: list[str] = SERVE, umask: int = -1) -> Process:
         process = subprocess.Popen(
             [*command, "--listen", "127.0.0.1:0", "--data-dir", "data", *arguments],
             stdout=subprocess.PIPE,
@@ -66,6 +67,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             text=True,
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
+            umask=umask,
         )
         started.append(process)
         return process
@@ -165,6 +167,16 @@ def test_a_data_directory_that_cannot_be_made_is_one_line(start: Start, tmp_path
     code, err = ended(start())
     assert code != 0
     assert err.count("\n") == 1
+
+
+def test_others_are_let_into_nothing_in_the_data_directory(start: Start, tmp_path: Path) -> None:
+    client = Client(port_of(start("--dev", "--data-dir", "data", umask=0)))
+    client.create_topic()
+    assert client.commit() == 0
+    made = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+    modes = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in made}
+    assert len(made) > 6
+    assert modes == {(True, 0o750), (False, 0o640)}
 
 
 def test_a_damaged_journal_is_one_line_and_nothing_is_served(start: Start, tmp_path: Path) -> None:
