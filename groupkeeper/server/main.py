@@ -47,6 +47,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
         flush=True,
     )
     _settle_down(options)
+    await _warn_of_open_ports(options)
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
     _log.info("stopping")
@@ -73,6 +74,22 @@ def _settle_down(options: ServeOptions) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+
+
+async def _warn_of_open_ports(options: ServeOptions) -> None:
+    """One line for each port that other machines can connect to: nobody is asked who they are."""
+    from groupkeeper.server.reach import is_reachable
+
+    if await is_reachable(options.listen):
+        _log.warning(
+            "Kafka port without authentication: whoever reaches it can read and change everything",
+            listen=format_address(options.listen),
+        )
+    if options.http is not None and await is_reachable(options.http):
+        _log.warning(
+            "HTTP port without authentication: whoever reaches it can read all that it shows",
+            http=format_address(options.http),
+        )
 
 
 def _complain(message: str) -> int:

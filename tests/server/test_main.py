@@ -1,5 +1,6 @@
 """Real processes: the ready line, signals, locks, a disk that lies, and what is imported."""
 
+import json
 import os
 import re
 import signal
@@ -177,6 +178,31 @@ def test_others_are_let_into_nothing_in_the_data_directory(start: Start, tmp_pat
     modes = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in made}
     assert len(made) > 6
     assert modes == {(True, 0o750), (False, 0o640)}
+
+
+def warnings(process: Process) -> list[str]:
+    """What is logged until the process is told to stop."""
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    lines = [json.loads(line) for line in err.splitlines()]
+    return [line["event"] for line in lines if line["level"] == "warning"]
+
+
+def test_ports_that_other_machines_reach_are_warned_of(start: Start) -> None:
+    everywhere = ("--listen", "0.0.0.0:0", "--advertise", "localhost:1", "--http", "0.0.0.0:0")
+    process = start(*everywhere)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("groupkeeper ready")
+    [kafka, http] = warnings(process)
+    assert kafka.startswith("Kafka port without authentication")
+    assert http.startswith("HTTP port without authentication")
+
+
+def test_ports_on_the_loopback_are_not(start: Start) -> None:
+    process = start("--listen", "localhost:0", "--http", "127.0.0.1:0")
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("groupkeeper ready")
+    assert warnings(process) == []
 
 
 def test_a_damaged_journal_is_one_line_and_nothing_is_served(start: Start, tmp_path: Path) -> None:
