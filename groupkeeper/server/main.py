@@ -10,6 +10,7 @@ import signal
 import sys
 
 from groupkeeper.server import logs
+from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.http import HttpServer
 from groupkeeper.server.options import ServeOptions, format_address
 from groupkeeper.server.pages import pages
@@ -23,6 +24,7 @@ def run(options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code; what is wrong is one line on stderr."""
     logs.configure()
     _raise_file_limit()
+    keep_collections_short()
     try:
         server = Server(options)
         return asyncio.run(_serve(server, options))
@@ -71,9 +73,7 @@ def _settle_down(options: ServeOptions) -> None:
     if options.unused_keys:
         _log.info("settings that are of use to Kafka only", keys=", ".join(options.unused_keys))
     # What was made while starting lives as long as the process: it need not be looked at again.
-    gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
 
 
 async def _warn_of_open_ports(options: ServeOptions) -> None:
