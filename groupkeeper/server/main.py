@@ -5,13 +5,13 @@ The Kafka port opens first; what is expensive to import comes after it, or with 
 
 import asyncio
 import gc
-import resource
 import signal
-import sys
 
 from groupkeeper.server import logs
 from groupkeeper.server.collector import keep_collections_short
+from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.http import HttpServer
+from groupkeeper.server.loop import count_failed_accepts, watched_loop
 from groupkeeper.server.options import ServeOptions, format_address
 from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
@@ -23,11 +23,15 @@ _log = logs.Log("server")
 def run(options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code; what is wrong is one line on stderr."""
     logs.configure()
-    _raise_file_limit()
+    raise_limit()
     keep_collections_short()
     try:
         server = Server(options)
-        return asyncio.run(_serve(server, options))
+        loop, watch = watched_loop()
+        watch.turns, watch.iterations = server.turns, server.metrics.iterations
+        count_failed_accepts(loop, server.metrics.connections)
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            return runner.run(_serve(server, options))
     except (StorageError, OSError) as error:
         return _complain(str(error))
 
@@ -61,13 +65,6 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     return 0
 
 
-def _raise_file_limit() -> None:
-    """Every connection and every log segment is an open file; the soft limit is often 1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def _settle_down(options: ServeOptions) -> None:
     """What need not be done before clients are served."""
     if options.unused_keys:
@@ -93,5 +90,5 @@ async def _warn_of_open_ports(options: ServeOptions) -> None:
 
 
 def _complain(message: str) -> int:
-    print(f"groupkeeper: {message}", file=sys.stderr)  # noqa: T201  # a line for whoever started us
+    logs.write_text(f"groupkeeper: {message}")  # for whoever started us, if they read it
     return 1
