@@ -45,14 +45,20 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http: HttpServer | None = None
     http_at = "off"
     if options.http is not None:
-        http = HttpServer(pages(server.metrics))
-        http_at = format_address(await http.start(options.http))
+        http = HttpServer(pages(server.metrics, server.turns), server.turns)
+        try:
+            http_at = format_address(await http.start(options.http))
+        except OSError:
+            await server.stop()
+            raise
     print(  # noqa: T201  # the ready line is the interface to whoever started us
         f"groupkeeper ready kafka={format_address(server.kafka)} http={http_at} "
         f"node={options.node_id} data={options.data_dir}",
         flush=True,
     )
     _settle_down(options)
+    if http is not None:
+        http.serving.add_done_callback(lambda _: gc.freeze())  # what was imported stays, too
     await _warn_of_open_ports(options)
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
