@@ -24,6 +24,7 @@ from groupkeeper.server.call import (
     PRODUCE,
     Call,
     ConnectionServices,
+    api_name,
     check_size,
     decode,
     encode,
@@ -70,8 +71,10 @@ class Connection(ClientStream):
         self._now = 0.0
         """Loop time of the last look at the clock."""
         self._call: Call | None = None
-        self._last: Call | None = None
-        """The last request that was no repeated heartbeat, for who asks what took so long."""
+        self._header: RequestHeader | None = None
+        self._caller: Caller | None = None
+        """Of the last request that was no repeated heartbeat, for who asks what took so long. Not
+        the call, which refers to its connection: the two would outlive the client as a cycle."""
         self._work: Work[Any] | None = None
         self._long = 0
         """Bytes of the long request under way."""
@@ -169,7 +172,8 @@ class Connection(ClientStream):
 
     def _begin(self, header: RequestHeader) -> Call:
         caller = Caller(header.api_version, header.client_id or "", self.host)
-        self._call = self._last = call = Call(self, header, caller, self._now)
+        self._header, self._caller = header, caller
+        self._call = call = Call(self, header, caller, self._now)
         return call
 
     def _ask(self, handler: Handler, request: Any, call: Call) -> None:
@@ -298,9 +302,10 @@ class Connection(ClientStream):
     def _took(self, seconds: float, beats: int) -> None:
         if beats:
             self._services.requests.record(HEARTBEAT, seconds, beats)
-        if seconds > SLOW_TURN_S and self._last is not None:
+        if seconds > SLOW_TURN_S and self._header is not None and self._caller is not None:
             self._services.connections.stats.slow_turns += 1
-            ms, api, client = round(seconds * 1000), self._last.api, self._last.caller.client_id
+            api, client = api_name(self._header.api_key), self._caller.client_id
+            ms = round(seconds * 1000)
             _log.warning("slow request", took_ms=ms, api=api, client_id=client, client=self.host)
 
     def _refuse(self, error: DecodeError | OverLimitError) -> None:
@@ -313,9 +318,9 @@ class Connection(ClientStream):
 
     def _failed(self, event: str) -> None:
         """A bug: one line with its traceback, and the connection ends."""
-        assert self._last is not None
-        header, caller = self._last.header, self._last.caller
-        _log.exception(event, api_key=header.api_key, client_id=caller.client_id)
+        assert self._header is not None and self._caller is not None
+        key, client = self._header.api_key, self._caller.client_id
+        _log.exception(event, api_key=key, client_id=client)
         self.abort()
 
     def _dropped(self) -> None:
