@@ -5,7 +5,7 @@ Not consumer positions: those are the coordinator's. Source: Kafka's
 KIP-320 (epochs), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (remote storage: there is none).
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Final
 
 from coordinator.caller import Caller
@@ -14,6 +14,8 @@ from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, 
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed, Partitions
+from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -25,6 +27,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from protocol.record_batch import CorruptBatch
@@ -52,24 +55,28 @@ class ListingOffsets:
 
     def handle(
         self, request: ListOffsetsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Response | None:
+    ) -> Slices[Response | None]:
         """The response, or None when logs have to be opened first."""
         return self._opening.answer_when_readable(
-            ((topic.name, p.partition_index) for topic in request.topics for p in topic.partitions),
+            request.topics,
+            lambda topic: ((topic.name, wanted.partition_index) for wanted in topic.partitions),
             lambda: self._list(request, caller.api_version),
             reply_to,
-            lambda: _response(request, _broken),
+            lambda: _broken(request),
         )
 
-    def _list(self, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
-        repeated = _repeated(request)
+    def _list(self, request: ListOffsetsRequest, version: int) -> Slices[ListOffsetsResponse]:
+        repeated = yield from _repeated(request)
 
-        def answer(topic_name: str, wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-            if (topic_name, wanted.partition_index) in repeated:
+        def answer(
+            topic: ListOffsetsTopic, wanted: ListOffsetsPartition
+        ) -> ListOffsetsPartitionResponse:
+            if (topic.name, wanted.partition_index) in repeated:
                 return _error(wanted, ErrorCode.INVALID_REQUEST)
-            return self._answer(topic_name, wanted, version)
+            return self._answer(topic.name, wanted, version)
 
-        return _response(request, answer)
+        topics = yield from each_within(request.topics, _partitions_of, answer, _result)
+        return ListOffsetsResponse(topics=topics)
 
     def _answer(
         self, topic_name: str, wanted: ListOffsetsPartition, version: int
@@ -142,34 +149,40 @@ def _old_style(partition: Partition, wanted: ListOffsetsPartition) -> ListOffset
     )
 
 
-def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:
+def _repeated(request: ListOffsetsRequest) -> Slices[set[tuple[str, int]]]:
+    pace = Pace()
     seen: set[tuple[str, int]] = set()
     repeated: set[tuple[str, int]] = set()
     for topic in request.topics:
+        if pace.spent():
+            yield
         for wanted in topic.partitions:
             key = (topic.name, wanted.partition_index)
             (repeated if key in seen else seen).add(key)
+            if pace.spent():
+                yield
     return repeated
+
+
+def _partitions_of(topic: ListOffsetsTopic) -> Sequence[ListOffsetsPartition]:
+    return topic.partitions
+
+
+def _result(
+    topic: ListOffsetsTopic, partitions: list[ListOffsetsPartitionResponse]
+) -> ListOffsetsTopicResponse:
+    return ListOffsetsTopicResponse(name=topic.name, partitions=partitions)
 
 
 def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
 
 
-def _broken(topic_name: str, wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-    return _error(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
-
-
-def _response(
-    request: ListOffsetsRequest,
-    answer: Callable[[str, ListOffsetsPartition], ListOffsetsPartitionResponse],
-) -> ListOffsetsResponse:
+def _broken(request: ListOffsetsRequest) -> ListOffsetsResponse:
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
     return ListOffsetsResponse(
         topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[answer(topic.name, wanted) for wanted in topic.partitions],
-            )
+            _result(topic, [_error(wanted, code) for wanted in topic.partitions])
             for topic in request.topics
         ]
     )

@@ -48,7 +48,6 @@ class Partition:
 
     __slots__ = (
         "_max_timestamp",
-        "deleted",
         "index",
         "log",
         "producers",
@@ -63,7 +62,6 @@ class Partition:
         self.log: Log | None = None
         """None until it is opened, and again after it has failed."""
         self.unsynced_bytes = 0
-        self.deleted = False
         self.producers = ProducerStates()
         self.watchers: dict[Watcher, None] = {}
         self._max_timestamp = NO_TIMESTAMP
@@ -71,6 +69,11 @@ class Partition:
     @property
     def folder(self) -> str:
         return f"{self.topic.name}-{self.index}"
+
+    @property
+    def deleted(self) -> bool:
+        """Its topic is gone for clients."""
+        return self.topic.deleted
 
     @property
     def leader_epoch(self) -> int:
@@ -109,7 +112,7 @@ class Partition:
 
     def grew(self, size: int) -> None:
         """Tell those who wait that so many bytes came."""
-        for watcher in list(self.watchers):
+        for watcher in self.watchers:  # they look away later, when it is their turn
             watcher.grew(size)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:

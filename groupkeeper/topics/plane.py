@@ -34,6 +34,7 @@ from groupkeeper.topics.produce import Producing
 from groupkeeper.topics.producer_ids import ProducerIds
 from groupkeeper.topics.read import Reader
 from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
+from groupkeeper.turns import Turns
 from storage.files import Files
 from storage.limits import Limits
 from storage.log import Log
@@ -146,8 +147,9 @@ class EmbeddedTopics:
         settings: TopicSettings,
         node: Node,
         world: TopicsWorld | None = None,
+        turns: Turns | None = None,
     ) -> None:
-        world = world or TopicsWorld()
+        world, turns = world or TopicsWorld(), turns or Turns()
         self._worker = world.worker
         folders = TopicFolders(
             world.files, store.data_dir, Limits(segment_bytes=settings.log_segment_bytes)
@@ -156,14 +158,16 @@ class EmbeddedTopics:
             partial(folders.open_log, CATALOG_FOLDER),
             settings.offsets_topic_num_partitions,
             world.worker,
+            turns,
         )
         self._partitions = Partitions(self._catalog, folders, world.worker, world.failed)
-        self._late = LateAnswers(world.failed)
+        self._late = LateAnswers(world.failed, turns)
         self._admin = admin = TopicAdmin(
             self._catalog,
             self._partitions,
             Outside(world.wall_ms, lambda: world.random_bytes(16)),
             world.failed,
+            turns,
         )
         self.topics_deleted = admin.topics_deleted
         self._wire(settings, node, world, admin)
@@ -173,9 +177,9 @@ class EmbeddedTopics:
         self, settings: TopicSettings, node: Node, world: TopicsWorld, admin: TopicAdmin
     ) -> None:
         late, partitions = self._late, self._partitions
-        reader = Reader(partitions, settings.fetch_max_bytes, world.failed)
+        self._reader = Reader(partitions, settings.fetch_max_bytes, world.failed)
         opening = Opening(partitions, late)
-        self._fetching = Fetching(partitions, reader, opening)
+        self._fetching = Fetching(self._reader, opening, late.turns, world.failed)
         auto_create = settings.num_partitions if settings.auto_create_topics_enable else None
         producing = Producing(partitions, opening, settings.message_max_bytes, world.failed)
         configs = EffectiveConfigs(settings)
@@ -193,12 +197,16 @@ class EmbeddedTopics:
             ALTER_CONFIGS: altering.handle,
             INCREMENTAL_ALTER_CONFIGS: altering.handle,
             LIST_CONFIG_RESOURCES: describing.list_topics,
-            DELETE_RECORDS: DeletingRecords(partitions, late).handle,
+            DELETE_RECORDS: DeletingRecords(partitions, opening, late).handle,
             INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
             OFFSET_FOR_LEADER_EPOCH: EndingEpochs(partitions, opening).handle,
             DESCRIBE_TOPIC_PARTITIONS: DescribingPartitions(admin, node.node_id).handle,
             CREATE_PARTITIONS: CreatingPartitions(admin, node.node_id, late).handle,
         }
+
+    def answer_room(self, room: Callable[[], int]) -> None:
+        """Whom Fetch asks how many bytes of answers may still be held for clients."""
+        self._reader.room = room
 
     def finish_deletions(self) -> None:
         """Finish in the background what a crash interrupted. To be called when the event loop runs
@@ -232,7 +240,7 @@ class EmbeddedTopics:
         )
 
     async def close(self) -> None:
-        self._fetching.close()
+        await self._fetching.close()
         await self._late.finish()
         await self._admin.close()
         await self._worker(self._partitions.close)

@@ -7,7 +7,8 @@ data = await scene.fetch(("t", 0, 0))
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import itertools
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from coordinator.caller import Caller
 from groupkeeper.topics import plane
 from groupkeeper.topics.metadata import Node
+from groupkeeper.turns import Slices
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -103,6 +105,16 @@ class Reply:
         return self.response
 
 
+def exhaust(slices: Slices[T]) -> tuple[T, int]:
+    """The result of work that is done in slices, without a pause, and how many there were."""
+    for count in itertools.count(1):
+        try:
+            next(slices)
+        except StopIteration as end:
+            return end.value, count
+    raise AssertionError("counting does not end")
+
+
 @dataclass
 class Scene:
     disk: FakeDisk = field(default_factory=FakeDisk)
@@ -112,6 +124,8 @@ class Scene:
 
     def __post_init__(self) -> None:
         self.failures: list[str] = []
+        self.slices = 0
+        """Of the handler of the latest request."""
         self.port = 9092
         self._ids = iter(range(1, 1_000_000))
         self.files = FakeFiles(self.disk)
@@ -151,6 +165,8 @@ class Scene:
         """Give a request to its handler; the reply may come later."""
         reply = Reply()
         response = self.plane.handlers[key](request, Caller(api_version=version), reply)
+        if isinstance(response, Generator):
+            response, self.slices = exhaust(response)
         if response is not None:
             reply.answer(response)
         return reply

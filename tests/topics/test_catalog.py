@@ -7,6 +7,7 @@ import pytest
 
 from groupkeeper.topics import plane
 from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK, Catalog, Topic
+from groupkeeper.turns import Turns
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -23,7 +24,7 @@ def opened(disk: FakeDisk, cluster_id: str = "cluster-1") -> Catalog:
     disk.sync_names(".")
     limits = Limits()
     catalog = Catalog(
-        lambda end: Log.open(files, "data/catalog", limits, end=end), 4, InlineWorker()
+        lambda end: Log.open(files, "data/catalog", limits, end=end), 4, InlineWorker(), Turns()
     )
     catalog.load(NOW, lambda: cluster_id)
     return catalog

@@ -310,4 +310,4 @@ async def test_who_waits_for_a_group_partition_is_woken_by_its_owner(scene):
     assert not reply.answered
     log.records, log.next_offset = batch("x"), 1
     scene.plane.group_log_grew(2, 70)
-    assert reply.response.responses[0].partitions[0].high_watermark == 1
+    assert (await reply.wait()).responses[0].partitions[0].high_watermark == 1

@@ -1,5 +1,6 @@
 """The whole data plane: through the codec in every version, and on a real disk and thread."""
 
+from collections.abc import Generator
 from types import SimpleNamespace
 
 import pytest
@@ -38,7 +39,7 @@ from protocol.registry import (
     response_decoder,
     response_encoder,
 )
-from tests.topics.scene import Reply, Scene, Settings, batch
+from tests.topics.scene import Reply, Scene, Settings, batch, exhaust
 
 
 def wanted(key: int, version: int) -> object:
@@ -158,6 +159,8 @@ async def test_on_a_real_disk(tmp_path):
     async def ask(plane: EmbeddedTopics, key: int, request: object, version: int) -> object:
         reply = Reply()
         response = plane.handlers[key](request, Caller(version), reply)
+        if isinstance(response, Generator):
+            response, _ = exhaust(response)
         return response if response is not None else await reply.wait()
 
     first = start()
