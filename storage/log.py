@@ -8,7 +8,7 @@ only when all its bytes are in the file. What they began to read before a close 
 end.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from typing import Final, Protocol
@@ -20,7 +20,6 @@ from storage.limits import Limits
 from storage.reading import (
     check_epoch,
     checked_chunks,
-    find_timestamp,
     read_batches,
     segments_from,
 )
@@ -28,6 +27,7 @@ from storage.scan import FIELDS, Batch, batches_after, place, valid_batches
 from storage.segment import Segment, base_of
 from storage.start import FILE_NAME as START_FILE
 from storage.start import read_start, write_start
+from storage.times import kept_times, promising, run_to_end
 
 NO_END: Final = 2**63 - 1
 """No offset is as large."""
@@ -248,30 +248,37 @@ class Log:
         """
         return checked_chunks(self._segments, from_offset)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """The first record of that time or later, as (offset, timestamp); None if there is none."""
-        return find_timestamp(self._segments, timestamp_ms, self._start_offset)
+    @property
+    def max_timestamp(self) -> int:
+        """The largest that a batch promises, but for one that lost a part of its records."""
+        return max((segment.index.max_timestamp for segment in self._segments), default=-1)
 
-    def begin_at(self, offset: int) -> tuple[Segment, ...]:
+    def promising(self, timestamp_ms: int) -> Iterator[tuple[Segment, Batch] | None]:
+        """The batches that promise a record of that time or later: see storage/times.py."""
+        return promising(self._segments, timestamp_ms, self._start_offset)
+
+    def begin_at(self, offset: int) -> Generator[None, None, tuple[Segment, ...]]:
         """
         Keep nothing before an offset, which storage/start.py has made durable already. Changes
-        memory only, for the thread that appends; returns the segments to remove from the disk: all
-        if nothing is kept, and the next append begins one. May read what is kept: raises OSError.
+        memory only, at its very end, for the thread that appends; yields after every millisecond of
+        work. Returns the segments to remove from the disk: all if nothing is kept, and the next
+        append begins one. May read what is kept: raises OSError.
         """
-        self._start_offset = max(self._start_offset, offset)
+        start = max(self._start_offset, offset)
+        for segment in segments_from(self._segments, start)[:1]:
+            yield from kept_times(segment, start)
         segments = self._segments
-        kept = segments_from(segments, self._start_offset)
-        if kept and kept[-1].base_offset < self._start_offset >= self._next_offset:
+        kept = segments_from(segments, start)
+        if kept and kept[-1].base_offset < start >= self._next_offset:
             kept = ()
-        for segment in kept[:1]:
-            segment.forget_times(self._start_offset)
+        self._start_offset = start
         self._segments = tuple(kept)
         return segments[: len(segments) - len(kept)]
 
     def forget(self, offset: int) -> None:
         """`begin_at`, durable first; then the files go. Raises as `write_start`, and OSError."""
         write_start(self._files, self._folder, offset)
-        for segment in self.begin_at(offset):
+        for segment in run_to_end(self.begin_at(offset)):
             segment.remove()
 
     def settle(self) -> None:
@@ -349,7 +356,7 @@ class Log:
         Forget again what was deleted, and remove what is left of it. If a power cut took more, the
         log is empty and goes on where it was to begin.
         """
-        gone = self.begin_at(read_start(self._files, self._folder))
+        gone = run_to_end(self.begin_at(read_start(self._files, self._folder)))
         self._next_offset = max(self._next_offset, self._start_offset)
         for segment in gone:
             with suppress(OSError):  # the next open tries again

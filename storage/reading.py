@@ -1,5 +1,5 @@
 """
-Reading the segments of a log: by offset for Fetch, in checked chunks for replay, by timestamp.
+Reading the segments of a log: by offset for Fetch, in checked chunks for replay.
 
 Functions of segments only; they hold no state, and are safe beside a thread that appends.
 """
@@ -7,11 +7,10 @@ Functions of segments only; they hold no state, and are safe beside a thread tha
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from protocol.record_batch import LENGTH_OVERHEAD, decode_records, read_header
+from protocol.record_batch import LENGTH_OVERHEAD
 from storage.errors import Corrupt
 from storage.scan import FIELDS, Batch, valid_batches
 from storage.segment import Segment
-from storage.window import Window
 
 CHUNK: Final = 1024 * 1024
 # The index points at most one interval and one batch before what is wanted.
@@ -21,8 +20,7 @@ _WALK: Final = 8 * 1024
 def read_batches(segments: Sequence[Segment], offset: int, max_bytes: int) -> bytes:
     """Whole batches of one segment from the one that holds an offset (or the next one kept)."""
     for segment in segments_from(segments, offset):
-        position = segment.index.floor(max(0, offset - segment.base_offset))
-        position, size = _seek(segment.window(_WALK), position, offset)
+        position, size = seek(segment, offset)
         if size:
             data = segment.read(position, max(max_bytes, size))
             known = segment.index.floor_by_position(position + len(data)) - position
@@ -30,8 +28,10 @@ def read_batches(segments: Sequence[Segment], offset: int, max_bytes: int) -> by
     return b""
 
 
-def _seek(window: Window, position: int, offset: int) -> tuple[int, int]:
-    """Walk on from where the index points to the wanted batch; its place and size, 0 if none."""
+def seek(segment: Segment, offset: int) -> tuple[int, int]:
+    """The place and size of the batch that holds an offset, or of the next one; 0 if none."""
+    window = segment.window(_WALK)
+    position = segment.index.floor(max(0, offset - segment.base_offset))
     while (at := window.find(position, FIELDS.size)) >= 0:
         base, length, _, _, _, delta, _ = FIELDS.unpack_from(window.view, at)
         if base + delta >= offset:
@@ -68,29 +68,6 @@ def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[by
             yield segment.read(start, position - start)
         if position < segment.size:
             raise Corrupt(f"{segment.path}: the batch at byte {position} is damaged")
-
-
-def find_timestamp(
-    segments: Sequence[Segment], timestamp_ms: int, from_offset: int
-) -> tuple[int, int] | None:
-    """Offset and timestamp of the first record, from an offset on, that is not older; None if all
-    are. Reads little more than what it finds.
-    """
-    for segment in segments:
-        if segment.index.max_timestamp < timestamp_ms:
-            continue
-        position = max(
-            segment.index.floor_by_time(timestamp_ms),
-            segment.index.floor(max(0, from_offset - segment.base_offset)),
-        )
-        for batch in valid_batches(segment.window(), position, segment.base_offset):
-            if batch.max_timestamp < timestamp_ms or batch.last_offset < from_offset:
-                continue
-            data = segment.read(batch.position, batch.size)
-            for record in decode_records(data, read_header(data)):
-                if record.timestamp_ms >= timestamp_ms and record.offset >= from_offset:
-                    return record.offset, record.timestamp_ms
-    return None
 
 
 def check_epoch(path: str, batch: Batch, epoch: int) -> None:

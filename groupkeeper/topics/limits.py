@@ -13,6 +13,9 @@ PARTITIONS_MOST: Final = 200_000
 """Partitions of all topics of one server; more are POLICY_VIOLATION. Each that was ever used since
 the start takes about 3 KB of memory."""
 
+OPEN_FILES_MOST: Final = 1_000
+"""Descriptors for topic logs, where nobody says how many there may be."""
+
 WATCHED_MOST: Final = 1_000_000
 """Partitions that waiting Fetches name, all together; each takes about 400 bytes. A Fetch beyond
 is answered at once with what there is."""

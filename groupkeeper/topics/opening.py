@@ -27,7 +27,7 @@ class Opening:
 
     def __init__(self, partitions: Partitions, late: LateAnswers) -> None:
         self._partitions = partitions
-        self._late = late
+        self.late = late
 
     def answer(
         self,
@@ -44,7 +44,7 @@ class Opening:
         waiting_for = list(unready)
         if not waiting_for:
             return (yield from answer())
-        self._late.start(self._open_and_answer(waiting_for, answer), reply_to, if_broken)
+        self.late.start(self._open_and_answer(waiting_for, answer), reply_to, if_broken)
         return None
 
     def answer_when_readable(
@@ -85,7 +85,7 @@ class Opening:
         self, unready: list[Partition], answer: Callable[[], Slices[Response | None]]
     ) -> Response | None:
         await self._partitions.prepare(unready)
-        return await self._late.turns.run(answer())
+        return await self.late.turns.run(answer())
 
 
 def _is_readable(partition: Partition) -> bool:

@@ -30,8 +30,6 @@ LEARN_BYTES: Final = 16 * 1024 * 1024
 """About so much of the end of a log is looked through for producers when it is opened: a producer
 that repeats a batch does so soon, and one that is not known may begin with any sequence."""
 
-NO_TIMESTAMP: Final = -1
-
 
 class Watcher(Protocol):
     """A waiting Fetch, as a partition sees it."""
@@ -47,7 +45,6 @@ class Partition:
     """One partition of one topic. It makes no files before the first append."""
 
     __slots__ = (
-        "_max_timestamp",
         "index",
         "log",
         "producers",
@@ -64,7 +61,6 @@ class Partition:
         self.unsynced_bytes = 0
         self.producers = ProducerStates()
         self.watchers: dict[Watcher, None] = {}
-        self._max_timestamp = NO_TIMESTAMP
 
     @property
     def folder(self) -> str:
@@ -115,38 +111,10 @@ class Partition:
         for watcher in self.watchers:  # they look away later, when it is their turn
             watcher.grew(size)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """Offset and timestamp of the first record that is at least that young, or None.
-
-        Raises StorageError, OSError and CorruptBatch (a client's compressed bytes are not checked).
-        """
-        return None if self.log is None else self.log.offset_for_timestamp(timestamp_ms)
-
-    def newest_timestamp(self) -> tuple[int, int] | None:
-        """Offset and epoch milliseconds of the first record with the largest timestamp.
-
-        Raises as `offset_for_timestamp`. Two looks into the log, unless older messages have larger
-        timestamps than all that were seen since it was opened.
-        """
-        newest = self.offset_for_timestamp(self._max_timestamp)
-        if newest is None:
-            # Empty, or a client's header said more than its records hold.
-            newest = self.offset_for_timestamp(NO_TIMESTAMP)
-        step = 1
-        while newest is not None and step:
-            later = self.offset_for_timestamp(newest[1] + step)
-            if later is not None:
-                newest = later
-                step *= 2
-            else:
-                step //= 2
-        return newest
-
     def open(self, open_log: Callable[[], Log]) -> None:
         """Open the log, blocking, and learn from its end. Raises StorageError and OSError."""
         log = open_log()
         self.producers = ProducerStates()
-        self._max_timestamp = NO_TIMESTAMP
         self.unsynced_bytes = 0
         for chunk in log.batches(_recent(log)):
             for header in iter_batches(chunk):
@@ -176,7 +144,6 @@ class Partition:
             log.delete()
 
     def _note(self, header: BatchHeader, base_offset: int) -> None:
-        self._max_timestamp = max(self._max_timestamp, header.max_timestamp)
         if header.producer_id >= 0 and not header.is_control:
             self.producers.appended(
                 header.producer_id,

@@ -12,7 +12,7 @@ from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.offload import OffLoop
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.slices import Pace
-from groupkeeper.turns import Slices
+from groupkeeper.turns import Slices, Turns
 from storage.errors import StorageError
 from storage.files import Files
 from storage.limits import Limits
@@ -58,11 +58,17 @@ class Partitions:
     """Finds, opens and deletes partitions."""
 
     def __init__(
-        self, catalog: Catalog, folders: TopicFolders, off_loop: OffLoop, failed: Failed
+        self,
+        catalog: Catalog,
+        folders: TopicFolders,
+        off_loop: OffLoop,
+        turns: Turns,
+        failed: Failed,
     ) -> None:
         self._catalog = catalog
         self._folders = folders
         self._off_loop = off_loop
+        self._turns = turns
         self._failed = failed
         self._known: dict[tuple[str, int], Partition] = {}
         self._detached: list[Partition] = []
@@ -127,7 +133,8 @@ class Partitions:
             if isinstance(error, StorageError):
                 partition.close()
             return False
-        gone = partition.log.begin_at(offset) if partition.log is not None else ()
+        log = partition.log
+        gone = () if log is None else await self._turns.run(log.begin_at(offset))
         if gone:
             await self._off_loop(lambda: self._remove_segments(partition, gone))
         return True

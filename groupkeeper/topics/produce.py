@@ -40,8 +40,10 @@ formats."""
 
 _NO_OFFSET: Final = -1
 
-# What an append costs, in small things: it, and so many bytes of its batch.
+# What an append costs, in small things: it, the first one of a log that makes its files, and so
+# many bytes of its batch.
 _APPEND: Final = 10
+_FIRST: Final = 50
 _BYTES: Final = 8 * 1024
 
 
@@ -91,7 +93,8 @@ class Producing:
             answers = []
             for data in topic.partition_data:
                 answers.append(self._append(topic.name, data, api_version))
-                if pace.spent(_APPEND + len(data.records or b"") // _BYTES):
+                cost = _FIRST if answers[-1].base_offset == 0 else _APPEND
+                if pace.spent(cost + len(data.records or b"") // _BYTES):
                     yield
             results.append(_result(topic, answers))
             if pace.spent():

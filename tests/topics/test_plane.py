@@ -128,7 +128,7 @@ async def test_counts_for_metrics(scene):
     await scene.produce("t", 0, batch("a"))
     scene.send_fetch(("t", 0, 1), max_wait_ms=60_000)
     assert scene.plane.snapshot() == Snapshot(
-        topics=2, partitions=7, open_logs=1, waiting_fetches=1
+        topics=2, partitions=7, open_logs=1, open_files=1, waiting_fetches=1
     )
 
 
