@@ -135,6 +135,7 @@ def _sorted(names: list[str]) -> Slices[list[str]]:
     """Runs are sorted one by one, then merged."""
     runs = []
     for at in range(0, len(names), _RUN):
+        if at:
+            yield
         runs.append(sorted(names[at : at + _RUN]))
-        yield
     return (yield from each(heapq.merge(*runs), str))
