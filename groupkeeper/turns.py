@@ -103,6 +103,19 @@ class Turns:
             self._again_scheduled = True
             asyncio.get_running_loop().call_soon(self._serve_again)
 
+    def start(self, slices: Slices[T], done: Callable[[T], None]) -> None:
+        """Do work that raises nothing, where there is no coroutine; ``done`` gets its result."""
+        work = Work(slices)
+
+        def turn() -> None:
+            loop = asyncio.get_running_loop()
+            if work.run(loop.time, loop.time() + TURN_S):
+                done(work.result)
+            else:
+                self.again(turn)
+
+        self.first(turn)
+
     async def wait(self) -> None:
         """Wait for another turn: for coroutines that have used theirs up."""
         turn = asyncio.get_running_loop().create_future()

@@ -229,17 +229,18 @@ class Log:
         if any(news):
             self._epochs.write()
 
-    def read(self, offset: int, max_bytes: int) -> bytes:
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
         """
-        Whole batches from the one that holds `offset`, up to `max_bytes` but at least one; b"" at
-        the end. Raises OffsetOutOfRange below start_offset and beyond next_offset.
+        Whole batches from the one that holds `offset`, up to `max_bytes`, or one that is larger if
+        `at_least_one`; b"" at the end. Raises OffsetOutOfRange below start_offset and beyond
+        next_offset.
         """
         end = self._next_offset
         if offset == end:
             return b""
         if not self.start_offset <= offset < end:
             raise OffsetOutOfRange(f"{self.name} holds {self.start_offset} to {end}, not {offset}")
-        return read_batches(self._segments, offset, max_bytes)
+        return read_batches(self._segments, offset, max_bytes, at_least_one=at_least_one)
 
     def batches(self, from_offset: int = 0) -> Iterator[bytes]:
         """

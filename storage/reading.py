@@ -17,10 +17,14 @@ CHUNK: Final = 1024 * 1024
 _WALK: Final = 8 * 1024
 
 
-def read_batches(segments: Sequence[Segment], offset: int, max_bytes: int) -> bytes:
+def read_batches(
+    segments: Sequence[Segment], offset: int, max_bytes: int, *, at_least_one: bool
+) -> bytes:
     """Whole batches of one segment from the one that holds an offset (or the next one kept)."""
     for segment in segments_from(segments, offset):
         position, size = seek(segment, offset)
+        if size > max_bytes and not at_least_one:
+            break
         if size:
             data = segment.read(position, max(max_bytes, size))
             known = segment.index.floor_by_position(position + len(data)) - position

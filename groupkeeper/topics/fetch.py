@@ -8,8 +8,8 @@ Source: Kafka's ``DelayedFetch`` and ``FetchManager``.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
@@ -22,8 +22,6 @@ from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import TURN_S, Slices, Turns, Work
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest, FetchResponse
-
-T = TypeVar("T")
 
 _FULL_FETCH: Final = (0, -1)
 """Session epochs of a request that names all its partitions: it opens a session, or wants none."""
@@ -43,7 +41,7 @@ class Fetching:
     def __init__(self, reader: Reader, opening: Opening, turns: Turns, failed: Failed) -> None:
         self._reader = reader
         self._opening = opening
-        self._turns = turns
+        self.turns = turns
         self._failed = failed
         self._closing = False
         self._ended = asyncio.Event()
@@ -93,7 +91,7 @@ class Fetching:
                 return None
             yield from waiting.unwatch()
         except BaseException:  # the client is gone, or this is a bug: nobody must be left to watch
-            self.in_turns(waiting.unwatch(), lambda _: None)
+            self.turns.start(waiting.unwatch(), lambda _: None)
             raise
         return look.response
 
@@ -123,19 +121,6 @@ class Fetching:
         self._watched -= waiting.partitions
         self._ended.set()
 
-    def in_turns(self, slices: Slices[T], done: Callable[[T], None]) -> None:
-        """Do the work when it is its turn, and again if it takes more than one."""
-        work = Work(slices)
-
-        def turn() -> None:
-            loop = asyncio.get_running_loop()
-            if work.run(loop.time, loop.time() + TURN_S):
-                done(work.result)
-            else:
-                self._turns.again(turn)
-
-        self._turns.first(turn)
-
 
 class WaitingFetch:
     """A Fetch that waits for bytes to come; answered exactly once."""
@@ -146,6 +131,7 @@ class WaitingFetch:
         "_reply_to",
         "_timer",
         "_watched",
+        "_woken",
         "partitions",
         "request",
     )
@@ -159,11 +145,12 @@ class WaitingFetch:
         self._missing = 0
         self._watched: list[Partition] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._woken = False
 
     def watch(self, partition: Partition) -> None:
         """Count what is appended from now on."""
         self._watched.append(partition)
-        partition.watchers[self] = None
+        partition.watch(self)
 
     def unwatch(self) -> Slices[None]:
         """Look away from all partitions."""
@@ -188,16 +175,25 @@ class WaitingFetch:
 
     def changed(self) -> None:
         """Enough has come, or nothing is as it was, or the time is over."""
-        timer, self._timer = self._timer, None
-        if timer is None:  # it waits no more, or not yet: then it need not begin
-            self._missing = -_ALL
-        else:
-            timer.cancel()
-            self._fetching.in_turns(self._fetching.finish(self), self._answer)
+        if self._timer is None:
+            self._missing = -_ALL  # it need not begin to wait
+        elif not self._woken:
+            self._woken = True
+            self._fetching.turns.first(self._turn)
 
-    def _answer(self, response: FetchResponse) -> None:
-        self._fetching.answered(self)
-        self._reply_to.answer(response)
+    def _turn(self) -> None:
+        assert self._timer is not None, "it waited"
+        self._timer.cancel()
+        work = Work(self._fetching.finish(self))
+        self._go_on(work)
+
+    def _go_on(self, work: Work[FetchResponse]) -> None:
+        loop = asyncio.get_running_loop()
+        if work.run(loop.time, loop.time() + TURN_S):
+            self._fetching.answered(self)
+            self._reply_to.answer(work.result)
+        else:
+            self._fetching.turns.again(partial(self._go_on, work))
 
 
 def _broken() -> FetchResponse:

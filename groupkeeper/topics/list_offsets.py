@@ -208,14 +208,16 @@ def _old_style(partition: Partition, wanted: ListOffsetsPartition) -> list[int]:
 
 def _repeated(request: ListOffsetsRequest) -> Slices[set[tuple[str, int]]]:
     pace = Pace()
-    seen: set[tuple[str, int]] = set()
+    seen: dict[str, set[int]] = {}
     repeated: set[tuple[str, int]] = set()
     for topic in request.topics:
+        of_topic = seen.setdefault(topic.name, set())
         if pace.spent():
             yield
         for wanted in topic.partitions:
-            key = (topic.name, wanted.partition_index)
-            (repeated if key in seen else seen).add(key)
+            if wanted.partition_index in of_topic:
+                repeated.add((topic.name, wanted.partition_index))
+            of_topic.add(wanted.partition_index)
             if pace.spent():
                 yield
     return repeated

@@ -10,6 +10,8 @@ from typing import Final, Protocol
 
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.producers import ProducerStates
+from groupkeeper.topics.slices import ITEMS, Pace
+from groupkeeper.turns import Slices, Turns
 from protocol.record_batch import (
     BatchHeader,
     iter_batches,
@@ -45,6 +47,9 @@ class Partition:
     """One partition of one topic. It makes no files before the first append."""
 
     __slots__ = (
+        "_telling",
+        "_turns",
+        "_untold",
         "index",
         "log",
         "producers",
@@ -53,14 +58,19 @@ class Partition:
         "watchers",
     )
 
-    def __init__(self, topic: Topic, index: int) -> None:
+    def __init__(self, topic: Topic, index: int, turns: Turns) -> None:
         self.topic = topic
         self.index = index
         self.log: Log | None = None
         """None until it is opened, and again after it has failed."""
         self.unsynced_bytes = 0
         self.producers = ProducerStates()
-        self.watchers: dict[Watcher, None] = {}
+        self.watchers: dict[Watcher, int] = {}
+        """Those who wait, in their order, each with how much of `_untold` it knows."""
+        self._turns = turns
+        self._telling = False
+        self._untold = 0
+        """Bytes that came since it was decided to tell those who wait."""
 
     @property
     def folder(self) -> str:
@@ -108,8 +118,31 @@ class Partition:
 
     def grew(self, size: int) -> None:
         """Tell those who wait that so many bytes came."""
-        for watcher in self.watchers:  # they look away later, when it is their turn
-            watcher.grew(size)
+        if self._telling:
+            self._untold += size
+        elif len(self.watchers) <= ITEMS:
+            for watcher in self.watchers:  # they look away later, when it is their turn
+                watcher.grew(size)
+        else:
+            self._telling = True
+            self._untold = size
+            self._turns.start(self._tell(), lambda _: None)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell it of all that comes from now on, until it is out of `watchers`."""
+        self.watchers[watcher] = self._untold
+
+    def _tell(self) -> Slices[None]:
+        """Tell many at once what came since this was begun."""
+        came, self._untold, self._telling = self._untold, 0, False
+        pace = Pace()
+        for watcher in list(self.watchers):
+            known = self.watchers.get(watcher)
+            if known is not None:
+                self.watchers[watcher] = 0
+                watcher.grew(came - known)
+            if pace.spent():
+                yield
 
     def open(self, open_log: Callable[[], Log]) -> None:
         """Open the log, blocking, and learn from its end. Raises StorageError and OSError."""

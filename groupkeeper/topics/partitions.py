@@ -6,6 +6,7 @@ opened, off the event loop, by the first request that needs it.
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from groupkeeper.topics.catalog import Catalog, Topic
@@ -83,7 +84,7 @@ class Partitions:
             topic = self._catalog.by_name.get(topic_name)
             if topic is None or not 0 <= index < topic.partition_count:
                 return None
-            partition = self._known[topic_name, index] = Partition(topic, index)
+            partition = self._known[topic_name, index] = Partition(topic, index, self._turns)
         if partition.topic.internal:
             # Opened, closed and reloaded by the coordinator: always ask. Nothing to read while it
             # has none.
@@ -160,9 +161,11 @@ class Partitions:
                 partition = self._known.get((topic.name, index))
                 if partition is not None and partition.topic is topic:
                     del self._known[topic.name, index]
-                    for watcher in partition.watchers:
-                        watcher.changed()
                     self._detached.append(partition)
+                    for watcher in list(partition.watchers):
+                        watcher.changed()
+                        if pace.spent():
+                            yield
                 if pace.spent():
                     yield
 
@@ -170,18 +173,17 @@ class Partitions:
         """Close and remove the files of detached topics. Raises OSError; may be repeated."""
         while self._detached:
             await self._off_loop(self._delete_some)
-        for topic in topics:
-            for first in range(0, topic.partition_count, AT_ONCE):
-                indexes = range(first, min(first + AT_ONCE, topic.partition_count))
-                await self._off_loop(partial(self._remove_folders, topic, indexes))
+        names = (f"{topic.name}-{n}" for topic in topics for n in range(topic.partition_count))
+        while some := list(islice(names, AT_ONCE)):
+            await self._off_loop(partial(self._remove_folders, some))
 
     def _delete_some(self) -> None:
         for _ in range(min(AT_ONCE, len(self._detached))):
             self._detached.pop().delete()
 
-    def _remove_folders(self, topic: Topic, indexes: Iterable[int]) -> None:
-        for index in indexes:
-            self._folders.remove(f"{topic.name}-{index}")
+    def _remove_folders(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._folders.remove(name)
 
     def close(self) -> None:
         """Close every log; a failure is told and does not keep the others open."""

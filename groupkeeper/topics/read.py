@@ -129,8 +129,7 @@ def _bounded(log: Log, wanted: FetchPartition, budget: int, first: bool) -> byte
     limit = min(wanted.partition_max_bytes, budget)
     if limit <= 0 and not first:
         return b""
-    records = log.read(wanted.fetch_offset, max(limit, 0))
-    return records if first or len(records) <= limit else b""
+    return log.read(wanted.fetch_offset, max(limit, 0), at_least_one=first)
 
 
 def _without_log(partition: Partition, wanted: FetchPartition) -> PartitionData:

@@ -324,6 +324,22 @@ async def test_all_that_wait_are_answered_once_and_in_their_order(scene):
     assert (len(order.answered), scene.plane.snapshot().waiting_fetches) == (300, 0)
 
 
+async def test_who_comes_before_the_others_are_told_is_not_told_what_it_has_read(scene):
+    size = len(batch("a"))
+    await scene.fetch(("t", 0, 0))
+    order = Order(300)
+    for number in range(300):
+        wait_for(scene, order, number, 0)
+    scene.send_produce("t", 0, batch("a"))
+    late = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=3 * size)
+    scene.send_produce("t", 0, batch("a"))
+    await order.complete.wait()
+    await asyncio.sleep(0)
+    assert not late.answered
+    await scene.produce("t", 0, batch("a"))
+    assert (await late.wait()).responses[0].partitions[0].high_watermark == 3
+
+
 async def test_an_append_answers_nobody_itself(scene):
     await scene.fetch(("t", 0, 0))
     order = Order()
@@ -431,7 +447,7 @@ class GroupLog:
         self.records = records
         self.next_offset = next_offset
 
-    def read(self, offset: int, max_bytes: int) -> bytes:
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes:
         return self.records
 
 
