@@ -11,6 +11,7 @@ from protocol.record_batch import LENGTH_OVERHEAD
 from storage.errors import Corrupt
 from storage.scan import FIELDS, Batch, valid_batches
 from storage.segment import Segment
+from storage.window import Window
 
 CHUNK: Final = 1024 * 1024
 # The index points at most one interval and one batch before what is wanted.
@@ -22,19 +23,23 @@ def read_batches(
 ) -> bytes:
     """Whole batches of one segment from the one that holds an offset (or the next one kept)."""
     for segment in segments_from(segments, offset):
-        position, size = seek(segment, offset)
+        window = segment.window(_WALK)
+        position, size = _seek(window, segment, offset)
         if size > max_bytes and not at_least_one:
             break
         if size:
-            data = segment.read(position, max(max_bytes, size))
-            known = segment.index.floor_by_position(position + len(data)) - position
-            return data[: _end_of_batches(data, max(size, known))]
+            limit = position + max(max_bytes, size)
+            known = max(position + size, segment.index.floor_by_position(limit))
+            return segment.read(position, _end_of_batches(window, known, limit) - position)
     return b""
 
 
 def seek(segment: Segment, offset: int) -> tuple[int, int]:
     """The place and size of the batch that holds an offset, or of the next one; 0 if none."""
-    window = segment.window(_WALK)
+    return _seek(segment.window(_WALK), segment, offset)
+
+
+def _seek(window: Window, segment: Segment, offset: int) -> tuple[int, int]:
     position = segment.index.floor(max(0, offset - segment.base_offset))
     while (at := window.find(position, FIELDS.size)) >= 0:
         base, length, _, _, _, delta, _ = FIELDS.unpack_from(window.view, at)
@@ -44,11 +49,13 @@ def seek(segment: Segment, offset: int) -> tuple[int, int]:
     return position, 0
 
 
-def _end_of_batches(data: bytes, end: int) -> int:
-    """Where the last whole batch ends, walking on from where one is known to begin or end."""
-    while end + LENGTH_OVERHEAD <= len(data):
-        following = end + LENGTH_OVERHEAD + int.from_bytes(data[end + 8 : end + 12], "big")
-        if following > len(data):
+def _end_of_batches(window: Window, end: int, limit: int) -> int:
+    """Where the last whole batch ends before a limit, walking on from where one begins or ends."""
+    if limit >= window.size:
+        return window.size
+    while (at := window.find(end, LENGTH_OVERHEAD)) >= 0:
+        following = end + LENGTH_OVERHEAD + int.from_bytes(window.view[at + 8 : at + 12], "big")
+        if following > limit:
             break
         end = following
     return end
