@@ -6,7 +6,6 @@ The Kafka port opens first; what is expensive to import comes after it, or with 
 import asyncio
 import gc
 import signal
-import sys
 
 from groupkeeper.server import logs
 from groupkeeper.server.descriptors import raise_limit
@@ -45,14 +44,20 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http: HttpServer | None = None
     http_at = "off"
     if options.http is not None:
-        http = HttpServer(pages(server.metrics))
-        http_at = format_address(await http.start(options.http))
+        http = HttpServer(pages(server.metrics, server.turns), server.turns)
+        try:
+            http_at = format_address(await http.start(options.http))
+        except OSError:
+            await server.stop()
+            raise
     print(  # noqa: T201  # the ready line is the interface to whoever started us
         f"groupkeeper ready kafka={format_address(server.kafka)} http={http_at} "
         f"node={options.node_id} data={options.data_dir}",
         flush=True,
     )
     _settle_down(options)
+    if http is not None:
+        http.serving.add_done_callback(lambda _: gc.freeze())  # what was imported stays, too
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
     _log.info("stopping")
@@ -75,5 +80,5 @@ def _settle_down(options: ServeOptions) -> None:
 
 
 def _complain(message: str) -> int:
-    print(f"groupkeeper: {message}", file=sys.stderr)  # noqa: T201  # a line for whoever started us
+    logs.write_text(f"groupkeeper: {message}")  # for whoever started us, if they read it
     return 1
