@@ -11,19 +11,19 @@ end.
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import Final, Protocol
+from typing import Final
 
 from storage.epochs import EpochFile
 from storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
 from storage.files import Files, parent_of
 from storage.limits import Limits
 from storage.reading import (
-    check_epoch,
     checked_chunks,
     read_batches,
     segments_from,
 )
-from storage.scan import FIELDS, Batch, batches_after, place, valid_batches
+from storage.recovery import Cover, sound_end
+from storage.scan import FIELDS, Batch, place
 from storage.segment import Segment, base_of
 from storage.start import FILE_NAME as START_FILE
 from storage.start import read_start, write_start
@@ -31,18 +31,6 @@ from storage.times import kept_times, promising, run_to_end
 
 NO_END: Final = 2**63 - 1
 """No offset is as large."""
-
-
-class Cover(Protocol):
-    """What a journal holds for a log: finished batches in offset order."""
-
-    def reaches(self, first: int, end: int) -> bool:
-        """Whether there is anything from offset `first` up to `end`, and all of it is held."""
-        ...
-
-    def batches_from(self, offset: int) -> Iterator[bytes]:
-        """The batches whose last offset is `offset` or later."""
-        ...
 
 
 class Log:
@@ -377,25 +365,8 @@ class Log:
         self.settle()
 
     def _recover(self, active: Segment, cover: Cover | None, end: int) -> None:
-        """Find the sound end of the last segment; cut off the rest if nothing is lost."""
-        valid, epoch = 0, -1
-        for batch in valid_batches(active.window(), 0, active.base_offset):
-            if batch.base_offset >= end:
-                break
-            check_epoch(active.path, batch, epoch)
-            epoch = batch.epoch
-            active.note(batch)
-            self._epochs.note(epoch, batch.base_offset)
-            valid = batch.position + batch.size
-            self._next_offset = batch.last_offset + 1
-        if valid == active.size:
-            return
-        count, sound = batches_after(active.window(), valid, self._next_offset)
-        repairable = cover is not None and cover.reaches(self._next_offset, sound)
-        if count and not repairable and self._next_offset < end:
-            raise Corrupt(
-                f"{active.path}: the batch at byte {valid} is damaged, {count} sound ones follow: "
-                f"restore the file, or lose them with: truncate -s {valid} {active.path}"
-            )
-        active.truncate(valid)
-        self._unsynced = True
+        """Cut off what does not belong to the last segment, if nothing is lost by that."""
+        valid, self._next_offset = sound_end(active, self._epochs, end, cover)
+        if valid != active.size:
+            active.truncate(valid)
+            self._unsynced = True
