@@ -7,7 +7,6 @@ data = await scene.fetch(("t", 0, 0))
 """
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -17,7 +16,6 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from coordinator.caller import Caller
 from groupkeeper.topics import plane
 from groupkeeper.topics.metadata import Node
-from groupkeeper.turns import Slices
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -29,6 +27,7 @@ from protocol.messages.list_offsets import (
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.slices import counted
 
 T = TypeVar("T")
 NOW = 1_700_000_000_000
@@ -105,16 +104,6 @@ class Reply:
         return self.response
 
 
-def exhaust(slices: Slices[T]) -> tuple[T, int]:
-    """The result of work that is done in slices, without a pause, and how many there were."""
-    for count in itertools.count(1):
-        try:
-            next(slices)
-        except StopIteration as end:
-            return end.value, count
-    raise AssertionError("counting does not end")
-
-
 @dataclass
 class Scene:
     disk: FakeDisk = field(default_factory=FakeDisk)
@@ -166,7 +155,7 @@ class Scene:
         reply = Reply()
         response = self.plane.handlers[key](request, Caller(api_version=version), reply)
         if isinstance(response, Generator):
-            response, self.slices = exhaust(response)
+            response, self.slices = counted(response)
         if response is not None:
             reply.answer(response)
         return reply

@@ -12,8 +12,9 @@ from groupkeeper.topics.fetch import MAX_WAIT_MS
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.record_batch import iter_batches
+from tests.support.slices import counted
 from tests.support.virtual_loop import VirtualLoop
-from tests.topics.scene import HeldWorker, Reply, Scene, batch, exhaust
+from tests.topics.scene import HeldWorker, Reply, Scene, batch
 
 LONG = 60_000
 
@@ -306,7 +307,7 @@ def wait_for(scene: Scene, order: Order, number: int, *partitions: int) -> None:
         min_bytes=1, max_wait_ms=LONG, topics=[FetchTopic(topic="t", partitions=wanted)]
     )
     reply = order.reply(number)
-    assert exhaust(scene.plane.handlers[1](request, Caller(12), reply))[0] is None
+    assert counted(scene.plane.handlers[1](request, Caller(12), reply))[0] is None
 
 
 async def test_all_that_wait_are_answered_once_and_in_their_order(scene):
@@ -361,7 +362,7 @@ async def test_what_comes_while_a_long_fetch_is_read_ends_its_wait(scene):
     for _ in range(8):
         next(slices)
     await scene.produce("wide", 0, batch("read already"))
-    assert exhaust(slices)[0] is None
+    assert counted(slices)[0] is None
     response = await reply.wait()
     assert response.responses[0].partitions[0].high_watermark == 1
 
@@ -397,7 +398,7 @@ async def test_a_topic_deleted_while_a_long_fetch_is_read_ends_its_wait(scene):
     for _ in range(7):
         next(slices)
     await scene.delete("t")
-    assert exhaust(slices)[0] is None
+    assert counted(slices)[0] is None
     response = await reply.wait()
     code = response.responses[0].partitions[0].error_code
     assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -91,12 +91,13 @@ from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.topics.scene import Reply, Settings, batch, exhaust
+from tests.support.slices import counted
+from tests.topics.scene import Reply, Settings, batch
 from coordinator.caller import Caller
 
 async def ask(plane, key, request, version):
     reply = Reply()
-    response, _ = exhaust(plane.handlers[key](request, Caller(version), reply))
+    response, _ = counted(plane.handlers[key](request, Caller(version), reply))
     return response if response is not None else await reply.wait()
 
 async def main(folder, most):

@@ -39,7 +39,8 @@ from protocol.registry import (
     response_decoder,
     response_encoder,
 )
-from tests.topics.scene import Reply, Scene, Settings, batch, exhaust
+from tests.support.slices import counted
+from tests.topics.scene import Reply, Scene, Settings, batch
 
 
 def wanted(key: int, version: int) -> object:
@@ -160,7 +161,7 @@ async def test_on_a_real_disk(tmp_path):
         reply = Reply()
         response = plane.handlers[key](request, Caller(version), reply)
         if isinstance(response, Generator):
-            response, _ = exhaust(response)
+            response, _ = counted(response)
         return response if response is not None else await reply.wait()
 
     first = start()

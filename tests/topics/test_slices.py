@@ -30,7 +30,8 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.topics.scene import Scene, batch, exhaust
+from tests.support.slices import counted
+from tests.topics.scene import Scene, batch
 
 MANY = 5_000
 NAMES = [f"name-{n}" for n in range(MANY)]
@@ -103,7 +104,7 @@ class CountedTurns:
         self.slices = 0
 
     async def run(self, slices: Any) -> Any:
-        result, count = exhaust(slices)
+        result, count = counted(slices)
         self.slices += count
         return result
 
@@ -169,18 +170,18 @@ async def test_large_batches_take_slices(scene):
 
 
 def test_each_keeps_the_order():
-    assert exhaust(each(range(3 * ITEMS), lambda n: -n)) == ([-n for n in range(3 * ITEMS)], 4)
-    assert exhaust(each([], str)) == ([], 1)
+    assert counted(each(range(3 * ITEMS), lambda n: -n)) == ([-n for n in range(3 * ITEMS)], 4)
+    assert counted(each([], str)) == ([], 1)
 
 
 def test_counts_are_in_the_order_of_the_first():
-    assert exhaust(counts("banana", str.upper)) == ({"B": 1, "A": 3, "N": 2}, 1)
-    assert exhaust(counts("ab" * ITEMS, str.upper))[1] == 3
+    assert counted(counts("banana", str.upper)) == ({"B": 1, "A": 3, "N": 2}, 1)
+    assert counted(counts("ab" * ITEMS, str.upper))[1] == 3
 
 
 def test_each_within_puts_groups_together():
     groups = {"a": range(ITEMS), "b": range(0), "c": range(2)}
-    sums, slices = exhaust(
+    sums, slices = counted(
         each_within(groups, groups.__getitem__, lambda g, n: n, lambda g, all_: (g, sum(all_)))
     )
     assert sums == [("a", ITEMS * (ITEMS - 1) // 2), ("b", 0), ("c", 1)]
