@@ -53,9 +53,11 @@ class Budget:
         """Somebody waits for room."""
         return bool(self._waiting)
 
-    def fits(self, size: int) -> bool:
-        """Is there room? For one alone there is, however much it needs."""
-        return self.used + size <= self.limit or self.used == 0
+    def fits(self, size: int, mine: int = 0) -> bool:
+        """Is there room for so much more, by somebody who has ``mine`` already? For one alone there
+        is, however much it needs.
+        """
+        return self.used + size <= self.limit or self.used == mine
 
     def change(self, by: int) -> None:
         """So many bytes more, or less, are in use. Those who wait look again when it is less."""
