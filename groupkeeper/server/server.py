@@ -160,6 +160,7 @@ class Server:
         settings = self._options.settings
         routes, versions = build_routes(self.hosts, self.topics, self._node, self._settings)
         limits = limits_of(settings)
+        self.topics.answer_room(lambda: limits.unsent.room)
         idle_ms = settings.connections_max_idle_ms
         connections = ConnectionTable(
             limits,

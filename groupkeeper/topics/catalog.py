@@ -143,7 +143,8 @@ class Catalog:
         self.leftovers: dict[str, Topic] = {}
         """Topics whose deletion is promised while something of theirs may still be there."""
         self._next_producer_id = 0
-        self._names_by_collision_key: dict[str, set[str]] = {}
+        # Tuples, as there are many, and garbage collection passes over those of strings.
+        self._names_by_collision_key: dict[str, tuple[str, ...]] = {}
 
     def load(self, wall_ms: int, new_cluster_id: Callable[[], str]) -> None:
         """Read the log from its start, blocking; on the very first start the cluster gets its id.
@@ -213,7 +214,8 @@ class Catalog:
         self.by_name[topic.name] = topic
         self.by_id[topic.topic_id] = topic
         self.counts[topic.name] = topic.partition_count
-        self._names_by_collision_key.setdefault(collision_key(topic.name), set()).add(topic.name)
+        key = collision_key(topic.name)
+        self._names_by_collision_key[key] = (*self._names_by_collision_key.get(key, ()), topic.name)
         self.partition_total += topic.partition_count
         self.widest = max(self.widest, topic.partition_count)
 
@@ -236,10 +238,10 @@ class Catalog:
         del self.by_name[topic.name]
         del self.by_id[topic.topic_id]
         del self.counts[topic.name]
-        names = self._names_by_collision_key[collision_key(topic.name)]
-        names.discard(topic.name)
-        if not names:
-            del self._names_by_collision_key[collision_key(topic.name)]
+        key = collision_key(topic.name)
+        names = self._names_by_collision_key.pop(key)
+        if len(names) > 1:
+            self._names_by_collision_key[key] = tuple(n for n in names if n != topic.name)
 
     # ------------------------------------------------------------ disk
 

@@ -21,7 +21,7 @@ from storage.log import NO_END, Log
 from storage.segment import Segment
 from storage.start import write_start
 
-AT_ONCE: Final = 64
+AT_ONCE: Final = 16
 """Partitions in one job of the worker: what others want of it comes between."""
 
 Failed = Callable[[str, BaseException], None]

@@ -6,6 +6,7 @@ import pytest
 
 from storage.limits import Limits
 from storage.log import Log
+from storage.times import BATCHES, run_to_end
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.log_times import begin_at, offset_for_timestamp
@@ -90,3 +91,23 @@ def test_the_first_that_is_not_older_is_found_in_any_disorder(disk: FakeDisk, se
             expected = None if first is None else (first, TIME + times[first])
             assert offset_for_timestamp(log, TIME + time) == expected
             assert offset_for_timestamp(again, TIME + time) == expected
+
+
+def test_what_is_kept_is_gone_through_in_pieces_and_seen_at_the_end(disk: FakeDisk) -> None:
+    log = filled(FakeFiles(disk), [100, *[50] * 2_000, 60], 1_000)
+    beginning = log.begin_at(1)
+    for _ in range(8):
+        next(beginning)
+        assert log.start_offset == 0
+        assert offset_for_timestamp(log, TIME + 100) == (0, TIME + 100)
+    log.append(batch(2_002, b"v", time=TIME + 70))
+    assert run_to_end(beginning) == ()
+    assert (log.start_offset, log.max_timestamp) == (1, TIME + 70)
+    assert offset_for_timestamp(log, TIME + 55) == (2_001, TIME + 60)
+    assert offset_for_timestamp(log, TIME + 65) == (2_002, TIME + 70)
+
+
+def test_promises_are_looked_for_in_pieces(disk: FakeDisk) -> None:
+    log = filled(FakeFiles(disk), [50] * 1_000, 10, segment_bytes=1 << 30)
+    promises = list(log.promising(TIME + 50))
+    assert promises.count(None) == 1_000 // BATCHES

@@ -34,6 +34,19 @@ def topic(name: str, partitions: int = 1, **configs: str) -> Topic:
     return Topic(name, name.encode().ljust(16, b"."), partitions, configs)
 
 
+async def test_partitions_are_counted_through_all_changes():
+    disk = FakeDisk()
+    catalog = opened(disk)
+    group = catalog.partition_total
+    await catalog.create([topic("a", 3), topic("b", 2)], NOW)
+    assert (catalog.partition_total, catalog.widest) == (group + 5, max(group, 3))
+    await catalog.change([topic("a", 7)], NOW)
+    assert (catalog.partition_total, catalog.widest) == (group + 9, 7)
+    await catalog.delete([catalog.by_name["b"]], NOW)
+    assert catalog.partition_total == group + 7
+    assert opened(disk).partition_total == group + 7
+
+
 async def test_topics_come_back_as_they_were():
     disk = FakeDisk()
     await opened(disk).create([topic("a", 3, **{"retention.ms": "5"}), topic("b")], NOW)
