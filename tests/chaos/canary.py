@@ -141,8 +141,9 @@ def _repeat(pipe: Connection, step: Callable[[], str], pause: float) -> None:
         except (OSError, Gone) as error:
             seen.errors.append(f"{type(error).__name__} {error}".strip())
             break
-        seen.begins.append(begin)
-        seen.seconds.append(time.monotonic() - begin)
+        finally:
+            seen.begins.append(begin)
+            seen.seconds.append(time.monotonic() - begin)
         if problem and len(seen.errors) < MOST_ERRORS:
             seen.errors.append(problem)
         time.sleep(pause)

@@ -45,8 +45,9 @@ class Limits:
     """Peak of the server's memory above what it had before."""
     kept_mib: float = 32.0
     """What may be left of it a moment after the attack."""
-    log_lines: int = 400
-    """Lines of log for an attack, and as many again for every ten seconds it takes."""
+    log_lines: int = 600
+    """Lines of log for an attack, and as many again for every ten seconds it takes: three causes
+    with 200 each."""
     seconds: float = 60.0
     """Longest that an attack may take."""
 

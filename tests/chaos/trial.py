@@ -25,11 +25,12 @@ SETTLE_SECONDS = 5.0
 QUIET_CPU = 0.05
 """Cores in use by a server that is done with an attack; the canary alone takes some."""
 SOON_SECONDS = 1.0
+SEEN_SECONDS = 20.0
 KILL_MIB = 4_096.0
 """A server that grows to this is killed, before the kernel looks for somebody to kill."""
 ATTACKER_NICE = 10
 """Attackers share the cores with the server that is measured, and must not starve it."""
-ITERATION_S = 0.02
+ITERATION_S, STALL_S = 0.02, 0.05
 _BUCKET = re.compile(r'groupkeeper_loop_iteration_seconds_bucket\{le="([^"]+)"\} (\S+)')
 
 
@@ -55,6 +56,8 @@ class Figures:
     tracebacks: int = 0
     iterations: int | None = None
     """Iterations of the loop over 20 ms; None from a server that does not count them."""
+    stalls: int = 0
+    """Those of them over 50 ms."""
     errors: list[str] = field(default_factory=list)
     """What went wrong for those who behave."""
     complaint: str = ""
@@ -193,7 +196,9 @@ class _Trial:
         after = self._settle()
         end = time.monotonic()
         self._measure(before, after, log)
-        figures.iterations = _more(loop, self._slow_iterations())
+        more = self._slow_iterations()
+        if loop is not None and more is not None:
+            figures.iterations, figures.stalls = more[0] - loop[0], more[1] - loop[1]
         figures.unready = self._unready()
         self._see(watchers, idle, begin, end)
 
@@ -229,7 +234,11 @@ class _Trial:
         figures = self._figures
         for watcher in watchers:
             watcher.tell("end")
-        beats, steps = (watcher.wait("seen", 20.0) for watcher in watchers)
+        try:
+            beats, steps = (watcher.wait("seen", SEEN_SECONDS) for watcher in watchers)
+        except ChildError:
+            figures.errors.append(f"no answer to a beat, or a commit, for {SEEN_SECONDS:.0f} s")
+            return
         assert isinstance(beats, Seen) and isinstance(steps, Seen)
         figures.idle_ms = beats.slowest(idle, begin)
         figures.stall_ms = beats.slowest(begin, end)
@@ -238,13 +247,14 @@ class _Trial:
         figures.errors = [f"canary: {each}" for each in beats.errors]
         figures.errors += [f"bystander: {each}" for each in steps.errors]
 
-    def _slow_iterations(self) -> int | None:
-        status, text = self._server.page("/metrics", 5.0)
-        counts = {float(bound): float(count) for bound, count in _BUCKET.findall(text)}
-        bounds = [bound for bound in counts if bound >= ITERATION_S]
-        if status != 200 or not bounds:
+    def _slow_iterations(self) -> tuple[int, int] | None:
+        """How many took longer than 20 and than 50 ms so far."""
+        _, text = self._server.page("/metrics", 5.0)
+        counts = {float(bound): int(float(count)) for bound, count in _BUCKET.findall(text)}
+        if not {ITERATION_S, STALL_S} <= counts.keys():
             return None
-        return int(counts[float("inf")] - counts[min(bounds)])
+        every = counts[float("inf")]
+        return every - counts[ITERATION_S], every - counts[STALL_S]
 
     def _unready(self) -> str:
         """What a new client and a probe are refused now."""
@@ -259,7 +269,3 @@ class _Trial:
         except (OSError, Gone) as error:
             return f"new client: {type(error).__name__} {error}".rstrip()
         return ""
-
-
-def _more(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else after - before

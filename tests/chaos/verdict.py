@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from tests.chaos.target import Attack
+from tests.chaos.target import Attack, Limits
 from tests.chaos.trial import Figures
 
 STOP_SECONDS = 10.0
 LOG_SECONDS = 10.0
-HOPELESS_MS = 500.0
+HOPELESS_MS = 200.0
 """A stall that no bad moment of the machine explains: it is not measured again."""
+DEFAULT = Limits()
 COLUMNS = ("attack", "tries", "idle", "stall ms", "> 20 ms", "CPU s", "MiB", "log", "verdict")
 RIGHT = frozenset(COLUMNS[1:-1])
 
@@ -37,6 +38,8 @@ def faults(attack: Attack, figures: Figures) -> list[Fault]:
     if figures.stall_ms > limits.stall_ms:
         chance = figures.stall_ms < max(HOPELESS_MS, 3 * limits.stall_ms)
         found.append(Fault(f"stall {figures.stall_ms:.0f} ms", by_chance=chance))
+    if figures.stalls and limits.stall_ms <= DEFAULT.stall_ms:
+        found.append(Fault(f"{figures.stalls} iterations over 50 ms", by_chance=True))
     grown = figures.peak_mib - figures.before_mib
     if grown > limits.growth_mib:
         found.append(Fault(f"memory +{grown:.0f} MiB, allowed {limits.growth_mib:.0f}"))

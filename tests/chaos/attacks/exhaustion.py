@@ -150,8 +150,8 @@ def config_toggles(target: Target) -> Steps:
     return f"5,000 changes {answered}, catalog +{kept() - before:.2f} MiB"
 
 
-def empty_groups(target: Target) -> Steps:
-    """20,000 groups, each joined, settled and left by its only member's silence."""
+def groups_settled(target: Target) -> Steps:
+    """Groups that had a member each, which falls silent."""
     yield
     client = Client(target.kafka)
     for group in names("g", 5_000):
@@ -169,7 +169,9 @@ ATTACKS = (
         FAMILY,
         "100,000 groups by JoinGroup without another word",
         groups_joined,
-        limits=Limits(growth_mib=192, kept_mib=192),  # 1.25 KB each, until the sessions end
+        limits=Limits(
+            growth_mib=192, kept_mib=192, log_lines=1_500
+        ),  # 1.25 KB each, until the sessions end
     ),
     Attack(
         "pending-ids",
@@ -184,7 +186,7 @@ ATTACKS = (
         "5,000 members of one group, dynamic and static, that fall silent",
         ghosts,
         # The end of a join phase is one decision: up to 60 us a member.
-        limits=Limits(stall_ms=350, growth_mib=128, kept_mib=64),
+        limits=Limits(stall_ms=350, growth_mib=128, kept_mib=64, log_lines=1_500),
         settings={"group.initial.rebalance.delay.ms": "3000"},
     ),
     Attack(
@@ -192,7 +194,7 @@ ATTACKS = (
         FAMILY,
         "10,000 groups whose sessions end at the same time",
         sessions_together,
-        limits=Limits(growth_mib=96, kept_mib=64),
+        limits=Limits(growth_mib=96, kept_mib=64, log_lines=1_500),
     ),
     Attack(
         "waiting-fetches",
@@ -221,6 +223,7 @@ ATTACKS = (
         "groups-settled",
         FAMILY,
         "5,000 groups joined and settled one after another, then silent",
-        empty_groups,
+        groups_settled,
+        limits=Limits(log_lines=1_500),
     ),
 )

@@ -12,8 +12,9 @@ from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.list_groups import ListGroupsRequest
 from tests.chaos.attacks.support import (
+    FITTING,
     SETTLE_SETTINGS,
-    TWO_MIB,
+    WIDE,
     committed,
     deliver,
     each_of,
@@ -37,9 +38,9 @@ def _describe(groups: list[str]) -> bytes:
 
 
 def describe_empty(target: Target) -> Steps:
-    large, fitting = _describe([""] * 5_000_000), _describe([""] * TWO_MIB)
+    large, fitting = _describe([""] * 5_000_000), _describe([""] * FITTING)
     yield
-    return each_of(target, of_5_MB=large, of_2_MB=fitting)
+    return each_of(target, of_5_MB=large, of_4_MB=fitting)
 
 
 def describe_distinct(target: Target) -> Steps:
@@ -95,18 +96,18 @@ def delete_groups(target: Target) -> Steps:
 
 
 def delete_huge_group(target: Target) -> Steps:
-    topics(target, names("t", 10), 10_000)
+    topics(target, names("t", 10), WIDE)
     for name in names("t", 10):
-        committed(target, ["huge"], {(name, index): 1 for index in range(10_000)})
+        committed(target, ["huge"], {(name, index): 1 for index in range(WIDE)})
     data = frame(DeleteGroupsRequest(groups_names=["huge"]), 2)
     yield
-    return each_of(target, of_100k_offsets=data)
+    return each_of(target, of_99k_offsets=data)
 
 
 def forget_topic(target: Target) -> Steps:
-    """Twenty groups with offsets of 10,000 partitions of a topic that is deleted."""
-    topics(target, ["t"], 10_000)
-    committed(target, names("g", 20), {("t", index): 1 for index in range(10_000)})
+    """Twenty groups with offsets of every partition of a topic that is deleted."""
+    topics(target, ["t"], WIDE)
+    committed(target, names("g", 20), {("t", index): 1 for index in range(WIDE)})
     data = frame(DeleteTopicsRequest(topic_names=["t"], timeout_ms=30_000), 3)
     yield
     return each_of(target, deleted=data)
@@ -121,8 +122,8 @@ def delete_topics(target: Target) -> Steps:
 
 
 def offset_commit(target: Target) -> Steps:
-    topics(target, names("t", 11), 10_000)
-    partitions = [(f"t{at // 10_000}", at % 10_000) for at in range(108_000)]
+    topics(target, names("t", 11), WIDE)
+    partitions = [(f"t{at // WIDE}", at % WIDE) for at in range(108_000)]
     large = frame(commit_request(dict.fromkeys(partitions, 1), "g"), 2)
     fitting = frame(commit_request(dict.fromkeys(partitions[:80_000], 1), "g"), 7)
     yield
@@ -147,10 +148,10 @@ def join_metadata(target: Target) -> Steps:
     request: JoinGroupRequest = join_request("fat")
     request.protocols[0].metadata = bytes(90_000_000)
     large = frame(request, 3)
-    request.protocols[0].metadata = bytes(TWO_MIB)
+    request.protocols[0].metadata = bytes(FITTING)
     fitting = frame(request, 3)
     yield
-    return each_of(target, of_90_MB=large, of_2_MB=fitting)
+    return each_of(target, of_90_MB=large, of_4_MB=fitting)
 
 
 def leave_group(target: Target) -> Steps:
@@ -176,7 +177,7 @@ def list_groups(target: Target) -> Steps:
 
 ATTACKS = (
     Attack(
-        "describe-empty", FAMILY, "DescribeGroups of 5 M empty ids, then of 2 M", describe_empty
+        "describe-empty", FAMILY, "DescribeGroups of 5 M empty ids, then of 4 M", describe_empty
     ),
     Attack("describe-distinct", FAMILY, "DescribeGroups of 2 M distinct ids", describe_distinct),
     Attack("describe-many", FAMILY, "DescribeGroups of 400,000 and 230,000 ids", describe_many),
@@ -205,12 +206,12 @@ ATTACKS = (
     ),
     Attack("delete-groups", FAMILY, "DeleteGroups of 100,000 ids", delete_groups),
     Attack(
-        "delete-huge-group", FAMILY, "DeleteGroups of one with 100,000 offsets", delete_huge_group
+        "delete-huge-group", FAMILY, "DeleteGroups of one with 99,000 offsets", delete_huge_group
     ),
     Attack(
         "forget-topic",
         FAMILY,
-        "DeleteTopics of one that 20 groups have 10,000 offsets of",
+        "DeleteTopics of one that 20 groups have 9,900 offsets of",
         forget_topic,
     ),
     Attack("delete-topics", FAMILY, "DeleteTopics of 4,900 beside 10,000 groups", delete_topics),
@@ -224,7 +225,7 @@ ATTACKS = (
     Attack(
         "join-topics", FAMILY, "JoinGroup subscribed to 500,000 and 250,000 topics", join_topics
     ),
-    Attack("join-metadata", FAMILY, "JoinGroup with 90 MB and 2 MB of metadata", join_metadata),
+    Attack("join-metadata", FAMILY, "JoinGroup with 90 MB and 4 MB of metadata", join_metadata),
     Attack("leave-group", FAMILY, "LeaveGroup of 100,000 members", leave_group),
     Attack("list-groups", FAMILY, "ListGroups, /metrics, /readyz with 100,000 groups", list_groups),
 )

@@ -12,20 +12,22 @@ from crc32c import crc32c
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.registry import response_decoder
-from tests.chaos.target import Target, check
+from tests.chaos.target import MIB, Target, check
 from tests.chaos.wire import Client, Stream, ask_all, dial, frame, pump
 from tests.support.requests import commit_request, join_request, sync_request
 
-TWO_MIB = 2 * 1024 * 1024 - 4096
-"""What a request other than Produce may need, and a server may allow; see `fitting`."""
+FITTING = 4 * MIB - 4096
+"""Bytes of the largest request other than Produce that the server takes, headers left out."""
 TOPICS_AT_ONCE = 1_000
+WIDE = 9_900
+"""Partitions of a topic that has as many as it can; Kafka and we allow 10,000 records a request."""
 SETTLE_SETTINGS = {"group.initial.rebalance.delay.ms": "1000"}
 """So that all of `roster` are members of the first generation."""
 
 
 def topics(target: Target, names: Sequence[str], partitions: int = 1) -> None:
     """Create them, as many at a time as a server allows."""
-    at_once = max(1, min(TOPICS_AT_ONCE, 10_000 // partitions))
+    at_once = max(1, min(TOPICS_AT_ONCE, 10_000 // (partitions + 1)))
     client = Client(target.kafka)
     for at in range(0, len(names), at_once):
         wanted = [

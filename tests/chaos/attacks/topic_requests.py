@@ -20,6 +20,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from tests.chaos.attacks.support import (
+    WIDE,
     deliver,
     each_of,
     names,
@@ -78,11 +79,11 @@ def create_refused(target: Target) -> Steps:
 
 def create_many(target: Target) -> Steps:
     wanted = [
-        CreatableTopic(name=f"t{at}", num_partitions=1, replication_factor=1) for at in range(5_000)
+        CreatableTopic(name=f"t{at}", num_partitions=1, replication_factor=1) for at in range(4_900)
     ]
     data = frame(CreateTopicsRequest(topics=wanted, timeout_ms=30_000), 4)
     yield
-    return each_of(target, of_5k=data)
+    return each_of(target, of_4900=data)
 
 
 def describe_configs(target: Target) -> Steps:
@@ -117,24 +118,24 @@ def alter_configs(target: Target) -> Steps:
 
 
 def leader_epoch(target: Target) -> Steps:
-    topics(target, names("t", 10), 10_000)
+    topics(target, names("t", 10), WIDE)
     asked = [
         OffsetForLeaderTopic(
             topic=name,
             partitions=[
                 OffsetForLeaderPartition(partition=at, current_leader_epoch=-1, leader_epoch=0)
-                for at in range(10_000)
+                for at in range(WIDE)
             ],
         )
         for name in names("t", 10)
     ]
     data = frame(OffsetForLeaderEpochRequest(replica_id=-1, topics=asked), 3)
     yield
-    return each_of(target, of_100k=data)
+    return each_of(target, of_99k=data)
 
 
 def fetch_many(target: Target) -> Steps:
-    topics(target, names("t", 10), 10_000)
+    topics(target, names("t", 10), WIDE)
 
     def fetching(count: int) -> bytes:
         asked = [
@@ -142,17 +143,17 @@ def fetch_many(target: Target) -> Steps:
                 topic=f"t{at}",
                 partitions=[
                     FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1_000)
-                    for index in range(min(10_000, count - at * 10_000))
+                    for index in range(min(WIDE, count - at * WIDE))
                 ],
             )
-            for at in range((count + 9_999) // 10_000)
+            for at in range(-(-count // WIDE))
         ]
         request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=asked)
         return frame(request, 11)
 
-    large, fitting = fetching(100_000), fetching(60_000)
+    large, fitting = fetching(10 * WIDE), fetching(60_000)
     yield
-    return each_of(target, of_100k=large, of_60k=fitting)
+    return each_of(target, of_99k=large, of_60k=fitting)
 
 
 def _at(name: str, timestamp: int, times: int = 1) -> bytes:
@@ -205,7 +206,7 @@ ATTACKS = (
     ),
     Attack("metadata-names", FAMILY, "Metadata of 50,000 names", metadata_names),
     Attack("create-refused", FAMILY, "CreateTopics of 50,000 that are refused", create_refused),
-    Attack("create-many", FAMILY, "CreateTopics of 5,000", create_many),
+    Attack("create-many", FAMILY, "CreateTopics of 4,900", create_many),
     Attack(
         "describe-configs",
         FAMILY,
@@ -214,8 +215,8 @@ ATTACKS = (
         limits=Limits(growth_mib=BUDGET_MIB + 64),
     ),
     Attack("alter-configs", FAMILY, "IncrementalAlterConfigs of 50,000 topics", alter_configs),
-    Attack("leader-epoch", FAMILY, "OffsetForLeaderEpoch of 100,000 partitions", leader_epoch),
-    Attack("fetch-many", FAMILY, "Fetch of 100,000 and 60,000 partitions", fetch_many),
+    Attack("leader-epoch", FAMILY, "OffsetForLeaderEpoch of 99,000 partitions", leader_epoch),
+    Attack("fetch-many", FAMILY, "Fetch of 99,000 and 60,000 partitions", fetch_many),
     Attack(
         "list-offsets-promise",
         FAMILY,
