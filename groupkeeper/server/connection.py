@@ -142,6 +142,7 @@ class Connection(asyncio.Protocol):
                 return
             data = self._take_held()
         self._cut(data)
+        self._read_on()
 
     @property
     def _busy(self) -> bool:
@@ -170,7 +171,11 @@ class Connection(asyncio.Protocol):
             self._cut(self._take_held())
         if self._lost and not self._busy:
             self._leave()
-        elif self._paused and not self._busy and self._transport is not None:
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Nothing stands in the way of the next request any more."""
+        if self._paused and not self._busy and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 from unittest.mock import Mock
 
@@ -143,6 +144,50 @@ async def test_a_frame_larger_than_what_is_held_still_arrives(bench: Bench) -> N
     frame = size.to_bytes(4, "big") + data[4:] + bytes(size - len(data) + 4)
     bench.receive(*(frame[at : at + 60_000] for at in range(0, len(frame), 60_000)))
     assert bench.answered() == [1]  # what stands behind a request is ignored, however much it is
+    assert bench.socket.reading
+
+
+def _pieces(stream: bytes, sizes: list[int]) -> list[bytes]:
+    """The stream cut into pieces of these sizes, again and again."""
+    pieces, at = [], 0
+    for size in cycle(sizes):
+        if at >= len(stream):
+            return pieces
+        pieces.append(stream[at : at + size])
+        at += size
+    raise AssertionError("no sizes")
+
+
+@pytest.mark.parametrize("size", [module.HELD_BYTES, 3 * module.HELD_BYTES])
+@pytest.mark.parametrize(
+    "sizes", [[64 * 1024], [256 * 1024], [256 * 1024 - 1, 1], [3, 200_000], [1 << 30], [70_001]]
+)
+async def test_requests_behind_a_large_one_are_answered_however_the_stream_is_cut(
+    bench: Bench, size: int, sizes: list[int]
+) -> None:
+    large = beat(bench, "g" * 30_000)
+    large = size.to_bytes(4, "big") + large[4:] + bytes(size - len(large) + 4)
+    stream = beat(bench) + large + beat(bench) + large + beat(bench)
+    for piece in _pieces(stream, sizes):
+        assert bench.socket.reading, "nobody reads on"
+        bench.receive(piece)
+        await asyncio.sleep(0)
+    assert bench.answered() == [2, 1, 3, 1, 4]
+    assert bench.socket.reading
+
+
+@pytest.mark.parametrize("first", [1, 3, 4, 5, 12, 500, 1_030, 1_041, 1_042, 1_043])
+async def test_full_reads_of_many_requests_are_answered_wherever_they_begin(
+    bench: Bench, first: int
+) -> None:
+    """A read ends before, in and behind the size of the next request; the next read is full."""
+    frame = beat(bench, "g" * 1_000)
+    stream = frame * (4 * module.HELD_BYTES // len(frame))
+    for piece in (stream[:first], *_pieces(stream[first:], [256 * 1024])):
+        assert bench.socket.reading, "nobody reads on"
+        bench.receive(piece)
+        await asyncio.sleep(0)
+    assert len(bench.answered()) == len(stream) // len(frame)
     assert bench.socket.reading
 
 
