@@ -1,6 +1,6 @@
 """Whether what an attack did is within its limits, and the table that says so."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.table import Table
@@ -12,7 +12,6 @@ STOP_SECONDS = 10.0
 LOG_SECONDS = 10.0
 HOPELESS_MS = 200.0
 """A stall that no bad moment of the machine explains: it is not measured again."""
-DEFAULT = Limits()
 COLUMNS = ("attack", "tries", "idle", "stall ms", "> 20 ms", "CPU s", "MiB", "log", "verdict")
 RIGHT = frozenset(COLUMNS[1:-1])
 
@@ -26,35 +25,42 @@ class Fault(NamedTuple):
 
 
 def faults(attack: Attack, figures: Figures) -> list[Fault]:
-    """What was wrong, worst first; empty is good."""
+    """What was wrong; empty is good."""
     if figures.dead:
         return [Fault(figures.dead)]
-    limits = attack.limits
     found = [Fault(error) for error in dict.fromkeys(figures.errors)]
     if figures.complaint:
         found.append(Fault(figures.complaint))
     if figures.unready:
         found.append(Fault(figures.unready, by_chance=True))
-    if figures.stall_ms > limits.stall_ms:
-        chance = figures.stall_ms < max(HOPELESS_MS, 3 * limits.stall_ms)
-        found.append(Fault(f"stall {figures.stall_ms:.0f} ms", by_chance=chance))
-    if figures.stalls and limits.stall_ms <= DEFAULT.stall_ms:
-        found.append(Fault(f"{figures.stalls} iterations over 50 ms", by_chance=True))
-    grown = figures.peak_mib - figures.before_mib
-    if grown > limits.growth_mib:
-        found.append(Fault(f"memory +{grown:.0f} MiB, allowed {limits.growth_mib:.0f}"))
-    kept = figures.after_mib - figures.before_mib
-    if kept > limits.kept_mib:
-        found.append(Fault(f"keeps {kept:.0f} MiB, allowed {limits.kept_mib:.0f}"))
-    lines = limits.log_lines * (1 + figures.seconds / LOG_SECONDS)
-    if figures.log_lines > lines:
-        found.append(Fault(f"{figures.log_lines} log lines, allowed {lines:.0f}"))
-    if figures.tracebacks:
-        found.append(Fault(f"{figures.tracebacks} tracebacks in the log"))
+    found += _late(attack.limits, figures)
+    found += _too_much(attack.limits, figures)
     if figures.stop_code != 0 or figures.stop_s > STOP_SECONDS:
         ended = "had to be killed" if figures.stop_code is None else f"exit {figures.stop_code}"
         found.append(Fault(f"stop: {ended} after {figures.stop_s:.0f} s", by_chance=True))
     return found
+
+
+def _late(limits: Limits, figures: Figures) -> Iterator[Fault]:
+    if figures.stall_ms > limits.stall_ms:
+        chance = figures.stall_ms < max(HOPELESS_MS, 3 * limits.stall_ms)
+        yield Fault(f"stall {figures.stall_ms:.0f} ms", by_chance=chance)
+    if figures.stalls and limits.stall_ms <= Limits.stall_ms:
+        yield Fault(f"{figures.stalls} iterations over 50 ms", by_chance=True)
+
+
+def _too_much(limits: Limits, figures: Figures) -> Iterator[Fault]:
+    grown = figures.peak_mib - figures.before_mib
+    if grown > limits.growth_mib:
+        yield Fault(f"memory +{grown:.0f} MiB, allowed {limits.growth_mib:.0f}")
+    kept = figures.after_mib - figures.before_mib
+    if kept > limits.kept_mib:
+        yield Fault(f"keeps {kept:.0f} MiB, allowed {limits.kept_mib:.0f}")
+    lines = limits.log_lines * (1 + figures.seconds / LOG_SECONDS)
+    if figures.log_lines > lines:
+        yield Fault(f"{figures.log_lines} log lines, allowed {lines:.0f}")
+    if figures.tracebacks:
+        yield Fault(f"{figures.tracebacks} tracebacks in the log")
 
 
 def may_be_chance(found: Sequence[Fault]) -> bool:
