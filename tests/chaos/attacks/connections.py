@@ -255,6 +255,36 @@ def dead_joiners(target: Target) -> Steps:
     return "55 dead sockets, new clients come in"
 
 
+def one_address(target: Target) -> Steps:
+    """A hundred connections from one address are allowed, and no more."""
+    yield
+    socks = []
+    for _ in range(400):
+        with contextlib.suppress(OSError):
+            socks.append(dial(target.kafka))
+    time.sleep(1.0)
+    closed = sum(closed_within(sock, 0.001) for sock in socks)
+    for sock in socks:
+        sock.close()
+    check(closed == 300, f"{closed} of 400 closed")
+    return "300 of 400 closed"
+
+
+def idle(target: Target) -> Steps:
+    """500 connections that ask once and then stay silent for more than the two seconds allowed."""
+    request = frame(ApiVersionsRequest(), 0)
+    yield
+    socks = [dial(target.kafka) for _ in range(500)]
+    for sock in socks:
+        sock.sendall(request)
+    time.sleep(6.0)
+    closed = sum(closed_within(sock, 0.001) for sock in socks)
+    for sock in socks:
+        sock.close()
+    check(closed == 500, f"{closed} of 500 closed")
+    return "all closed"
+
+
 ATTACKS = (
     Attack("connect-drop", FAMILY, "10,000 connections opened and dropped", connect_drop),
     Attack(
@@ -319,6 +349,20 @@ ATTACKS = (
         "begun frames and unread answers are closed after 30 s",
         left_alone,
         limits=Limits(growth_mib=2 * BUDGET_MIB),
+    ),
+    Attack(
+        "one-address",
+        FAMILY,
+        "400 connections from one address; max.connections.per.ip is 100",
+        one_address,
+        settings={"max.connections.per.ip": "100"},
+    ),
+    Attack(
+        "idle",
+        FAMILY,
+        "500 connections fall silent; connections.max.idle.ms is 2,000",
+        idle,
+        settings={"connections.max.idle.ms": "2000"},
     ),
     Attack(
         "dead-joiners",

@@ -40,6 +40,8 @@ LATEST_RECORD = -3
 """ListOffsets: the offset of the record with the largest timestamp (KIP-734)."""
 LATER = NOW + 10**9
 HANG_UP_SECONDS = 10.0
+PARTITIONS = Limits(growth_mib=224, kept_mib=192)
+"""For what looks into 99,000 partitions: each is known from then on, with 1.5 KB."""
 
 
 def metadata_all(target: Target) -> Steps:
@@ -215,8 +217,20 @@ ATTACKS = (
         limits=Limits(growth_mib=BUDGET_MIB + 64),
     ),
     Attack("alter-configs", FAMILY, "IncrementalAlterConfigs of 50,000 topics", alter_configs),
-    Attack("leader-epoch", FAMILY, "OffsetForLeaderEpoch of 99,000 partitions", leader_epoch),
-    Attack("fetch-many", FAMILY, "Fetch of 99,000 and 60,000 partitions", fetch_many),
+    Attack(
+        "leader-epoch",
+        FAMILY,
+        "OffsetForLeaderEpoch of 99,000 partitions",
+        leader_epoch,
+        limits=PARTITIONS,
+    ),
+    Attack(
+        "fetch-many",
+        FAMILY,
+        "Fetch of 99,000 and 60,000 partitions",
+        fetch_many,
+        limits=PARTITIONS,
+    ),
     Attack(
         "list-offsets-promise",
         FAMILY,
