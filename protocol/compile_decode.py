@@ -33,6 +33,9 @@ SLICE_ITEMS = 500
 """Items of arrays that a decoder in slices reads before it yields."""
 SLICE_NUMBERS = 16_384
 """Numbers of one array that a decoder in slices reads before it yields."""
+SLICES = 2_000
+"""Slices of items in one message: a million items are more than any client sends, and take some
+hundred megabytes."""
 
 
 _HELPERS = (
@@ -94,7 +97,7 @@ class _DecoderWriter:
         with source.block("def decode(buffer, pos, end):"):
             with source.block("try:"):
                 if self.sliced:
-                    source.line(f"left = {SLICE_ITEMS}")
+                    source.line(f"left, slices = {SLICE_ITEMS}, {SLICES}")
                     source.line("yield")  # a generator, even if there is no array in it
                 self.struct(cls, "message")
                 self.flush()
@@ -153,7 +156,7 @@ class _DecoderWriter:
             with source.block("if tags:"):
                 source.line(f"pos = {call}buffer, pos - 1, {self.end})")
                 if self.sliced:
-                    source.line("left = 1")  # there may have been many
+                    source.line("left -= 50")  # there may have been many
 
     def field(self, cls: type, field: Field, target: str) -> None:
         label = f"{cls.__name__}.{field.name}"
@@ -278,7 +281,9 @@ class _DecoderWriter:
                 source.line("left -= 1")
                 with source.block("if left <= 0:"):
                     source.line("yield")
-                    source.line(f"left = {SLICE_ITEMS}")
+                    source.line(f"left, slices = {SLICE_ITEMS}, slices - 1")
+                    with source.block("if not slices:"):
+                        source.line(f'raise DecodeError("more than {SLICES * SLICE_ITEMS} items")')
 
     def numbers(self, item: Fixed, target: str) -> None:
         """Read `n` values of fixed width."""

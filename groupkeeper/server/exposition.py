@@ -21,8 +21,8 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from groupkeeper import __version__
+from groupkeeper.server.log_writer import counts
 from groupkeeper.server.metrics import (
-    SECONDS,
     AppendStats,
     ConnectionStats,
     Histogram,
@@ -96,6 +96,12 @@ class _ServerCollector(Collector):
         yield from _requests(metrics.requests.by_api)
         yield from _appends(metrics.appends)
         yield from _connections(metrics.connections)
+        yield _histogram(
+            "loop_iteration_seconds",
+            "One iteration of the event loop, without waiting: how late a heartbeat may be seen.",
+            {(): metrics.iterations},
+        )
+        yield from _log_lines()
 
 
 def _partitions(snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
@@ -160,10 +166,27 @@ def _connections(connections: ConnectionStats) -> Iterator[Metric]:
     yield _gauge("connections", "Client connections now open.", {(): connections.open})
     for name, text in (
         ("accepted", "Client connections accepted."),
-        ("refused", "Connections closed at once because max.connections were open."),
-        ("broken", "Connections closed because what came was not Kafka's protocol."),
+        ("refused", "Connections closed at once because max.connections or .per.ip were open."),
+        ("broken", "Connections closed because of what came: not Kafka, or over a limit."),
+        ("idle", "Connections closed after connections.max.idle.ms without a request."),
+        ("stuck", "Connections closed in the middle of a request or an answer."),
+        ("unaccepted", "Connections not accepted for lack of a file descriptor."),
     ):
         yield _counter(f"connections_{name}", text, {(): getattr(connections, name)})
+    yield _counter(
+        "slow_turns",
+        "Requests that held up the event loop for more than 100 ms.",
+        {(): connections.slow_turns},
+    )
+
+
+def _log_lines() -> Iterator[Metric]:
+    """Of the whole process, as what ProcessCollector reads."""
+    for name, text in (
+        ("dropped", "Log lines lost: the queue was full, or the stream did not take them."),
+        ("suppressed", "Log lines left out because there were too many alike."),
+    ):
+        yield _counter(f"log_lines_{name}", text, {(): getattr(counts, name)})
 
 
 def _labelled(counts: Mapping[str, float]) -> Samples:
@@ -190,7 +213,7 @@ def _histogram(
     family = HistogramMetricFamily(f"groupkeeper_{name}", text, labels=labels)
     for values, times in samples.items():
         running, buckets = 0, []
-        for bound, count in zip([*map(str, SECONDS), "+Inf"], times.counts, strict=True):
+        for bound, count in zip([*map(str, times.bounds), "+Inf"], times.counts, strict=True):
             running += count
             buckets.append((bound, running))
         family.add_metric(values, buckets, times.total)

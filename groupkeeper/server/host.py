@@ -22,8 +22,10 @@ from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.logs import Log as Lines
+from groupkeeper.server.loop import when_read
 from groupkeeper.server.metrics import Metrics, PartitionSnapshot
 from groupkeeper.server.writer import Writer
+from groupkeeper.turns import Turns
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.record_batch import CorruptBatch
@@ -32,6 +34,10 @@ from storage.log import Log
 from storage.store import Append, Store
 
 OFFSETS_TOPIC = "__consumer_offsets"
+LATE_MS = 1_000
+"""An alarm that rings later than this waits until the sockets have been read."""
+READ_FIRST_S = 1.0
+"""It waits so long for that at most."""
 RETRY_FIRST_S, RETRY_MOST_S = 0.1, 30.0
 """A partition that cannot be loaded is tried again, ever more rarely."""
 
@@ -52,6 +58,7 @@ class HostServices:
     """Partition and bytes: for those who fetch the offsets topic."""
     give_up: Callable[[BaseException], None]
     """The disk cannot be trusted any more: end the process."""
+    turns: Turns
 
 
 class PartitionHost:
@@ -140,6 +147,15 @@ class PartitionHost:
         self._alarm = self._loop.call_at(due / 1000, self._ring)
 
     def _ring(self) -> None:
+        """A deadline has come. Much too late, what is in the sockets is read first: the process
+        stood still (stopped, moved, short of time), and heartbeats that came meanwhile count.
+        """
+        if self._services.clock.now() - self._alarm_at > LATE_MS:
+            when_read(self._services.turns, self._advance, READ_FIRST_S)
+        else:
+            self._advance()
+
+    def _advance(self) -> None:
         self._alarm = None
         clock = self._services.clock
         now, wall = max(clock.now(), self._alarm_at), clock.wall()

@@ -5,12 +5,12 @@ The Kafka port opens first; what is expensive to import comes after it, or with 
 
 import asyncio
 import gc
-import resource
 import signal
-import sys
 
 from groupkeeper.server import logs
+from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.http import HttpServer
+from groupkeeper.server.loop import count_failed_accepts, watched_loop
 from groupkeeper.server.options import ServeOptions, format_address
 from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
@@ -22,11 +22,15 @@ _log = logs.Log("server")
 def run(options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code; what is wrong is one line on stderr."""
     logs.configure()
-    _raise_file_limit()
+    raise_limit()
     try:
         options.data_dir.mkdir(parents=True, exist_ok=True)
         server = Server(options)
-        return asyncio.run(_serve(server, options))
+        loop, watch = watched_loop()
+        watch.turns, watch.iterations = server.turns, server.metrics.iterations
+        count_failed_accepts(loop, server.metrics.connections)
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            return runner.run(_serve(server, options))
     except (StorageError, OSError) as error:
         return _complain(str(error))
 
@@ -59,13 +63,6 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     return 0
 
 
-def _raise_file_limit() -> None:
-    """Every connection and every log segment is an open file; the soft limit is often 1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def _settle_down(options: ServeOptions) -> None:
     """What need not be done before clients are served."""
     if options.unused_keys:
@@ -77,5 +74,5 @@ def _settle_down(options: ServeOptions) -> None:
 
 
 def _complain(message: str) -> int:
-    print(f"groupkeeper: {message}", file=sys.stderr)  # noqa: T201  # a line for whoever started us
+    logs.write_text(f"groupkeeper: {message}")  # for whoever started us, if they read it
     return 1

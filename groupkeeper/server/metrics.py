@@ -33,18 +33,22 @@ SECONDS = (
 )
 """Upper bounds of the buckets. From a heartbeat to a JoinGroup that waits for its group."""
 
+ITERATION_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Upper bounds for iterations of the event loop: 0.02 is the promise."""
+
 
 class Histogram:
-    """How long things took: a count per bucket of :data:`SECONDS`, and their sum."""
+    """How long things took: a count per bucket, and their sum."""
 
-    __slots__ = ("counts", "total")
+    __slots__ = ("bounds", "counts", "total")
 
-    def __init__(self) -> None:
-        self.counts = [0] * (len(SECONDS) + 1)
+    def __init__(self, bounds: tuple[float, ...] = SECONDS) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
     def observe(self, seconds: float, times: int = 1) -> None:
-        self.counts[bisect_left(SECONDS, seconds)] += times
+        self.counts[bisect_left(self.bounds, seconds)] += times
         self.total += seconds * times
 
     def count(self) -> int:
@@ -70,9 +74,17 @@ class ConnectionStats:
     open: int = 0
     accepted: int = 0
     refused: int = 0
-    """Closed at once, because ``max.connections`` were open."""
+    """Closed at once, because ``max.connections`` were open, or ``max.connections.per.ip``."""
     broken: int = 0
-    """Closed by us, because what came was not Kafka's protocol."""
+    """Closed by us, because what came was not Kafka's protocol, or more than is allowed."""
+    idle: int = 0
+    """Closed by us, after ``connections.max.idle.ms``."""
+    stuck: int = 0
+    """Closed by us, because a request did not come to its end or an answer was not taken."""
+    unaccepted: int = 0
+    """Times that a connection could not be accepted: the process had no file descriptor left."""
+    slow_turns: int = 0
+    """Turns of requests that took longer than 100 ms."""
 
 
 @dataclass(slots=True)
@@ -117,6 +129,7 @@ class Metrics:
         self.requests = RequestStats()
         self.connections = ConnectionStats()
         self.appends = AppendStats()
+        self.iterations = Histogram(ITERATION_SECONDS)
         self.replay_seconds = Histogram()
         self.rebalance_seconds = Histogram()
         self.join_seconds = Histogram()

@@ -9,12 +9,16 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from coordinator.config import GroupConfig
 from coordinator.facts import Fact
 from coordinator.heartbeat import Beat
+from groupkeeper.server.budget import limits_of
+from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
-from groupkeeper.server.connection import ConnectionServices
+from groupkeeper.server.connection_table import ConnectionTable
+from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.fact_lines import write_line
 from groupkeeper.server.forgetting import Forgetting
 from groupkeeper.server.host import HostServices
@@ -29,6 +33,7 @@ from groupkeeper.server.steady import Driver
 from groupkeeper.server.writer import Writer
 from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
+from groupkeeper.turns import Turns
 from protocol.messages.heartbeat import HeartbeatRequest
 from storage.errors import Locked, StorageError
 from storage.files import Files
@@ -94,6 +99,10 @@ class Server:
         self._epochs = self._claim(settings.offsets_topic_num_partitions)
         self.kafka: Address = options.listen
         self.metrics = Metrics()
+        self.turns = Turns()
+        self._descriptors = share(
+            limit_of_open_files(), self._settings.offsets_topic_num_partitions
+        )
         topics = self._world.topics or TopicsWorld(files=self._world.files, failed=_topics_failed)
         self._node = Node(options.node_id, self.address)
         self.topics = EmbeddedTopics(self.store, settings, self._node, topics)
@@ -127,6 +136,7 @@ class Server:
             self._observe,
             self.topics.group_log_grew,
             self._give_up,
+            self.turns,
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots = self.hosts.snapshots
@@ -140,15 +150,24 @@ class Server:
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
         routes, versions = build_routes(self.hosts, self.topics, self._node, self._settings)
+        limits = limits_of(settings)
+        idle_ms = settings.connections_max_idle_ms
+        connections = ConnectionTable(
+            limits,
+            self.metrics.connections,
+            most=min(settings.max_connections, self._descriptors.connections),
+            most_per_host=settings.max_connections_per_ip,
+            max_idle_s=idle_ms / 1000 if idle_ms >= 0 else inf,
+        )
         services = ConnectionServices(
             routes,
             versions.unknown_version,
             self._steady_beat,
             clock,
+            self.turns,
+            limits,
             self.metrics.requests,
-            self.metrics.connections,
-            settings.socket_request_max_bytes,
-            settings.max_connections,
+            connections,
         )
         return Listener(services)
 
