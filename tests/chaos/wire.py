@@ -65,15 +65,14 @@ def closed_within(sock: socket.socket, seconds: float) -> bool:
     """Whether the server ends the connection in that time; what it sends before is thrown away."""
     end = time.monotonic() + seconds
     try:
-        while (left := end - time.monotonic()) > 0:
-            sock.settimeout(left)
+        while True:
+            sock.settimeout(max(0.001, end - time.monotonic()))
             if not sock.recv(READ_BYTES):
                 return True
     except TimeoutError:
         return False
     except OSError:
         return True
-    return False
 
 
 class Client:
