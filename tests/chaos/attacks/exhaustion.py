@@ -12,7 +12,7 @@ from protocol.messages.incremental_alter_configs import (
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.chaos.attacks.support import deliver, names, outcome, produce, topics
 from tests.chaos.target import BUDGET_MIB, MIB, Attack, Limits, Steps, Target, check
-from tests.chaos.wire import ATTACKER, Client, Stream, ask_all, dial, frame, pump
+from tests.chaos.wire import ATTACKER, Client, Gone, Stream, ask_all, dial, frame, pump
 from tests.support.requests import join_request, sync_request
 from tests.topics.scene import batch
 
@@ -117,8 +117,10 @@ def produce_2000(target: Target) -> Steps:
         answer = client.call(produce("t", batch("v"), 2_000), 7)
         for each in answer.responses[0].partition_responses:
             errors[each.error_code] = errors.get(each.error_code, 0) + 1
-    fresh = Client(target.kafka, ATTACKER, 5.0)
-    fresh.call(MetadataRequest(topics=None), 1)
+    try:
+        Client(target.kafka, ATTACKER, 5.0).call(MetadataRequest(topics=None), 1)
+    except (OSError, Gone):
+        check(False, "no new client comes in")
     check(set(errors) == {0}, f"error codes and partitions: {errors}")
     return "all 2,000, twice"
 
