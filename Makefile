@@ -22,7 +22,10 @@ JOBS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCK := $(BIN)/pip-compile --quiet --no-header --no-emit-index-url --no-emit-trusted-host \
-	--no-emit-find-links --no-emit-options --strip-extras --annotation-style line
+	--no-emit-find-links --no-emit-options --strip-extras --generate-hashes --allow-unsafe --upgrade
+# Nothing is installed or run that the lock files do not name with its hashes. The pip that looks at them
+# comes with the interpreter.
+INSTALL := $(PIP) install --require-hashes --no-build-isolation
 
 # Stamps record what is installed, so that a second run starts at once.
 CREATED := $(VENV)/.created
@@ -77,8 +80,9 @@ docs: $(DEV)
 		echo "$$generator"; $(BIN)/python $$generator; done
 
 lock: $(DEV)
-	$(LOCK) --upgrade -o requirements/server.txt pyproject.toml
-	$(LOCK) --upgrade --extra analytics --extra dev -c requirements/server.txt \
+	$(LOCK) -o requirements/server.txt pyproject.toml
+	$(LOCK) -c requirements/server.txt -o requirements/build.txt requirements/build.in
+	$(LOCK) --extra analytics --extra dev -c requirements/server.txt -c requirements/build.txt \
 		-o requirements/dev.txt pyproject.toml
 
 clean:
@@ -90,11 +94,11 @@ $(CREATED):
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(SERVER): requirements/server.txt pyproject.toml | $(CREATED)
-	$(PIP) install -r requirements/server.txt
-	$(PIP) install --no-deps --editable .
+$(SERVER): requirements/build.txt requirements/server.txt pyproject.toml | $(CREATED)
+	$(INSTALL) -r requirements/build.txt -r requirements/server.txt
+	$(PIP) install --no-build-isolation --no-deps --editable .
 	@touch $@
 
 $(DEV): requirements/dev.txt | $(SERVER)
-	$(PIP) install -r requirements/dev.txt
+	$(INSTALL) -r requirements/dev.txt
 	@touch $@

@@ -24,6 +24,7 @@ from groupkeeper.server.call import (
     PRODUCE,
     Call,
     ConnectionServices,
+    api_name,
     check_size,
     decode,
     encode,
@@ -52,8 +53,8 @@ SLICED_REQUEST_BYTES = 8 * 1024
 """Longer requests are decoded, handled and answered in slices."""
 PRODUCE_SHARE = 16
 """A long Produce request counts this part of its size among those that are worked on."""
-BEATS = 64
-"""Repeated heartbeats between two looks at the clock."""
+BEATS = 1_000
+"""Repeated heartbeats in one turn; they take a microsecond or two each."""
 SLOW_TURN_S = 0.1
 """A longer turn gets a line that names the API and the client."""
 
@@ -66,11 +67,14 @@ class Connection(ClientStream):
 
     def __init__(self, services: ConnectionServices) -> None:
         super().__init__(services)
+        self._most = services.limits.request_bytes + 4
         self._now = 0.0
         """Loop time of the last look at the clock."""
         self._call: Call | None = None
-        self._last: Call | None = None
-        """The last request that was no repeated heartbeat, for who asks what took so long."""
+        self._header: RequestHeader | None = None
+        self._caller: Caller | None = None
+        """Of the last request that was no repeated heartbeat, for who asks what took so long. Not
+        the call, which refers to its connection: the two would outlive the client as a cycle."""
         self._work: Work[Any] | None = None
         self._long = 0
         """Bytes of the long request under way."""
@@ -85,55 +89,45 @@ class Connection(ClientStream):
 
         The hot path: what happens once in a while is somewhere else.
         """
-        services, out = self._services, self._out
+        out, seconds = self._out, self._seconds
         self.state = SERVING
         self.since = self._now = now
+        self._in.needed = 4
+        pos, end, beats, deadline = 0, len(data), 0, now + TURN_S
         try:
-            pos, beats = self._cut(data, now, now + TURN_S)
+            while end - pos >= 4:
+                size = _size_at(data, pos)[0] + 4
+                if not 4 < size <= self._most:
+                    size = check_size(size - 4, data, pos, self._services.limits)
+                stop = pos + size
+                if stop > end:
+                    self._in.needed = size
+                    break
+                steady = self._steady
+                if steady is not None and steady.matches(data, pos, stop, now):
+                    out.frames.append(steady.answer(data, pos))
+                    beats += 1
+                elif not self._frame(data, pos, stop, deadline):
+                    break  # it has to wait for room
+                pos = stop
+                if (
+                    self.state is not SERVING
+                    or out.unsent
+                    or self._now >= deadline
+                    or beats == BEATS
+                ):
+                    break
         except (DecodeError, OverLimitError) as error:
             self._refuse(error)
             return
         out.flush()
-        if self.state is SERVING and pos == len(data) and not self._in.charged and not out.unsent:
+        if pos == end and self.state is SERVING and not self._in.charged and not out.unsent:
             self.state = READING
         else:
-            self._keep(data[pos:], again=self._now >= now + TURN_S)
-        took = services.clock.seconds() - now
-        if beats:
-            services.requests.record(HEARTBEAT, took, beats)
-        if took > SLOW_TURN_S:
-            self._was_slow(took)
-
-    def _cut(self, data: bytes, began: float, deadline: float) -> tuple[int, int]:
-        """Requests one by one; how far it came, and how many were repeated heartbeats.
-
-        Raises DecodeError and OverLimitError.
-        """
-        services, out = self._services, self._out
-        most = services.limits.request_bytes
-        pos, end, beats = 0, len(data), 0
-        self._in.needed = 4
-        while end - pos >= 4:
-            size = _size_at(data, pos)[0]
-            needed = size + 4
-            if not 0 < size <= most:
-                needed = check_size(size, data, pos, services.limits)
-            stop = pos + needed
-            if stop > end:
-                self._in.needed = needed
-                break
-            steady = self._steady
-            if steady is not None and steady.matches(data, pos, stop, began):
-                out.frames.append(steady.answer(data, pos))
-                beats += 1
-                if not beats % BEATS:
-                    self._now = services.clock.seconds()
-            elif not self._frame(data, pos, stop, deadline):
-                break  # it has to wait for room
-            pos = stop
-            if self.state is not SERVING or out.unsent or self._now >= deadline:
-                break
-        return pos, beats
+            self._keep(data[pos:], again=self._now >= deadline)
+        took = seconds() - now
+        if beats or took > SLOW_TURN_S:
+            self._took(took, beats)
 
     def _keep(self, rest: bytes, again: bool) -> None:
         """What could not be answered in this turn waits."""
@@ -178,7 +172,8 @@ class Connection(ClientStream):
 
     def _begin(self, header: RequestHeader) -> Call:
         caller = Caller(header.api_version, header.client_id or "", self.host)
-        self._call = self._last = call = Call(self, header, caller, self._now)
+        self._header, self._caller = header, caller
+        self._call = call = Call(self, header, caller, self._now)
         return call
 
     def _ask(self, handler: Handler, request: Any, call: Call) -> None:
@@ -203,9 +198,10 @@ class Connection(ClientStream):
 
     def _may_work(self, key: int, size: int) -> bool:
         """Is there room for one more long request? If not, the connection waits for it."""
-        budget, turns = self._services.limits.sliced, self._services.turns
+        turns = self._services.turns
         # Produce has few fields, and long ones: as objects it takes little more than on the wire.
         weight = size // PRODUCE_SHARE if key == PRODUCE else size
+        budget = self._services.limits.sliced_of(weight)
         if not budget.fits(weight):
             self._become(QUEUED)
             budget.wait(lambda: turns.first(self._turn))
@@ -216,8 +212,11 @@ class Connection(ClientStream):
 
     def _go_on(self, deadline: float) -> None:
         """Work until it is done, or until this turn is over."""
-        services = self._services
+        services, limits = self._services, self._services.limits
         while (work := self._work) is not None:
+            if self._call is not None and not limits.may_encode(self._call):
+                self._wait_to_encode()
+                return
             try:
                 done = work.run(services.clock.seconds, deadline)
             except (DecodeError, OverLimitError) as error:
@@ -235,6 +234,12 @@ class Connection(ClientStream):
                     if work.result is not None and self._call is not None:
                         self._finish(self._call, work.result)
         self._end_work(again=services.clock.seconds() >= deadline)
+
+    def _wait_to_encode(self) -> None:
+        if self.state is SERVING:
+            self._become(WORKING)
+        turns = self._services.turns
+        self._services.limits.unsent.wait(lambda: turns.again(self._turn))
 
     def _finish(self, call: Call, result: Any) -> None:
         """What work came to: pieces of an encoded answer, or a response to encode."""
@@ -258,7 +263,7 @@ class Connection(ClientStream):
     def _release_long(self) -> None:
         weight, self._weight, self._long = self._weight, 0, 0
         if weight:
-            self._services.limits.sliced.change(-weight)
+            self._services.limits.sliced_of(weight).change(-weight)
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -294,10 +299,13 @@ class Connection(ClientStream):
 
     # -- ends ----------------------------------------------------------------------------------
 
-    def _was_slow(self, took: float) -> None:
-        self._services.connections.stats.slow_turns += 1
-        if self._last is not None:
-            ms, api, client = round(took * 1000), self._last.api, self._last.caller.client_id
+    def _took(self, seconds: float, beats: int) -> None:
+        if beats:
+            self._services.requests.record(HEARTBEAT, seconds, beats)
+        if seconds > SLOW_TURN_S and self._header is not None and self._caller is not None:
+            self._services.connections.stats.slow_turns += 1
+            api, client = api_name(self._header.api_key), self._caller.client_id
+            ms = round(seconds * 1000)
             _log.warning("slow request", took_ms=ms, api=api, client_id=client, client=self.host)
 
     def _refuse(self, error: DecodeError | OverLimitError) -> None:
@@ -310,9 +318,9 @@ class Connection(ClientStream):
 
     def _failed(self, event: str) -> None:
         """A bug: one line with its traceback, and the connection ends."""
-        assert self._last is not None
-        header, caller = self._last.header, self._last.caller
-        _log.exception(event, api_key=header.api_key, client_id=caller.client_id)
+        assert self._header is not None and self._caller is not None
+        key, client = self._header.api_key, self._caller.client_id
+        _log.exception(event, api_key=key, client_id=client)
         self.abort()
 
     def _dropped(self) -> None:

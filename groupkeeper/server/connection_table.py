@@ -165,6 +165,7 @@ class ConnectionTable:
                     self._hang_up(connection, "an answer is not taken", limit)
             elif (
                 connection.state is State.READING
+                and connection.is_read
                 and connection.awaited > HELD_BYTES
                 and waited > SHORT_OF_ROOM_S
             ):

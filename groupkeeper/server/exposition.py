@@ -1,4 +1,4 @@
-"""The server's numbers in Prometheus' text format: names, help, labels.
+"""The server's numbers in Prometheus' text format: names, help, labels. Made in slices.
 
 Read at scrape time from :class:`~groupkeeper.server.metrics.Metrics`; nothing is kept here. Names
 follow Prometheus' conventions: prefix ``groupkeeper_``, seconds and bytes, ``_total`` for what only
@@ -8,6 +8,7 @@ grows. Imported with the first scrape, because prometheus-client is not cheap to
 import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -29,9 +30,15 @@ from groupkeeper.server.metrics import (
     Metrics,
     PartitionSnapshot,
 )
+from groupkeeper.turns import Slices
 from protocol.registry import APIS
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+SAMPLES_IN_A_SLICE = 200
+"""Less than a millisecond's."""
+HEADING_LINES = 2
+"""HELP and TYPE."""
 
 GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 PARTITION_STATES = ("loading", "active", "closed")
@@ -65,43 +72,61 @@ class Exposition:
     """A registry of its own for one server, and its pages."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        GCCollector(registry=self._registry)
-        self._registry.register(_ServerCollector(metrics))
-
-    def page(self) -> bytes:
-        """Everything, in the text format 0.0.4."""
-        return generate_latest(self._registry)
-
-
-class _ServerCollector(Collector):
-    def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._process = CollectorRegistry()
+        ProcessCollector(registry=self._process)
+        GCCollector(registry=self._process)
 
-    def describe(self) -> Iterable[Metric]:
-        """Nothing in advance: registering must not take a snapshot."""
-        return ()
+    def page(self) -> Slices[bytes]:
+        """Everything, in the text format 0.0.4."""
+        parts: list[bytes] = []
+        snapshots = yield from self._metrics.counted()
+        for family in chain(self._process.collect(), _families(self._metrics, snapshots)):
+            yield
+            parts += yield from _text(family)
+        return b"".join(parts)
 
-    def collect(self) -> Iterator[Metric]:
-        metrics = self._metrics
-        yield _gauge(
-            "build_info",
-            "Constant 1; what runs is in the labels.",
-            {(__version__, platform.python_version()): 1},
-            ("version", "python"),
-        )
-        yield from _partitions(metrics.snapshots())
-        yield from _facts(metrics)
-        yield from _requests(metrics.requests.by_api)
-        yield from _appends(metrics.appends)
-        yield from _connections(metrics.connections)
-        yield _histogram(
-            "loop_iteration_seconds",
-            "One iteration of the event loop, without waiting: how late a heartbeat may be seen.",
-            {(): metrics.iterations},
-        )
-        yield from _log_lines()
+
+def _text(family: Metric) -> Slices[list[bytes]]:
+    """A family's lines. A long one is put into words in parts, of which one has the heading."""
+    parts: list[bytes] = []
+    samples = family.samples
+    for start in range(0, max(len(samples), 1), SAMPLES_IN_A_SLICE):
+        family.samples = samples[start : start + SAMPLES_IN_A_SLICE]
+        text = generate_latest(_Families([family]))
+        parts.append(text if start == 0 else text.split(b"\n", HEADING_LINES)[-1])
+        yield
+    return parts
+
+
+class _Families(Collector):
+    """Families that are there already, as the library takes them."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
+    yield _gauge(
+        "build_info",
+        "Constant 1; what runs is in the labels.",
+        {(__version__, platform.python_version()): 1},
+        ("version", "python"),
+    )
+    yield from _partitions(snapshots)
+    yield from _facts(metrics)
+    yield from _requests(metrics.requests.by_api)
+    yield from _appends(metrics.appends)
+    yield from _connections(metrics.connections)
+    yield _histogram(
+        "loop_iteration_seconds",
+        "One iteration of the event loop, without waiting: how late a heartbeat may be seen.",
+        {(): metrics.iterations},
+    )
+    yield from _log_lines()
 
 
 def _partitions(snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:

@@ -7,7 +7,7 @@ Not a place for decisions or log lines, and prometheus-client is not imported he
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from coordinator.facts import (
@@ -26,6 +26,7 @@ from coordinator.facts import (
     RebalanceJoined,
     RebalanceStarted,
 )
+from groupkeeper.turns import Slices
 
 SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
@@ -109,7 +110,7 @@ class PartitionSnapshot:
     partition: int
     state: str
     """Of the life cycle: loading, active, closed."""
-    groups: Mapping[str, int] = field(default_factory=dict)
+    groups: Counter[str] = field(default_factory=Counter)
     """How many groups are in which state, in DescribeGroups' words."""
     members: int = 0
     offsets: int = 0
@@ -118,14 +119,18 @@ class PartitionSnapshot:
 
 
 Snapshots = Callable[[], Iterable[PartitionSnapshot]]
+Counted = Callable[[], Slices[Iterable[PartitionSnapshot]]]
 
 
 class Metrics:
     """Everything that one server counts."""
 
     def __init__(self, snapshots: Snapshots = tuple) -> None:
-        """``snapshots`` yields every partition of this node; called once per scrape."""
-        self.snapshots = snapshots
+        """``snapshots`` yields every partition of this node."""
+        self.snapshots: Snapshots = snapshots
+        """State and reason; cheap, because nobody's groups are counted."""
+        self.counted: Counted = self._counted
+        """The same with their groups, members and offsets."""
         self.requests = RequestStats()
         self.connections = ConnectionStats()
         self.appends = AppendStats()
@@ -135,6 +140,11 @@ class Metrics:
         self.join_seconds = Histogram()
         self.counts: Counter[tuple[str, str]] = Counter()
         """(what, label value) -> how often; the names are those of ``exposition``."""
+
+    def _counted(self) -> Slices[Iterable[PartitionSnapshot]]:
+        """When the snapshots are whole as they come."""
+        yield
+        return self.snapshots()
 
     def replayed(self, seconds: float) -> None:
         """A partition was loaded from its log in this time."""

@@ -139,7 +139,7 @@ class Server:
             self.turns,
         )
         self.hosts = Hosts(self._epochs, services)
-        self.metrics.snapshots = self.hosts.snapshots
+        self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
         self.topics.serve_group_logs(self.hosts.log_of)
         self.topics.topics_deleted.append(Forgetting(self.hosts))
         self.listener = self._listener(clock)

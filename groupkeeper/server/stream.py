@@ -26,6 +26,8 @@ class ClientStream(asyncio.Protocol):
 
     def __init__(self, services: ConnectionServices) -> None:
         self._services = services
+        self._turns = services.turns
+        self._seconds = services.clock.seconds
         self._in = Inbox(services.limits.requests)
         self._out = Outbox(services.limits.unsent)
         self._transport: asyncio.Transport | None = None
@@ -43,6 +45,10 @@ class ClientStream(asyncio.Protocol):
     @abstractmethod
     def _go_on(self, deadline: float) -> None:
         """Work in slices until the deadline."""
+
+    @abstractmethod
+    def _took(self, seconds: float, beats: int) -> None:
+        """A turn was so long, and answered so many repeated heartbeats."""
 
     @abstractmethod
     def _dropped(self) -> None:
@@ -82,34 +88,33 @@ class ClientStream(asyncio.Protocol):
             services.connections.keep(self)
 
     def pause_writing(self) -> None:
-        self.since = self._services.clock.seconds()
+        self.since = self._seconds()
         self._out.paused()
 
     def resume_writing(self) -> None:
-        self.since = self._services.clock.seconds()
+        self.since = self._seconds()
         self._out.resumed()
         if self.state is BLOCKED and not self._out.unsent:
             self._next()
 
     def data_received(self, data: bytes) -> None:
-        services = self._services
-        now = services.clock.seconds()
-        if self.state is READING and not self._in.size and now < services.turns.until:
+        now = self._seconds()
+        if self.state is READING and not self._in.size and now < self._turns.until:
             self._serve(data, now)
             return
         self._hold(data)
         if self.state is READING and self._in.is_ready:
-            if now < services.turns.until:
+            if now < self._turns.until:
                 self._serve(self._in.take(), now)
             else:
                 self._become(QUEUED)
-                services.turns.first(self._turn)
+                self._turns.first(self._turn)
 
     def _hold(self, data: bytes) -> None:
         if self.state is CLOSED:
             return
         if not self._in.size:
-            self.since = self._services.clock.seconds()
+            self.since = self._seconds()
         self._in.hold(data)
         if self.state is READING:
             self._read_on()
@@ -123,7 +128,7 @@ class ClientStream(asyncio.Protocol):
         if not self._in.has_room():
             self._services.limits.requests.wait(self._read_on)
         elif self._in.read_on():
-            self.since = self._services.clock.seconds()
+            self.since = self._seconds()
 
     # -- states --------------------------------------------------------------------------------
 
@@ -150,11 +155,12 @@ class ClientStream(asyncio.Protocol):
 
     def _turn(self) -> None:
         """It is this connection's turn."""
-        now = self._services.clock.seconds()
+        now = self._seconds()
         if self.state is QUEUED:
             self._serve(self._in.take(), now)
         elif self.state is WORKING:
             self._go_on(now + TURN_S)
+            self._took(self._seconds() - now, 0)
 
     # -- ends ----------------------------------------------------------------------------------
 
@@ -162,6 +168,7 @@ class ClientStream(asyncio.Protocol):
         """Hang up at once."""
         if self._transport is not None:
             self._transport.abort()
+        self._out.close()
         self._end()
 
     def close(self) -> None:

@@ -73,7 +73,8 @@ def test_a_terminal_is_shown_what_clients_send_and_does_not_obey(terminal: Strea
 
 
 def test_events_of_libraries_are_escaped_on_a_terminal(terminal: Stream) -> None:
-    logging.getLogger("asyncio").error(HOSTILE)
+    # Without the lone surrogate: pytest keeps what is logged, and its workers cannot exchange that.
+    logging.getLogger("asyncio").error(HOSTILE.replace("\ud800", ""))
     text = terminal.getvalue()
     assert text.count("\n") == 1
     assert "\\x1b[2J\\x00\\x9b31m\\u202egnp" in text

@@ -1,9 +1,12 @@
 """Real processes: the ready line, signals, locks, a disk that lies, and what is imported."""
 
+import asyncio
+import json
 import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +15,9 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.server import main
+from groupkeeper.server.options import ServeOptions
+from groupkeeper.server.server import Server
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.registry import request_encoder, response_decoder
 from tests.support.requests import codes_of, commit_request, join_request
@@ -58,7 +64,7 @@ main(sys.argv[1:])
 def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Process] = []
 
-    def start(*arguments: str, command: list[str] = SERVE) -> Process:
+    def start(*arguments: str, command: list[str] = SERVE, umask: int = -1) -> Process:
         process = subprocess.Popen(
             [*command, "--listen", "127.0.0.1:0", "--data-dir", "data", *arguments],
             stdout=subprocess.PIPE,
@@ -66,6 +72,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             text=True,
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
+            umask=umask,
         )
         started.append(process)
         return process
@@ -160,11 +167,61 @@ def test_a_kafka_port_in_use_is_one_line(start: Start) -> None:
     assert "address already in use" in err
 
 
+def test_an_http_port_in_use_is_one_line_and_what_was_started_is_stopped(
+    start: Start, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        http = ("127.0.0.1", taken.getsockname()[1])
+        options = ServeOptions(tmp_path / "data", ("127.0.0.1", 0), http=http)
+        server = Server(options)
+        with pytest.raises(OSError, match="in use"):
+            asyncio.run(main._serve(server, options))
+        code, err = ended(start("--data-dir", "data", "--http", f"127.0.0.1:{http[1]}"))
+    assert (code, err.count("\n")) == (1, 1)
+    assert "in use" in err
+    assert f"{http[1]}" in err
+
+
 def test_a_data_directory_that_cannot_be_made_is_one_line(start: Start, tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file")
     code, err = ended(start())
     assert code != 0
     assert err.count("\n") == 1
+
+
+def test_others_are_let_into_nothing_in_the_data_directory(start: Start, tmp_path: Path) -> None:
+    client = Client(port_of(start("--dev", "--data-dir", "data", umask=0)))
+    client.create_topic()
+    assert client.commit() == 0
+    made = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+    modes = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in made}
+    assert len(made) > 6
+    assert modes == {(True, 0o750), (False, 0o640)}
+
+
+def warnings(process: Process) -> list[str]:
+    """What is logged until the process is told to stop."""
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    lines = [json.loads(line) for line in err.splitlines()]
+    return [line["event"] for line in lines if line["level"] == "warning"]
+
+
+def test_ports_that_other_machines_reach_are_warned_of(start: Start) -> None:
+    everywhere = ("--listen", "0.0.0.0:0", "--advertise", "localhost:1", "--http", "0.0.0.0:0")
+    process = start(*everywhere)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("groupkeeper ready")
+    [kafka, http] = warnings(process)
+    assert kafka.startswith("Kafka port without authentication")
+    assert http.startswith("HTTP port without authentication")
+
+
+def test_ports_on_the_loopback_are_not(start: Start) -> None:
+    process = start("--listen", "localhost:0", "--http", "127.0.0.1:0")
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("groupkeeper ready")
+    assert warnings(process) == []
 
 
 def test_a_damaged_journal_is_one_line_and_nothing_is_served(start: Start, tmp_path: Path) -> None:
@@ -207,10 +264,10 @@ def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None
 
 def test_little_is_imported_before_the_ready_line(start: Start) -> None:
     """The start-up budget: what does not serve the first client comes later, or never."""
-    process = start(command=[sys.executable, "-c", IMPORTS, "serve", "--http", "off"])
-    port_of(process)
+    process = start(command=[sys.executable, "-c", IMPORTS, "serve", "--http", "127.0.0.1:0"])
     assert process.stdout is not None
+    assert process.stdout.readline().startswith("groupkeeper ready ")
     modules = set(process.stdout.readline().split())
     late = {"rich", "prometheus_client", "structlog", "pyspark", "aiokafka", "numpy", "pyarrow"}
     assert "groupkeeper.server.connection" in modules
-    assert late & modules == set()
+    assert (late | {"tornado"}) & modules == set()
