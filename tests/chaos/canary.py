@@ -5,7 +5,9 @@ bystander commits an offset, produces a record and fetches it back, twenty times
 the parent when they are ready and, when told to end, everything they saw.
 """
 
+import contextlib
 import gc
+import os
 import time
 from array import array
 from collections.abc import Callable
@@ -34,16 +36,39 @@ class Seen:
 
     begins: array = field(default_factory=lambda: array("d"))
     seconds: array = field(default_factory=lambda: array("d"))
+    waits: array = field(default_factory=lambda: array("d"))
+    """How much of it the server, or this process, waited for a core."""
     errors: list[str] = field(default_factory=list)
 
-    def slowest(self, begin: float, end: float) -> float:
-        """Milliseconds of the slowest exchange that overlaps this time."""
-        within = [
-            took
-            for started, took in zip(self.begins, self.seconds, strict=True)
+    def slowest(self, begin: float, end: float) -> tuple[float, float]:
+        """Milliseconds of the slowest exchange that overlaps this time, and of its waiting for a
+        core.
+        """
+        within = (
+            (took, waited)
+            for started, took, waited in zip(self.begins, self.seconds, self.waits, strict=True)
             if started <= end and started + took >= begin
-        ]
-        return max(within, default=0.0) * 1000
+        )
+        took, waited = max(within, default=(0.0, 0.0))
+        return took * 1000, waited * 1000
+
+
+class Cores:
+    """How long the server's main thread and this process have waited for a core, in seconds."""
+
+    def __init__(self, pid: int) -> None:
+        self._files: list[int] = []
+        with contextlib.suppress(OSError):  # a kernel that does not count it
+            for each in (pid, "self"):
+                self._files.append(os.open(f"/proc/{each}/schedstat", os.O_RDONLY))
+
+    def waited(self) -> float:
+        """Without a process that is gone."""
+        total = 0
+        for file in self._files:
+            with contextlib.suppress(OSError):
+                total += int(os.pread(file, 100, 0).split()[1])
+        return total / 1e9
 
 
 def member(client: Client, group_id: str) -> tuple[str, int]:
@@ -57,7 +82,7 @@ def member(client: Client, group_id: str) -> tuple[str, int]:
     return who, generation
 
 
-def canary(pipe: Connection, address: Address) -> None:
+def canary(pipe: Connection, address: Address, pid: int) -> None:
     client = Client(address, SOURCE, PATIENCE_SECONDS)
     who, generation = member(client, "canary")
     request = heartbeat(who, generation, "canary")
@@ -66,10 +91,10 @@ def canary(pipe: Connection, address: Address) -> None:
         error = client.call(request, 3).error_code
         return f"Heartbeat: error {error}" if error else ""
 
-    _repeat(pipe, step, BEAT_SECONDS)
+    _repeat(pipe, step, BEAT_SECONDS, Cores(pid))
 
 
-def bystander(pipe: Connection, address: Address) -> None:
+def bystander(pipe: Connection, address: Address, pid: int) -> None:
     client = Client(address, SOURCE, PATIENCE_SECONDS)
     who, generation = member(client, "bystander")
     topic = CreatableTopic(name="bystander", num_partitions=1, replication_factor=1)
@@ -77,7 +102,7 @@ def bystander(pipe: Connection, address: Address) -> None:
     steps = Bystander(client, who, generation)
     for _ in range(3):  # codecs are compiled and files opened before anybody measures
         steps()
-    _repeat(pipe, steps, STEP_SECONDS)
+    _repeat(pipe, steps, STEP_SECONDS, Cores(pid))
 
 
 class Bystander:
@@ -129,13 +154,13 @@ class Bystander:
         return "" if f"record {self._count - 1}".encode() in (answer.records or b"") else "lost"
 
 
-def _repeat(pipe: Connection, step: Callable[[], str], pause: float) -> None:
+def _repeat(pipe: Connection, step: Callable[[], str], pause: float, cores: Cores) -> None:
     """Do it again and again until told to end, and tell what was seen."""
     seen = Seen()
     pipe.send(("ready", None))
     gc.disable()
     while not pipe.poll():
-        begin = time.monotonic()
+        waited, begin = cores.waited(), time.monotonic()
         try:
             problem = step()
         except (OSError, Gone) as error:
@@ -144,6 +169,7 @@ def _repeat(pipe: Connection, step: Callable[[], str], pause: float) -> None:
         finally:
             seen.begins.append(begin)
             seen.seconds.append(time.monotonic() - begin)
+            seen.waits.append(cores.waited() - waited)
         if problem and len(seen.errors) < MOST_ERRORS:
             seen.errors.append(problem)
         time.sleep(pause)

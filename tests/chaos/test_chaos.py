@@ -52,6 +52,7 @@ def test_good_figures_have_no_faults() -> None:
     ("wrong", "said"),
     [
         ({"stall_ms": 51.0}, "stall 51 ms"),
+        ({"stall_ms": 51.0, "waited_ms": 30.0}, "stall 51 ms, 30 of them without a core"),
         ({"peak_mib": 35 + 65.0}, "memory +65 MiB, allowed 64"),
         ({"after_mib": 35 + 33.0}, "keeps 33 MiB, allowed 32"),
         ({"log_lines": 721}, "721 log lines, allowed 720"),
@@ -75,6 +76,7 @@ def test_whatever_exceeds_its_limit_is_a_fault(wrong: dict[str, object], said: s
         ({}, False),
         ({"stall_ms": 90.0}, True),
         ({"stall_ms": 900.0}, False),
+        ({"stall_ms": 900.0, "waited_ms": 800.0}, True),
         ({"stall_ms": 90.0, "after_mib": 900.0}, False),
         ({"tracebacks": 1}, False),
     ],

@@ -41,6 +41,8 @@ class Figures:
     idle_ms: float = 0.0
     """Slowest beat while nothing happened: what the machine itself does."""
     stall_ms: float = 0.0
+    waited_ms: float = 0.0
+    """How much of the stall the server, or the canary, was ready and waited for a core."""
     slowest_ms: float = 0.0
     """Slowest commit, produce or fetch of the bystander."""
     beats: int = 0
@@ -172,7 +174,7 @@ class _Trial:
     def _play(self, target: Target) -> None:
         server, figures = self._server, self._figures
         # These come first: nobody who behaves has to get in while an attack is prepared.
-        watchers = [self._child(work, server.kafka) for work in (canary, bystander)]
+        watchers = [self._child(work, server.kafka, server.pid) for work in (canary, bystander)]
         for watcher in watchers:
             watcher.wait("ready", PREPARE_SECONDS)
         self._say("preparing")
@@ -240,9 +242,9 @@ class _Trial:
             figures.errors.append(f"no answer to a beat, or a commit, for {SEEN_SECONDS:.0f} s")
             return
         assert isinstance(beats, Seen) and isinstance(steps, Seen)
-        figures.idle_ms = beats.slowest(idle, begin)
-        figures.stall_ms = beats.slowest(begin, end)
-        figures.slowest_ms = steps.slowest(begin, end)
+        figures.idle_ms, _ = beats.slowest(idle, begin)
+        figures.stall_ms, figures.waited_ms = beats.slowest(begin, end)
+        figures.slowest_ms, _ = steps.slowest(begin, end)
         figures.beats = len(beats.begins)
         figures.errors = [f"canary: {each}" for each in beats.errors]
         figures.errors += [f"bystander: {each}" for each in steps.errors]

@@ -43,8 +43,11 @@ def faults(attack: Attack, figures: Figures) -> list[Fault]:
 
 def _late(limits: Limits, figures: Figures) -> Iterator[Fault]:
     if figures.stall_ms > limits.stall_ms:
-        chance = figures.stall_ms < max(HOPELESS_MS, 3 * limits.stall_ms)
-        yield Fault(f"stall {figures.stall_ms:.0f} ms", by_chance=chance)
+        own = figures.stall_ms - figures.waited_ms
+        words = f"stall {figures.stall_ms:.0f} ms"
+        if figures.waited_ms > limits.stall_ms / 5:
+            words += f", {figures.waited_ms:.0f} of them without a core"
+        yield Fault(words, by_chance=own < max(HOPELESS_MS, 3 * limits.stall_ms))
     if figures.stalls and limits.stall_ms <= Limits.stall_ms:
         yield Fault(f"{figures.stalls} iterations over 50 ms", by_chance=True)
 
