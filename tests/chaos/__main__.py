@@ -27,12 +27,14 @@ Each attack has a fresh server, and processes of its own. A canary beats every 5
 bystander commits, produces and fetches; the stall is the canary's slowest beat. An attack
 is good if the stall stays under 50 ms, the memory within what the attack may take, the log
 readable, and if neither of the two ever sees an error. What exceeds a limit by so little
-that a busy machine can be the reason is played again, at most three times in all."""
+that a busy machine can be the reason is played again, at most three times in all.
+
+Exit code 0: all good. 1: a verdict is bad. 2: no such attack, or no server could be started."""
 EXAMPLES = """\
   python -m tests.chaos                          everything, some ten minutes
   python -m tests.chaos --list                   what there is
   python -m tests.chaos connections metadata-all a family, and one more
-  python -m tests.chaos --quick fuzz-cut         shorter, where length is a matter of choice"""
+  python -m tests.chaos --fuzz-seconds 600 fuzz-cut"""
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -44,7 +46,10 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="an attack or a family (all)")
     parser.add_argument("--list", action="store_true", help="say what each attack is")
-    parser.add_argument("--quick", action="store_true", help="short, and one try each")
+    parser.add_argument("--tries", type=int, default=3, help="play it so often at most (3)")
+    parser.add_argument(
+        "--fuzz-seconds", type=float, default=60.0, metavar="SECONDS", help="of fuzz-cut (60)"
+    )
     parser.add_argument(
         "--data-dir", type=Path, help="where servers keep their data (the temporary folder)"
     )
@@ -79,8 +84,9 @@ def main(arguments: list[str]) -> int:
     _raise_file_limit()
     with tempfile.TemporaryDirectory(prefix="groupkeeper-chaos-", dir=options.data_dir) as folder:
         try:
-            return BAD if Run(console, Path(folder), options.quick).play(options.attacks) else 0
-        except ServerError as error:
+            run = Run(console, Path(folder), options.tries, options.fuzz_seconds)
+            return BAD if run.play(options.attacks) else 0
+        except (ServerError, OSError) as error:
             console.print(str(error), style="red", highlight=False, markup=False)
             return CANNOT_RUN
 

@@ -15,7 +15,6 @@ from tests.chaos.target import Attack
 from tests.chaos.trial import Figures, trial
 from tests.chaos.verdict import COLUMNS, RIGHT, better, faults, may_be_chance, row, table
 
-TRIES = 3
 WIDTHS = (24, 5, 4, 8, 7, 6, 14, 6, 0)
 
 Say = Callable[[str], None]
@@ -24,11 +23,12 @@ Say = Callable[[str], None]
 class Run:
     """Plays attacks and shows what they did."""
 
-    def __init__(self, console: Console, folder: Path, quick: bool = False) -> None:
+    def __init__(self, console: Console, folder: Path, tries: int, fuzz_seconds: float) -> None:
         """Data directories are made, and removed again, in `folder`."""
         self._console = console
         self._folder = folder
-        self._quick = quick
+        self._tries = tries
+        self._fuzz_seconds = fuzz_seconds
         self._rows: list[tuple[Attack, Figures]] = []
 
     def play(self, attacks: Sequence[Attack]) -> int:
@@ -50,7 +50,7 @@ class Run:
 
     def _tried(self, attack: Attack, say: Say) -> Figures:
         best: Figures | None = None
-        for number in range(1, (1 if self._quick else TRIES) + 1):
+        for number in range(1, self._tries + 1):
             figures = self._once(attack, number, say)
             best = figures if best is None else better(attack, best, figures)
             best.tries = number
@@ -62,7 +62,7 @@ class Run:
     def _once(self, attack: Attack, number: int, say: Say) -> Figures:
         folder = self._folder / f"{attack.name}-{number}"
         try:
-            return trial(attack, folder, self._quick, say)
+            return trial(attack, folder, self._fuzz_seconds, say)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -28,8 +28,8 @@ class Target:
     http: Address
     pid: int
     data_dir: Path
-    quick: bool = False
-    """Shorter and smaller, where an attack's length is a matter of choice."""
+    fuzz_seconds: float
+    """How long the one attack takes whose length is a matter of choice."""
 
 
 Steps = Generator[None, None, str]

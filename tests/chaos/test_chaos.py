@@ -32,7 +32,7 @@ def test_an_attack_is_played_from_end_to_end(tmp_path: Path) -> None:
         limits=Limits(stall_ms=10_000),  # no matter how busy it is here
     )
     said: list[str] = []
-    figures = trial(attack, tmp_path / "server", quick=True, say=said.append)
+    figures = trial(attack, tmp_path / "server", fuzz_seconds=0.0, say=said.append)
     assert faults(attack, figures) == []
     assert figures.words == "18 kinds"
     assert figures.beats > 10
@@ -110,7 +110,7 @@ def test_a_run_says_a_line_for_each_attack_and_how_many_are_bad(
     played = iter([dataclasses.replace(GOOD, stall_ms=70.0), GOOD, GOOD])
     monkeypatch.setattr("tests.chaos.run.trial", lambda *_: next(played))
     out = io.StringIO()
-    run = Run(Console(file=out, width=150), tmp_path)
+    run = Run(Console(file=out, width=150), tmp_path, tries=3, fuzz_seconds=0.0)
     assert run.play([ATTACK, ATTACK]) == 0
     lines = out.getvalue().splitlines()
     assert lines[0].split() == " ".join(COLUMNS).split()

@@ -75,7 +75,7 @@ class Figures:
     tries: int = 1
 
 
-def trial(attack: Attack, folder: Path, quick: bool, say: Callable[[str], None]) -> Figures:
+def trial(attack: Attack, folder: Path, fuzz_seconds: float, say: Callable[[str], None]) -> Figures:
     """Play it once. `say` is told what happens now. Raises ServerError if no server starts."""
     folder.mkdir(parents=True)
     needs = Needs(attack.settings, attack.descriptors, attack.log_unread)
@@ -83,7 +83,7 @@ def trial(attack: Attack, folder: Path, quick: bool, say: Callable[[str], None])
     try:
         say("starting")
         server.start()
-        return _Trial(attack, server, say).run(quick)
+        return _Trial(attack, server, say).run(fuzz_seconds)
     finally:
         server.kill()
 
@@ -145,9 +145,10 @@ class _Trial:
         self._figures = Figures()
         self._children: list[Child] = []
 
-    def run(self, quick: bool) -> Figures:
+    def run(self, fuzz_seconds: float) -> Figures:
         server, figures = self._server, self._figures
-        target = Target(server.kafka, server.http, server.pid, server.data_dir, quick)
+        address, http = server.kafka, server.http
+        target = Target(address, http, server.pid, server.data_dir, fuzz_seconds)
         watch = _Watch(server)
         try:
             self._play(target)
