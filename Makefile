@@ -8,6 +8,7 @@
 #   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
 #   make suites     other projects' tests against a server (ARGS="franz-go sarama", or --help)
 #   make fuzz       random and damaged requests for a minute (ARGS="600 SEED": seconds, seed)
+#   make chaos      attacks on a server, and what they do to others (ARGS="metadata-all", or --help)
 #   make docs       regenerate the generated pages
 #   make lock       resolve the lock files anew
 #   make clean      remove the virtual environment and the tools' caches
@@ -32,10 +33,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench parity simulate fuzz suites docs lock clean
+.PHONY: help serve test check format bench parity simulate fuzz chaos suites docs lock clean
 
 help:
-	@sed -n '3,14s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,15s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
@@ -70,6 +71,9 @@ suites: $(DEV)
 
 fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz $(ARGS)
+
+chaos: $(DEV)
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 docs: $(DEV)
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \
