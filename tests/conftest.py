@@ -5,8 +5,9 @@ import os
 import pytest
 from hypothesis import settings
 
-# A loaded machine is no reason to fail; how long an example takes is not what these tests ask.
-settings.register_profile("groupkeeper", deadline=None)
+# A loaded machine is no reason to fail; how long an example takes is not what these tests ask. What
+# fails prints how to run it again (docs/testing.md).
+settings.register_profile("groupkeeper", deadline=None, print_blob=True)
 settings.load_profile("groupkeeper")
 
 

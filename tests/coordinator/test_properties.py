@@ -1,7 +1,8 @@
 """Random histories of one partition, with crashes and failed writes, and what must never break.
 
 The scene checks the invariants after every step. Here is what a client may rely on: whatever was
-acknowledged is still there, whatever happened in between.
+acknowledged is still there, whatever happened in between. One thing may go: an empty group without
+offsets expires (KIP-211), and its generation with it.
 """
 
 from collections import Counter
@@ -11,9 +12,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from coordinator.facts import GroupDeleted
 from coordinator.group import Group
+from coordinator.records import group_key
 from protocol.records.consumer_offsets import decode_offset_value
-from tests.support.scene import RANGE_RR, Call, Scene, topics
+from tests.support.scene import GROUP, RANGE_RR, Call, Scene, topics
 
 NAMES = st.sampled_from(["ann", "bea", "cid", "DOT", "EVE"])
 LISTS = st.sampled_from(
@@ -35,6 +38,8 @@ class Histories(RuleBasedStateMachine):
         self.commits: list[tuple[int, int, Call]] = []
         self.acknowledged: Counter[int] = Counter()
         self.synced: list[tuple[Call, int]] = []
+        self.expiries: list[int] = []
+        """How many syncs had been sent each time when the group expired."""
 
     # -- what members do -------------------------------------------------------------------------
 
@@ -98,7 +103,10 @@ class Histories(RuleBasedStateMachine):
 
     @rule(ms=st.sampled_from([1, 2_999, 3_000, 9_999, 10_000, 60_000, 700_000]))
     def time_goes_by(self, ms: int) -> None:
+        before = len(self.scene.noted(GroupDeleted))
         self.scene.advance(ms)
+        for deleted in self.scene.noted(GroupDeleted)[before:]:
+            self._check_expiry(deleted)
 
     @rule()
     def the_disk_is_slow(self) -> None:
@@ -118,8 +126,7 @@ class Histories(RuleBasedStateMachine):
             self.scene.crash()
         for partition, least in self.acknowledged.items():
             assert self._stored(partition) >= least
-        durable = [g for call, g in self.synced if call.outcome == "NONE"]
-        assert self._generation() >= max(durable, default=0)
+        assert self._generation() >= self._durable_generation()
 
     # -- what must hold ----------------------------------------------------------------------------
 
@@ -160,6 +167,21 @@ class Histories(RuleBasedStateMachine):
         for partition, offset, call in self.commits:
             if call.outcome == "NONE":
                 self.acknowledged[partition] = max(self.acknowledged[partition], offset)
+
+    def _check_expiry(self, deleted: GroupDeleted) -> None:
+        """Only an empty group goes by itself; here no time is long enough for its offsets to go."""
+        self._note_acknowledged()
+        assert deleted.expired and not self.acknowledged
+        if deleted.group == GROUP:
+            self.expiries.append(len(self.synced))
+
+    def _durable_generation(self) -> int:
+        """The last generation that is known to be durable. Of an expiry this is known as well: with
+        its tombstone in the log the generations before are gone, without it they all are back.
+        """
+        del self.expiries[self.scene.log.count((group_key(GROUP), None)) :]
+        since = self.expiries[-1] if self.expiries else 0
+        return max((g for call, g in self.synced[since:] if call.outcome == "NONE"), default=0)
 
     def _stored(self, partition: int) -> int:
         groups = self.scene.partition.groups
