@@ -14,8 +14,8 @@ from coordinator.group import CONSUMER, Group, GroupState
 from coordinator.groups import ExpiryCheck, Groups
 from coordinator.offsets import forget, note_removed
 from coordinator.rebalance import drop_pending
-from coordinator.records import RECORD_OVERHEAD, group_key
-from coordinator.step import Step
+from coordinator.records import group_key
+from coordinator.step import RECORD_OVERHEAD, Step
 from protocol.records.consumer_offsets import decode_offset_value
 
 PIECE_OFFSETS = 2_000

@@ -12,9 +12,9 @@ from coordinator.facts import OffsetsCommitted, OffsetsRemoved
 from coordinator.group import CONSUMER, Group, GroupState
 from coordinator.groups import Groups
 from coordinator.rebalance import rearm_session
-from coordinator.records import offset_key, offset_key_head, offset_value, too_large
+from coordinator.records import offset_key, offset_key_head, offset_value
 from coordinator.replies import check_member, note_fenced
-from coordinator.step import Record, ReplyTo, Step
+from coordinator.step import Record, ReplyTo, Step, size_of
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -61,14 +61,15 @@ def commit(
         step.reply(reply_to, commit_refused(request, error))
         return
     weighed = _weigh(request, step)
-    if too_large(weighed.records, step.config.message_max_bytes):
+    size = size_of(weighed.records)
+    if size > step.config.message_max_bytes:
         step.reply(reply_to, commit_refused(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
     if group is None:
         group = groups.create(request.group_id, step)
     for topic, partitions in weighed.offsets:
         group.offsets.setdefault(topic, {}).update(partitions)
-    step.records += weighed.records
+    step.write(weighed.records, size)
     if group.members:
         rearm_session(group, group.members[request.member_id], step)
     count = len(weighed.records)

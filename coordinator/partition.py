@@ -57,7 +57,7 @@ class Partition:
         self.state = PartitionState.LOADING
         self.groups = Groups()
         self.deadlines = Deadlines()
-        self.gate = ReplyGate()
+        self.gate = ReplyGate(config.message_max_bytes)
         self._config = config
         self._new_member_id = new_member_id
         self._replay: Replay | None = Replay()

@@ -10,7 +10,6 @@ from functools import lru_cache
 from struct import Struct
 
 from coordinator.group import Group, GroupState, Member
-from coordinator.step import Record
 from protocol.messages.join_group import JoinGroupRequestProtocol
 from protocol.records.consumer_offsets import (
     GroupMetadataKey,
@@ -29,18 +28,6 @@ _PARTITION = Struct(">i")
 _PLAIN_VALUE = Struct(">hqihq")
 """OffsetCommitValue v3 with empty metadata: version, offset, leader epoch, 0, commit timestamp."""
 _V3, _EMPTY = b"\0\3", b"\0\0"
-
-_BATCH_OVERHEAD = 61
-RECORD_OVERHEAD = 20
-"""Bytes that a record batch adds, and upper bound of what it adds per small record."""
-
-
-def too_large(records: Sequence[Record], limit: int) -> bool:
-    """Would the records of one decision exceed the largest message (``message.max.bytes``)?"""
-    size = _BATCH_OVERHEAD + RECORD_OVERHEAD * len(records)
-    for key, value in records:
-        size += len(key) + len(value or b"")
-    return size > limit
 
 
 def group_key(group_id: str) -> bytes:

@@ -4,7 +4,7 @@ Handlers receive a step as an out-parameter, so that they compose by being calle
 nothing: replies are sent, records are written and facts are read by whoever drives the partition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +22,21 @@ Response = Any
 Record = tuple[bytes, bytes | None]
 """Key and value of a log record; None as value is a tombstone."""
 
+RECORD_OVERHEAD = 20
+"""Upper bound of the bytes that a record batch adds per small record."""
+
+_BATCH_OVERHEAD = 61
+
 PREFIX_BYTES = LONGEST_TEXT - len("-00000000-0000-0000-0000-000000000000")
 """What a UUID leaves of the longest text, in UTF-8: a member id has to fit into a record."""
+
+
+def size_of(records: Sequence[Record]) -> int:
+    """Upper bound of the bytes that records take as a batch."""
+    size = _BATCH_OVERHEAD + RECORD_OVERHEAD * len(records)
+    for key, value in records:
+        size += len(key) + len(value or b"")
+    return size
 
 
 @dataclass(slots=True)
@@ -41,6 +54,8 @@ class Step:
     replies: list[tuple[ReplyTo, Response]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    size: int = _BATCH_OVERHEAD
+    """Upper bound of the bytes that the records take as a batch."""
 
     def new_member_id(self, prefix: str) -> str:
         """An id nobody has, beginning with as much of the prefix as fits into a text."""
@@ -55,6 +70,12 @@ class Step:
     def append(self, key: bytes, value: bytes | None) -> None:
         """Write a record."""
         self.records.append((key, value))
+        self.size += RECORD_OVERHEAD + len(key) + len(value or b"")
+
+    def write(self, records: list[Record], size: int) -> None:
+        """Write several records, of which :func:`size_of` is known."""
+        self.records += records
+        self.size += size
 
     def note(self, fact: Fact) -> None:
         """Note what happened."""

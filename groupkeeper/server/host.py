@@ -160,7 +160,10 @@ class PartitionHost:
     def written(self, unwritten: Unwritten) -> None:
         """A round is durable."""
         if self._writing is self._partition:
-            for reply_to, response in self._partition.written(unwritten.mark):
+            replies = self._partition.written(unwritten.mark)
+            if self._partition.has_unwritten:  # more than one batch may hold
+                self._services.writer.enqueue(self)
+            for reply_to, response in replies:
                 reply_to.answer(response)
 
     def grown(self) -> None:

@@ -4,14 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.config import GroupConfig
+from coordinator.deadlines import Deadlines
 from coordinator.records import (
     checked_offset_value,
     group_key,
     offset_key,
     offset_key_head,
     offset_value,
-    too_large,
 )
+from coordinator.step import Step, size_of
 from protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -94,8 +96,10 @@ def test_nothing_is_written_for(quiet: str) -> None:
 
 def test_the_size_of_what_is_written_counts_keys_values_and_what_is_around_them() -> None:
     records = [(b"k" * 10, b"v" * 10), (b"k" * 10, None)]
-    assert not too_large(records, 10 + 10 + 10 + 61 + 2 * 20)
-    assert too_large(records, 10 + 10 + 10 + 61 + 2 * 20 - 1)
+    step = Step(0, 0, GroupConfig(), Deadlines(), str)
+    for record in records:
+        step.append(*record)
+    assert size_of(records) == step.size == 10 + 10 + 10 + 61 + 2 * 20
 
 
 @pytest.mark.parametrize("loaded", [False, True])

@@ -209,8 +209,7 @@ class Scene:
 
     def flush(self) -> None:
         """Everything written so far becomes durable."""
-        unwritten = self.partition.take()
-        if unwritten is not None:
+        while (unwritten := self.partition.take()) is not None:
             self.log += unwritten.records
             self.trace += map(trace.record, unwritten.records)
             self._deliver(self.partition.written(unwritten.mark))
