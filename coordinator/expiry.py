@@ -41,7 +41,7 @@ class Piece:
 
     def charge(self, step: Step) -> None:
         """A tombstone was written."""
-        self.bytes -= len(step.records[-1][0]) + RECORD_OVERHEAD
+        self.bytes -= len(step.records[-1][0]) + RECORD_OVERHEAD if step.records else 0
 
 
 def expire_offsets(groups: Groups, step: Step) -> bool:
@@ -118,7 +118,8 @@ def delete_group(groups: Groups, group: Group, expired: bool, step: Step) -> Non
         for partition in list(partitions):
             count += forget(group, topic, partition, step)
     note_removed(group, count, expired, step)
-    step.append(group_key(group.group_id), None)
+    if group.is_stored:
+        step.append(group_key(group.group_id), None)
     group.become(GroupState.DEAD, step.wall)
     del groups[group.group_id]
     for member_id in list(group.pending):

@@ -10,7 +10,7 @@ from coordinator.caller import Caller
 from coordinator.causes import Who
 from coordinator.facts import OffsetsCommitted, OffsetsRemoved
 from coordinator.group import CONSUMER, Group, GroupState
-from coordinator.groups import Groups
+from coordinator.groups import Groups, group_refused
 from coordinator.rebalance import rearm_session
 from coordinator.records import offset_key, offset_key_head, offset_value
 from coordinator.replies import check_member, note_fenced
@@ -66,7 +66,12 @@ def commit(
         step.reply(reply_to, commit_refused(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
     if group is None:
+        if len(groups) >= step.config.max_groups:
+            step.note(group_refused(request.group_id, Who.calling(caller, ""), step))
+            step.reply(reply_to, commit_refused(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
         group = groups.create(request.group_id, step)
+    group.is_stored = True
     for topic, partitions in weighed.offsets:
         group.offsets.setdefault(topic, {}).update(partitions)
     step.write(weighed.records, size)

@@ -61,6 +61,7 @@ class Partition:
         self._config = config
         self._new_member_id = new_member_id
         self._replay: Replay | None = Replay()
+        self._pending: dict[Timer, None] = {}
         self._deleted: list[str] = []
         """Topics that were deleted while loading: whatever the log says, their offsets go."""
         self._under_way: Step | None = None
@@ -68,6 +69,7 @@ class Partition:
 
     def _begin(self, now: int, wall: int) -> Step:
         step = Step(now, wall, self._config, self.deadlines, self._new_member_id)
+        step.pending = self._pending
         self._under_way = step
         return step
 
@@ -190,6 +192,7 @@ class Partition:
             _dismiss(group, error, step)
         self.groups.clear()
         self.deadlines = Deadlines()
+        self._pending.clear()
         self._replay = self._under_way = None
         return [(to, spoil(reply, error)) for to, reply in unsent] + step.replies
 

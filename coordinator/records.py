@@ -6,7 +6,6 @@ Not here: when a record is written. That is the handlers' decision.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from struct import Struct
 
 from coordinator.group import Group, GroupState, Member
@@ -15,7 +14,6 @@ from protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
-    OffsetCommitKey,
     OffsetCommitValue,
     decode_offset_value,
     encode_group_value,
@@ -24,6 +22,7 @@ from protocol.records.consumer_offsets import (
     encode_value,
 )
 
+_KEY_HEAD, _LENGTH = Struct(">hh").pack, Struct(">h").pack
 _PARTITION = Struct(">i")
 _PLAIN_VALUE = Struct(">hqihq")
 """OffsetCommitValue v3 with empty metadata: version, offset, leader epoch, 0, commit timestamp."""
@@ -35,10 +34,11 @@ def group_key(group_id: str) -> bytes:
     return encode_key(GroupMetadataKey(group=group_id))
 
 
-@lru_cache(4096)
 def offset_key_head(group_id: str, topic: str) -> bytes:
     """OffsetCommitKey, type 1, without the partition: what all offsets of a topic share."""
-    return encode_key(OffsetCommitKey(group=group_id, topic=topic))[: -_PARTITION.size]
+    # By hand: every commit needs it, and what is remembered instead is memory that clients fill.
+    group, name = group_id.encode(), topic.encode()
+    return b"".join((_KEY_HEAD(1, len(group)), group, _LENGTH(len(name)), name))
 
 
 def offset_key(head: bytes, partition: int) -> bytes:
@@ -114,6 +114,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
         generation=value.generation,
         protocol_type=value.protocol_type,
         protocol_name=value.protocol,
+        is_stored=True,
     )
     for each in _without_doubles(value.members):
         protocol = JoinGroupRequestProtocol(name=value.protocol or "", metadata=each.subscription)

@@ -8,14 +8,13 @@ from typing import Any
 
 from coordinator.admin import delete_groups, describe, list_groups
 from coordinator.caller import Caller
-from coordinator.causes import Cause, CauseCode, Who
+from coordinator.causes import Cause, CauseCode
 from coordinator.deadlines import Timer, TimerKind
 from coordinator.expiry import PIECE_PAUSE_MS, expire_offsets
-from coordinator.facts import MemberRemoved
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
 from coordinator.heartbeat import heartbeat
-from coordinator.join import join
+from coordinator.join import give_up_pending, join
 from coordinator.leave import leave
 from coordinator.offsets import commit, delete, fetch
 from coordinator.rebalance import (
@@ -23,7 +22,6 @@ from coordinator.rebalance import (
     complete,
     complete_early,
     delay_over,
-    drop_pending,
     prepare,
     remove,
 )
@@ -69,7 +67,7 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
             member = group.members[timer.member_id]
             _remove(group, member, Cause(CauseCode.JOIN_TIMEOUT, member.who), step)
         case TimerKind.PENDING_MEMBER:
-            _pending_over(group, timer.member_id, step)
+            give_up_pending(groups, timer, True, step)
         case TimerKind.INITIAL_DELAY:
             delay_over(group, step)
         case TimerKind.JOIN:
@@ -91,12 +89,3 @@ def _remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
         complete_early(group, step)
     else:
         prepare(group, cause, step)
-
-
-def _pending_over(group: Group, member_id: str, step: Step) -> None:
-    """The id was never used (KIP-394); nobody waits for it any longer."""
-    drop_pending(group, member_id, step)
-    cause = Cause(CauseCode.PENDING_MEMBER_EXPIRED, Who(member_id))
-    who = Who(member_id)
-    step.note(MemberRemoved(group.group_id, group.generation, group.state, who, cause))
-    complete_early(group, step)

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.config import GroupConfig
-from coordinator.deadlines import Deadlines
+from coordinator.deadlines import Deadlines, Timer
 from coordinator.facts import Fact
-from protocol.wire import LONGEST_TEXT
 
 ReplyTo = Any
 """An opaque token, given with a request and handed back once, with its answer."""
@@ -27,8 +26,8 @@ RECORD_OVERHEAD = 20
 
 _BATCH_OVERHEAD = 61
 
-PREFIX_BYTES = LONGEST_TEXT - len("-00000000-0000-0000-0000-000000000000")
-"""What a UUID leaves of the longest text, in UTF-8: a member id has to fit into a record."""
+PREFIX_BYTES = 255
+"""So much of a client or instance id, in UTF-8, a member id begins with: it is kept for long."""
 
 
 def size_of(records: Sequence[Record]) -> int:
@@ -54,11 +53,13 @@ class Step:
     replies: list[tuple[ReplyTo, Response]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    pending: dict[Timer, None] = field(default_factory=dict)
+    """The partition's pending ids, by their timers and in the order they were handed out."""
     size: int = _BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
 
     def new_member_id(self, prefix: str) -> str:
-        """An id nobody has, beginning with as much of the prefix as fits into a text."""
+        """An id nobody has, beginning with at least the first characters of the prefix."""
         if len(prefix) > PREFIX_BYTES // 4:  # only then can it be too long
             prefix = prefix.encode()[:PREFIX_BYTES].decode(errors="ignore")
         return self.id_with(prefix)

@@ -88,6 +88,7 @@ def _assign(group: Group, request: SyncGroupRequest, step: Step) -> None:
     group.become(GroupState.STABLE, step.wall)
     group.records = records
     step.append(*record)
+    group.is_stored = True
     for member in group.members.values():
         if member.awaiting_sync is not None:
             step.reply(member.awaiting_sync, synced(group, member))
