@@ -9,7 +9,8 @@ from typing import Final
 from coordinator.causes import Who
 from coordinator.facts import GroupCreated, GroupDropped, LimitReached
 from coordinator.group import Group, GroupState
-from coordinator.step import Step
+from coordinator.step import ReplyTo, Step
+from protocol.messages.delete_groups import DeleteGroupsResponse
 
 MAX_UNUSED_GROUPS: Final = 1_000
 """Of the groups made before the last so many, those go that nothing was stored of and nobody is in:
@@ -26,12 +27,24 @@ class ExpiryCheck:
     """How many offsets of the next one it has looked at and left where they are."""
 
 
+@dataclass(slots=True)
+class Deletion:
+    """A DeleteGroups request that is not answered yet: some groups take several steps."""
+
+    reply_to: ReplyTo
+    response: DeleteGroupsResponse
+    left: int = 0
+    """How many of them."""
+
+
 class Groups(dict[str, Group]):
     """Group id to group. Groups that are not here do not exist (``Dead``, to DescribeGroups)."""
 
     def __init__(self) -> None:
         super().__init__()
         self.expiry_check = ExpiryCheck()
+        self.deletions: dict[str, Deletion] = {}
+        """By the ids of groups that are being deleted. Nothing else may be done with those."""
         self._new: dict[str, Group] = {}
         """Those made last, the oldest first, whatever became of them."""
 

@@ -26,6 +26,7 @@ _KEY_HEAD, _LENGTH = Struct(">hh").pack, Struct(">h").pack
 _PARTITION = Struct(">i")
 _PLAIN_VALUE = Struct(">hqihq")
 """OffsetCommitValue v3 with empty metadata: version, offset, leader epoch, 0, commit timestamp."""
+_TIMESTAMP = Struct(">q")
 _V3, _EMPTY = b"\0\3", b"\0\0"
 
 
@@ -69,6 +70,14 @@ def checked_offset_value(value: bytes) -> bytes:
     if not plain:
         decode_offset_value(value)
     return value
+
+
+def offset_times(value: bytes) -> tuple[int, int]:
+    """Commit time and explicit expiry, -1 for none, of a checked value, in Unix milliseconds."""
+    if value.startswith(_V3):  # nearly all; the time stands at the end
+        return _TIMESTAMP.unpack_from(value, len(value) - _TIMESTAMP.size)[0], -1
+    decoded = decode_offset_value(value)
+    return decoded.commit_timestamp, decoded.expire_timestamp
 
 
 def group_value(group: Group, members: Sequence[bytes]) -> bytes:

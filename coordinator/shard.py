@@ -6,17 +6,19 @@ Not here: durability and life cycle, which are ``coordinator.partition``'s.
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.admin import delete_groups, describe, list_groups
+from coordinator.admin import ListPiece, describe, list_groups, list_piece
 from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode
+from coordinator.commit import PreparedCommit, commit, commit_prepared
 from coordinator.deadlines import Timer, TimerKind
-from coordinator.expiry import PIECE_PAUSE_MS, expire_offsets
+from coordinator.deletion import PIECE_PAUSE_MS, delete_groups, go_on_deleting
+from coordinator.expiry import expire_offsets
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
 from coordinator.heartbeat import heartbeat
 from coordinator.join import give_up_pending, join
 from coordinator.leave import leave
-from coordinator.offsets import commit, delete, fetch
+from coordinator.offsets import delete, fetch
 from coordinator.rebalance import (
     add_cause,
     complete,
@@ -51,6 +53,14 @@ HANDLERS: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
     DeleteGroupsRequest: delete_groups,
 }
 
+"""What clients ask."""
+
+PIECES: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
+    PreparedCommit: commit_prepared,
+    ListPiece: list_piece,
+}
+"""What becomes of requests that are too large for one step."""
+
 
 def expire(groups: Groups, timer: Timer, step: Step) -> None:
     """A timer has come due."""
@@ -58,6 +68,9 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
         is_over = expire_offsets(groups, step)
         interval = step.config.offsets_retention_check_interval_ms
         step.deadlines.set(timer, step.now + (interval if is_over else PIECE_PAUSE_MS))
+        return
+    if timer.kind is TimerKind.GROUP_DELETION:
+        go_on_deleting(groups, timer, step)
         return
     group = groups[timer.group_id]
     match timer.kind:

@@ -5,26 +5,28 @@ takes neither time nor memory in the step that answers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
 
-class _Mapped(Generic[T]):
-    __slots__ = ("_columns", "_make")
+class Mapped(Sequence[T]):
+    """What :func:`mapped` makes."""
+
+    __slots__ = ("_make", "columns")
 
     def __init__(self, make: Callable[..., T], columns: tuple[Sequence[Any], ...]) -> None:
         self._make = make
-        self._columns = columns
+        self.columns = columns
 
     def __len__(self) -> int:
-        return len(self._columns[0])
+        return len(self.columns[0])
 
     def __iter__(self) -> Iterator[T]:
-        return map(self._make, *self._columns)
+        return map(self._make, *self.columns)
 
-    def __getitem__(self, index: int) -> T:
-        return self._make(*(column[index] for column in self._columns))
+    def __getitem__(self, index: Any) -> Any:
+        return self._make(*(column[index] for column in self.columns))
 
 
 def mapped(make: Callable[..., T], *columns: Sequence[Any]) -> list[T]:
@@ -33,4 +35,4 @@ def mapped(make: Callable[..., T], *columns: Sequence[Any]) -> list[T]:
     The columns have the same length and do not change any more. It is no list, but does what is
     asked of an array in a message: it has a length, items, and can be gone through.
     """
-    return cast("list[T]", _Mapped(make, columns))
+    return cast("list[T]", Mapped(make, columns))

@@ -15,7 +15,7 @@ from coordinator.caller import Caller
 from groupkeeper.exchange import Handler, ReplyTo, Response
 from groupkeeper.server.broker_configs import BrokerConfigs, Refusal
 from groupkeeper.server.discovery import MALFORMED
-from groupkeeper.server.gather import Gather
+from groupkeeper.server.gather import After
 from groupkeeper.topics.alter_configs import response_to
 from groupkeeper.topics.config_changes import AlterRequest, AlterResource, Change, changes_of
 from protocol.errors import ErrorCode
@@ -172,12 +172,11 @@ class ConfigRoutes:
         if split.asked is None:
             return split.merged([])
 
-        def merge(replies: list[Any]) -> Response:
-            return split.merged(split.results(replies[0]))
+        def merge(reply: Any) -> Response:
+            return split.merged(split.results(reply))
 
-        part = Gather(reply_to, 1, merge).part(0)
-        answer = self._topics[split.key](split.asked, caller, part)
-        return None if answer is None else merge([answer])
+        answer = self._topics[split.key](split.asked, caller, After(reply_to, merge))
+        return None if answer is None else merge(answer)
 
 
 class Split(NamedTuple):

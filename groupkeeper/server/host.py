@@ -9,12 +9,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from coordinator.caller import Caller
+from coordinator.commit import PreparedCommit
 from coordinator.config import GroupConfig
 from coordinator.facts import Fact
 from coordinator.gate import Replies, Unwritten
+from coordinator.group import Group
 from coordinator.heartbeat import Beat
 from coordinator.partition import Partition, PartitionState
 from coordinator.refusals import refuse
@@ -24,8 +27,10 @@ from groupkeeper.server.clock import Clock
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.metrics import Metrics, PartitionSnapshot
 from groupkeeper.server.writer import Writer
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.record_batch import CorruptBatch
 from storage.errors import StorageError, SyncFailed
 from storage.log import Log
@@ -94,6 +99,18 @@ class PartitionHost:
             return
         self._settle(step)
 
+    def peek(self, group_id: str) -> Group | None:
+        """The group as it is now, to see how large it is; not to tell anybody."""
+        return self._partition.groups.get(group_id)
+
+    def group_ids(self) -> list[str]:
+        """The groups of now."""
+        return self._partition.group_ids()
+
+    def prepare(self, request: OffsetCommitRequest) -> PreparedCommit:
+        """A large commit, to be prepared a piece at a time before it is handed in."""
+        return PreparedCommit(request, self._services.clock.wall(), self._services.config)
+
     def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
         """See :meth:`Partition.steady_beat`."""
         return None if self._stopping else self._partition.steady_beat(request)
@@ -102,11 +119,19 @@ class PartitionHost:
         """A heartbeat as before; False when it has to take the long way."""
         return self._partition.beat(beat, now)
 
-    def forget_topics(self, topics: list[str]) -> None:
-        """Topics were deleted; so are the offsets committed for them."""
-        clock = self._services.clock
-        now, wall = clock.now(), clock.wall()
-        self._turn("a deletion failed", lambda: self._partition.forget_topics(topics, now, wall))
+    def forget_topics(self, topics: set[str]) -> Slices[bool]:
+        """Topics were deleted; so are the offsets committed for them, a piece at a time.
+
+        False when the partition closed meanwhile: the one that is loaded now has to be told again.
+        """
+        partition, clock = self._partition, self._services.clock
+        partition.forget_when_loaded(topics)
+        left = partition.group_ids()
+        while left and partition is self._partition:
+            at = clock.now(), clock.wall()
+            self._turn("a deletion failed", partial(partition.forget_topics, topics, left, at))
+            yield
+        return partition is self._partition
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
         """A step that no request asked for, and nobody waits for."""

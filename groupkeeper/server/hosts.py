@@ -69,8 +69,3 @@ class Hosts:
     def snapshots(self) -> Iterable[PartitionSnapshot]:
         """Every partition as it is now."""
         return [host.snapshot() for host in self._hosts]
-
-    def forget_topics(self, topics: list[str]) -> None:
-        """Topics were deleted: their committed offsets go too."""
-        for host in self._hosts:
-            host.forget_topics(topics)

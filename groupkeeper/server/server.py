@@ -30,6 +30,7 @@ from groupkeeper.server.steady import Driver
 from groupkeeper.server.writer import Writer
 from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
+from groupkeeper.turns import Turns
 from protocol.messages.heartbeat import HeartbeatRequest
 from storage.errors import Locked, StorageError
 from storage.files import Files
@@ -99,6 +100,7 @@ class Server:
         self._epochs = self._claim(settings.offsets_topic_num_partitions)
         self.kafka: Address = options.listen
         self.metrics = Metrics()
+        self.turns = Turns()
         topics = self._world.topics or TopicsWorld(files=self._world.files, failed=_topics_failed)
         self._node = Node(options.node_id, self.address)
         self.topics = EmbeddedTopics(self.store, settings, self._node, topics)
@@ -136,7 +138,7 @@ class Server:
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots = self.hosts.snapshots
         self.topics.serve_group_logs(self.hosts.log_of)
-        self.topics.topics_deleted.append(Forgetting(self.hosts))
+        self.topics.topics_deleted.append(Forgetting(self.hosts, self.turns))
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
         self.hosts.start(self.store)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.expiry import PIECE_OFFSETS
+from coordinator.deletion import PIECE_OFFSETS
 from coordinator.facts import GroupDeleted, OffsetsRemoved
 from coordinator.group import Group
 from coordinator.step import Step

@@ -11,6 +11,7 @@ from coordinator.records import (
     group_key,
     offset_key,
     offset_key_head,
+    offset_times,
     offset_value,
 )
 from coordinator.step import Step, size_of
@@ -116,3 +117,13 @@ def test_a_record_put_together_is_the_record_written_whole(loaded: bool) -> None
         assert written.assignment == member.assignment
         assert written.session_timeout == member.session_timeout_ms
     assert encode_value(stored, 3) == [v for k, v in scene.log if k == group_key("g")][-1]
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("metadata", ["", "words"])
+def test_the_times_of_an_offset_are_read_from_any_version(version: int, metadata: str) -> None:
+    value = OffsetCommitValue(
+        offset=1, leader_epoch=2, metadata=metadata, commit_timestamp=77, expire_timestamp=99
+    )
+    expires = 99 if version == 1 else -1
+    assert offset_times(encode_value(value, version)) == (77, expires)

@@ -437,7 +437,11 @@ class Scene:
 
     def forget_topics(self, *names: str) -> None:
         """Topics are deleted elsewhere."""
-        self._settle(self.partition.forget_topics(list(names), self.now, self.wall))
+        self.partition.forget_when_loaded(set(names))
+        left = self.partition.group_ids()
+        while left:
+            at = (self.now, self.wall)
+            self._settle(self.partition.forget_topics(set(names), left, at))
 
     # -- looking back -----------------------------------------------------------------------------
 
