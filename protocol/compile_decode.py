@@ -5,6 +5,9 @@ position only ever grows and must meet `end` exactly; every slice and every coun
 what is left before anything is allocated. So no input takes more memory than its own size (times a
 small constant), and every fault ends as DecodeError. Text is never longer than an int16 can say, in
 flexible versions neither: Kafka refuses it, and no record could hold it.
+
+The same decoder in slices is a generator: it yields after every :data:`SLICE_ITEMS` items of
+arrays, for requests that hold too many of them to be decoded in one go.
 """
 
 from struct import calcsize, unpack_from
@@ -16,18 +19,37 @@ from protocol.source import Source
 from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 from protocol.wire import (
     LONGEST_TEXT,
+    MOST_TAGS,
     bad_length,
     not_at_end,
     read_tag,
     read_varint,
     skip_tags,
     too_long,
+    too_many_tags,
+)
+
+SLICE_ITEMS = 500
+"""Items of arrays that a decoder in slices reads before it yields."""
+SLICE_NUMBERS = 16_384
+"""Numbers of one array that a decoder in slices reads before it yields."""
+SLICES = 2_000
+"""Slices of items in one message: a million items are more than any client sends, and take some
+hundred megabytes."""
+
+
+_HELPERS = (
+    *(bad_length, not_at_end, read_tag, read_varint, skip_tags, too_long, too_many_tags),
+    DecodeError,
 )
 
 
-def write_decoder(source: Source, cls: type, version: int) -> str:
-    """Write `decode(buffer, pos, end) -> message` and return its name."""
-    return _DecoderWriter(source, version, layout_of(cls).is_flexible(version)).function(cls)
+def write_decoder(source: Source, cls: type, version: int, sliced: bool = False) -> str:
+    """Write `decode(buffer, pos, end) -> message`, or a generator that returns the message, and
+    return its name.
+    """
+    flexible = layout_of(cls).is_flexible(version)
+    return _DecoderWriter(source, version, flexible, sliced).function(cls)
 
 
 def least_size(kind: WireType, version: int, flexible: bool) -> int:
@@ -49,17 +71,17 @@ def least_size(kind: WireType, version: int, flexible: bool) -> int:
 class _DecoderWriter:
     """Writes decoding statements."""
 
-    def __init__(self, source: Source, version: int, flexible: bool) -> None:
+    def __init__(self, source: Source, version: int, flexible: bool, sliced: bool) -> None:
         self.source = source
         self.version = version
         self.flexible = flexible
+        self.sliced = sliced
         # Fixed-width reads (struct code, target) put off until something else must be read.
         self.run: list[tuple[str, str]] = []
         # Structs with tagged fields, and the functions that read these.
         self.tag_readers: dict[type, str] = {}
         self.end = "end"
-        helpers = (bad_length, not_at_end, read_tag, read_varint, skip_tags, too_long, DecodeError)
-        for helper in helpers:
+        for helper in _HELPERS:
             source.refer(helper.__name__, helper)
         source.refer("new", object.__new__)
         source.refer("malformed", (IndexError, struct_error, UnicodeDecodeError))
@@ -67,11 +89,16 @@ class _DecoderWriter:
     def function(self, cls: type) -> str:
         source = self.source
         if self.flexible:
+            sliced, self.sliced = self.sliced, False  # tagged fields are read in one go
             for part in structs_in(cls, self.version):
                 if fields_in(part, self.version)[1]:
                     self.tag_reader(part)
+            self.sliced = sliced
         with source.block("def decode(buffer, pos, end):"):
             with source.block("try:"):
+                if self.sliced:
+                    source.line(f"left, slices = {SLICE_ITEMS}, {SLICES}")
+                    source.line("yield")  # a generator, even if there is no array in it
                 self.struct(cls, "message")
                 self.flush()
                 wrong = ">" if layout_of(cls).open_ended else "!="
@@ -92,6 +119,8 @@ class _DecoderWriter:
         name = self.tag_readers[cls] = f"read_tags_of_{cls.__name__}"
         with source.block(f"def {name}(message, buffer, pos, end):"):
             source.line("count, pos = read_varint(buffer, pos)")
+            with source.block(f"if count > {MOST_TAGS}:"):
+                source.line("raise too_many_tags(count)")
             source.line("tag = -1")
             with source.block("for _ in range(count):"):
                 source.line("tag, pos, tag_end = read_tag(buffer, pos, end, tag)")
@@ -126,6 +155,8 @@ class _DecoderWriter:
             call = f"{reader}({target}, " if reader else "skip_tags("
             with source.block("if tags:"):
                 source.line(f"pos = {call}buffer, pos - 1, {self.end})")
+                if self.sliced:
+                    source.line("left -= 50")  # there may have been many
 
     def field(self, cls: type, field: Field, target: str) -> None:
         label = f"{cls.__name__}.{field.name}"
@@ -235,9 +266,7 @@ class _DecoderWriter:
         with source.block(f"if not 0 <= n * {size} <= {self.end} - pos:"):
             source.line(f"raise bad_length({label!r}, n, {self.end} - pos)")
         if isinstance(item, Fixed):
-            source.refer("unpack_from", unpack_from)
-            source.line(f'{target} = list(unpack_from(f">{{n}}{item.code}", buffer, pos))')
-            source.line(f"pos += n * {size}")
+            self.numbers(item, target)
             return
         items, one = source.fresh("items"), source.fresh("item")
         source.line(f"{target} = {items} = []")
@@ -248,3 +277,28 @@ class _DecoderWriter:
                 self.value(item, one, False, label)
             self.flush()
             source.line(f"{items}.append({one})")
+            if self.sliced:
+                source.line("left -= 1")
+                with source.block("if left <= 0:"):
+                    source.line("yield")
+                    source.line(f"left, slices = {SLICE_ITEMS}, slices - 1")
+                    with source.block("if not slices:"):
+                        source.line(f'raise DecodeError("more than {SLICES * SLICE_ITEMS} items")')
+
+    def numbers(self, item: Fixed, target: str) -> None:
+        """Read `n` values of fixed width."""
+        source = self.source
+        source.refer("unpack_from", unpack_from)
+        if not self.sliced:
+            source.line(f'{target} = list(unpack_from(f">{{n}}{item.code}", buffer, pos))')
+            source.line(f"pos += n * {item.size}")
+            return
+        numbers = source.fresh("numbers")
+        source.line(f"{target} = {numbers} = []")
+        with source.block("while n:"):
+            source.line(f"part = n if n < {SLICE_NUMBERS} else {SLICE_NUMBERS}")
+            source.line(f'{numbers} += unpack_from(f">{{part}}{item.code}", buffer, pos)')
+            source.line(f"pos += part * {item.size}")
+            source.line("n -= part")
+            with source.block("if n:"):
+                source.line("yield")

@@ -3,6 +3,9 @@
 Neighbouring fields of fixed width, and the length behind them, are written by one struct call; a
 message of nothing else is a single call with its size in it. Fields that the version does not carry
 are left out; null where the version has no null is a fault of the caller, named by `explain.py`.
+
+The same encoder of responses in slices is a generator of the pieces behind the size, for answers
+that are too long to be encoded in one go.
 """
 
 from collections.abc import Iterator
@@ -18,6 +21,11 @@ from protocol.wire import ONE_BYTE, write_tags, write_varint
 
 API_VERSIONS_KEY = 18
 
+SLICE_PIECES = 1_000
+"""Pieces that an encoder in slices joins before it yields them."""
+SLICE_NUMBERS = 16_384
+"""Numbers of one array that an encoder in slices writes before it yields."""
+
 
 class Framing(Enum):
     """What stands in front of the body; the value is the parameter that the encoder takes beside
@@ -27,24 +35,29 @@ class Framing(Enum):
     RESPONSE = (
         ", correlation_id"  # int32 size, int32 correlation id, a tag buffer in flexible versions
     )
+    SLICED_RESPONSE = ", correlation_id "  # the same without the size, in pieces
     REQUEST = ", header"  # int32 size, the request header as finished bytes
     VERSIONED = ""  # int16 version: the form of keys and values in logs
     BARE = " "  # nothing
 
 
 def write_encoder(source: Source, cls: type, version: int, framing: Framing) -> str:
-    """Write `encode(message[, correlation_id | header]) -> bytes` and return its name."""
+    """Write `encode(message[, correlation_id | header]) -> bytes`, or a generator of pieces, and
+    return its name.
+    """
     flexible = layout_of(cls).is_flexible(version)
-    return _EncoderWriter(source, version, flexible).function(cls, framing)
+    sliced = framing is Framing.SLICED_RESPONSE
+    return _EncoderWriter(source, version, flexible, sliced).function(cls, framing)
 
 
 class _EncoderWriter:
     """Writes encoding statements, which append pieces to the list `out`."""
 
-    def __init__(self, source: Source, version: int, flexible: bool) -> None:
+    def __init__(self, source: Source, version: int, flexible: bool, sliced: bool) -> None:
         self.source = source
         self.version = version
         self.flexible = flexible
+        self.sliced = sliced
         # Fixed-width writes (struct code, expression) put off until something else must be written.
         self.run: list[tuple[str, str]] = []
         for helper in (explain, pack, write_tags, write_varint):
@@ -56,12 +69,16 @@ class _EncoderWriter:
     def function(self, cls: type, framing: Framing) -> str:
         source = self.source
         if self.flexible:
+            sliced, self.sliced = self.sliced, False  # tagged fields are written in one go
             for part in structs_in(cls, self.version):
                 for field in fields_in(part, self.version)[1]:
                     self.tag_writer(part, field)
+            self.sliced = sliced
         with source.block(f"def encode(message{framing.value}):"):
             with source.block("try:"):
-                if framing is not Framing.REQUEST and self.all_fixed(cls):
+                if self.sliced:
+                    self.slices(cls, framing)
+                elif framing is not Framing.REQUEST and self.all_fixed(cls):
                     self.one_call(cls, framing)
                 else:
                     self.pieces(cls, framing)
@@ -94,6 +111,21 @@ class _EncoderWriter:
             source.line("frame = join(out)")
             source.line(f"return {source.packed('pack', 'i')}(len(frame)) + frame")
 
+    def slices(self, cls: type, framing: Framing) -> None:
+        """The frame behind its size, a piece at a time."""
+        self.source.line("out = []")
+        self.lead(cls, framing)
+        self.struct(cls, "message")
+        self.flush()
+        self.source.line("yield join(out)")
+
+    def cut(self, condition: str) -> None:
+        """Yield what is written so far, if there is much of it."""
+        if self.sliced:
+            with self.source.block(f"if {condition}:"):
+                self.source.line("yield join(out)")
+                self.source.line("out.clear()")
+
     def lead(self, cls: type, framing: Framing) -> None:
         """What comes before the body, but for the size."""
         match framing:
@@ -101,7 +133,7 @@ class _EncoderWriter:
                 self.source.line("out.append(header)")
             case Framing.VERSIONED:
                 self.run.append(("h", str(self.version)))
-            case Framing.RESPONSE:
+            case Framing.RESPONSE | Framing.SLICED_RESPONSE:
                 self.run.append(("i", "correlation_id"))
                 # ApiVersions keeps header v0: its reader may not know our versions yet (KIP-511).
                 if self.flexible and layout_of(cls).key != API_VERSIONS_KEY:
@@ -220,15 +252,21 @@ class _EncoderWriter:
     def items(self, item: WireType, items: str) -> None:
         source = self.source
         one = source.fresh("item")
-        if isinstance(item, Fixed):
+        if isinstance(item, Fixed) and self.sliced:
+            with source.block(f"for at in range(0, len({items}), {SLICE_NUMBERS}):"):
+                source.line(f"some = {items}[at : at + {SLICE_NUMBERS}]")
+                source.line(f'out.append(pack(f">{{len(some)}}{item.code}", *some))')
+                self.cut(f"len(some) == {SLICE_NUMBERS}")
+        elif isinstance(item, Fixed):
             source.line(f'out.append(pack(f">{{len({items})}}{item.code}", *{items}))')
-        elif isinstance(item, StructOf) and self.all_fixed(item.cls):
+        elif not self.sliced and isinstance(item, StructOf) and self.all_fixed(item.cls):
             self.struct(item.cls, one)
             source.line(f"out += [{self.packing()} for {one} in {items}]")
         else:
             with source.block(f"for {one} in {items}:"):
                 self.value(item, one, False)
                 self.flush()
+                self.cut(f"len(out) > {SLICE_PIECES}")
 
     def all_fixed(self, cls: type) -> bool:
         """Whether every value of a struct takes the same, known number of bytes."""

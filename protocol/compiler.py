@@ -4,7 +4,7 @@ first use and kept.
 The generated text can be read at `function.__source__` and appears in tracebacks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,8 @@ from protocol.source import Source
 # Any: a decoder returns the class it was made for, which no type can say here.
 Decoder = Callable[[bytes, int, int], Any]
 Encoder = Callable[..., bytes]
+SlicedDecoder = Callable[[bytes, int, int], Generator[None, None, Any]]
+SlicedEncoder = Callable[..., Generator[bytes, None, None]]
 
 
 @cache
@@ -29,6 +31,13 @@ def decoder(cls: type, version: int) -> Decoder:
 
 
 @cache
+def sliced_decoder(cls: type, version: int) -> SlicedDecoder:
+    """As :func:`decoder`, as a generator that yields now and then and returns the message."""
+    source = _source(cls, version, "decode in slices")
+    return source.compile(write_decoder(source, cls, version, sliced=True))
+
+
+@cache
 def encoder(cls: type, version: int, framing: Framing) -> Encoder:
     """`encode(message, *what the framing needs) -> bytes`.
 
@@ -37,6 +46,16 @@ def encoder(cls: type, version: int, framing: Framing) -> Encoder:
     """
     source = _source(cls, version, f"encode {framing.name.lower()}")
     return source.compile(write_encoder(source, cls, version, framing))
+
+
+@cache
+def sliced_encoder(cls: type, version: int) -> SlicedEncoder:
+    """`encode(response, correlation_id)`: a generator of the frame's bytes behind the size.
+
+    Raises as :func:`encoder`.
+    """
+    source = _source(cls, version, "encode in slices")
+    return source.compile(write_encoder(source, cls, version, Framing.SLICED_RESPONSE))
 
 
 def _source(cls: type, version: int, purpose: str) -> Source:

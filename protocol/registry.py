@@ -10,7 +10,15 @@ from struct import error as struct_error
 from typing import Any, NamedTuple
 
 from protocol.compile_encode import API_VERSIONS_KEY, Framing
-from protocol.compiler import Decoder, decoder, encoder
+from protocol.compiler import (
+    Decoder,
+    SlicedDecoder,
+    SlicedEncoder,
+    decoder,
+    encoder,
+    sliced_decoder,
+    sliced_encoder,
+)
 from protocol.errors import DecodeError
 from protocol.message import Message, layout_of
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -139,6 +147,16 @@ def response_encoder(key: int, version: int) -> Callable[[Message, int], bytes]:
     what cannot be written.
     """
     return encoder(APIS[key].response_type, version, Framing.RESPONSE)
+
+
+def sliced_request_decoder(key: int, version: int) -> SlicedDecoder:
+    """As :func:`request_decoder`, a slice at a time: for long requests."""
+    return sliced_decoder(APIS[key].request_type, version)
+
+
+def sliced_response_encoder(key: int, version: int) -> SlicedEncoder:
+    """As :func:`response_encoder`, a piece at a time and without the size: for long answers."""
+    return sliced_encoder(APIS[key].response_type, version)
 
 
 @cache

@@ -12,6 +12,10 @@ from protocol.errors import DecodeError, LeftOver
 LONGEST_TEXT = 32_767
 """Bytes of UTF-8, in every version: what an int16 can say, and what Kafka accepts."""
 
+MOST_TAGS = 1_000
+"""Tagged fields of one struct; the protocol defines a handful, and each one takes time to pass
+over."""
+
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
@@ -55,10 +59,17 @@ def read_tag(buffer: bytes, pos: int, end: int, last: int) -> tuple[int, int, in
 def skip_tags(buffer: bytes, pos: int, end: int) -> int:
     """Pass over a tag buffer of which no tag is known."""
     count, pos = read_varint(buffer, pos)
+    if count > MOST_TAGS:
+        raise too_many_tags(count)
     last = -1
     for _ in range(count):
         last, _, pos = read_tag(buffer, pos, end, last)
     return pos
+
+
+def too_many_tags(count: int) -> DecodeError:
+    """The error for a tag buffer of more than `MOST_TAGS` tags."""
+    return DecodeError(f"{count} tagged fields, and there may be {MOST_TAGS} at most")
 
 
 def write_tags(tags: Sequence[tuple[int, bytes | None]]) -> bytes:

@@ -3,326 +3,311 @@
 A Protocol with synchronous dispatch: what can be answered at once is decoded, decided, encoded and
 written in the same call, without a task or a future. One request is under way at a time, as on a
 Kafka broker: a JoinGroup that waits for its group blocks what the client sends after it, so order
-and back-pressure need nothing else. A client that goes away is no event for its group, and what it
-sent before it went still counts: a LeaveGroup behind a JoinGroup that waits is obeyed.
+and back-pressure need nothing else. What takes long is done in turns with other connections
+(``turns``): many requests at once, and long requests and answers in slices. A client that goes away
+is no event for its group, and what it sent before it went still counts: a LeaveGroup behind a
+JoinGroup that waits is obeyed.
 
 Not here: what a request means. The routes are a table that is handed in.
 """
 
-import asyncio
-import socket
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from struct import Struct
+from types import GeneratorType
 from typing import Any
 
 from coordinator.caller import Caller
-from coordinator.heartbeat import Beat
 from groupkeeper.exchange import NO_REPLY, Handler, Response
-from groupkeeper.server.clock import Clock
+from groupkeeper.server.budget import OverLimitError
+from groupkeeper.server.call import (
+    API_VERSIONS,
+    HEARTBEAT,
+    PRODUCE,
+    Call,
+    ConnectionServices,
+    check_size,
+    decode,
+    encode,
+    encode_in_slices,
+    handle_in_slices,
+    is_served,
+)
 from groupkeeper.server.logs import Log
-from groupkeeper.server.metrics import ConnectionStats, RequestStats
 from groupkeeper.server.steady import SteadyBeat
-from protocol.errors import DecodeError, LeftOver
+from groupkeeper.server.stream import (
+    CLOSED,
+    QUEUED,
+    READING,
+    SERVING,
+    WAITING,
+    WORKING,
+    ClientStream,
+)
+from groupkeeper.turns import TURN_S, Work
+from protocol.errors import DecodeError
 from protocol.framing import RequestHeader, read_request_header
-from protocol.registry import APIS, request_decoder, response_encoder
 
-HELD_BYTES = 256 * 1024
-"""How much is read ahead of a request that waits, before the client is made to wait as well."""
 LARGE_ANSWER_BYTES = 4 * 1024
 """A larger answer is written at once: a client that takes none is noticed before many pile up."""
-API_VERSIONS, HEARTBEAT = 18, 12
+SLICED_REQUEST_BYTES = 8 * 1024
+"""Longer requests are decoded, handled and answered in slices."""
+PRODUCE_SHARE = 16
+"""A long Produce request counts this part of its size among those that are worked on."""
+BEATS = 1_000
+"""Repeated heartbeats in one turn; they take a microsecond or two each."""
+SLOW_TURN_S = 0.1
+"""A longer turn gets a line that names the API and the client."""
 
 _size_at = Struct(">i").unpack_from
 _log = Log("connection")
 
 
-@dataclass(slots=True)
-class ConnectionServices:
-    """What all connections of a process share."""
-
-    routes: Mapping[int, Handler]
-    unknown_version: Handler
-    """Answers an ApiVersions request of a version that is not served (KIP-511)."""
-    steady_beat: Callable[[Any], "tuple[Any, Beat] | None"]
-    clock: Clock
-    requests: RequestStats
-    connections: ConnectionStats
-    request_max_bytes: int
-    max_connections: int
-
-
-class Call:
-    """One request under way: the place its answer goes to."""
-
-    __slots__ = ("_connection", "began", "header")
-
-    def __init__(self, connection: "Connection", header: RequestHeader, began: float) -> None:
-        self._connection = connection
-        self.header = header
-        self.began = began
-
-    def answer(self, response: Response) -> None:
-        """Encode and send the response; drop it when the client is gone."""
-        self._connection.answered(self, response)
-
-
-class Connection(asyncio.Protocol):
+class Connection(ClientStream):
     """The protocol of one accepted socket."""
 
-    def __init__(self, services: ConnectionServices, opened: "set[Connection]") -> None:
-        self._services = services
-        self._opened = opened
-        self._transport: asyncio.Transport | None = None
-        self._host = ""
-        self._held: list[bytes] = []
-        self._held_bytes = 0
-        self._needed = 4
-        """Bytes that have to be there before cutting makes sense."""
-        self._waiting: Call | None = None
-        self._blocked = False
-        """The client does not read its answers."""
-        self._paused = False
-        self._cutting = False
-        self._hung_up = False
-        """By us: nothing more that came is looked at."""
-        self._lost = False
-        """The client is gone, whoever hung up."""
-        self._out: list[bytes] = []
+    def __init__(self, services: ConnectionServices) -> None:
+        super().__init__(services)
+        self._most = services.limits.request_bytes + 4
+        self._now = 0.0
+        """Loop time of the last look at the clock."""
+        self._call: Call | None = None
+        self._last: Call | None = None
+        """The last request that was no repeated heartbeat, for who asks what took so long."""
+        self._work: Work[Any] | None = None
+        self._long = 0
+        """Bytes of the long request under way."""
+        self._weight = 0
+        """What it counts among those that are worked on."""
         self._steady: SteadyBeat | None = None
-
-    # -- the transport's calls -----------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        if len(self._opened) >= self._services.max_connections:
-            self._services.connections.refused += 1
-            _log.warning("too many connections", limit=self._services.max_connections)
-            transport.close()
-            return
-        self._transport = transport
-        accepted = transport.get_extra_info("socket")
-        if accepted is not None:  # a peer whose machine died says nothing, and would stay for ever
-            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        peer = transport.get_extra_info("peername")
-        self._host = f"/{peer[0]}" if peer else "/"
-        self._opened.add(self)
-        self._services.connections.accepted += 1
-        self._services.connections.open += 1
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing happens to memberships: only timers and LeaveGroup remove members.
-
-        What is held back for a request that waits stays, as it does in the socket of a Kafka
-        broker, which does not notice before it has answered; until then it counts as open.
-        """
-        self._transport = None
-        self._lost = True
-        self._blocked = False
-        self._out.clear()
-        if self._waiting is None or not self._held_bytes:
-            self._leave()
-
-    def _leave(self) -> None:
-        if self in self._opened:  # not one too many
-            self._opened.remove(self)
-            self._services.connections.open -= 1
-
-    def pause_writing(self) -> None:
-        self._blocked = True
-
-    def resume_writing(self) -> None:
-        self._blocked = False
-        self._resume()
-
-    def data_received(self, data: bytes) -> None:
-        if self._busy or self._held_bytes:
-            self._hold(data)
-            if self._busy or self._held_bytes < self._needed:
-                return
-            data = self._take_held()
-        self._cut(data)
-
-    @property
-    def _busy(self) -> bool:
-        """What comes now has to wait: a request is under way, or answers are not taken."""
-        return self._waiting is not None or self._blocked
-
-    # -- what came too early or in pieces --------------------------------------------------------
-
-    def _hold(self, data: bytes) -> None:
-        self._held.append(data)
-        self._held_bytes += len(data)
-        limit = max(HELD_BYTES, self._needed)
-        if self._held_bytes > limit and not self._paused and self._transport is not None:
-            self._transport.pause_reading()
-            self._paused = True
-
-    def _take_held(self) -> bytes:
-        data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
-        self._held.clear()
-        self._held_bytes = 0
-        return data
-
-    def _resume(self) -> None:
-        """Go on with what was held back."""
-        if self._held_bytes >= self._needed and not self._busy:
-            self._cut(self._take_held())
-        if self._lost and not self._busy:
-            self._leave()
-        elif self._paused and not self._busy and self._transport is not None:
-            self._paused = False
-            self._transport.resume_reading()
 
     # -- frames --------------------------------------------------------------------------------
 
-    def _cut(self, data: bytes) -> None:
-        """Answer frames until one has to wait, or the rest is not a whole one."""
-        services = self._services
-        began = services.clock.seconds()
-        self._cutting = True
-        self._needed = 4
-        pos, end, beats = 0, len(data), 0
-        while end - pos >= 4:
-            size = _size_at(data, pos)[0]
-            if not 0 < size <= services.request_max_bytes:
-                self._refuse(f"a request of {size} bytes")
-                break
-            stop = pos + 4 + size
-            if stop > end:
-                self._needed = stop - pos
-                break
-            steady = self._steady
-            if steady is not None and steady.matches(data, pos, stop, began):
-                self._out.append(steady.answer(data, pos))
-                beats += 1
-            else:
-                self._frame(data, pos + 4, stop, began)
-            pos = stop
-            if self._busy or self._hung_up:
-                break
-        self._cutting = False
-        if pos < end and not self._hung_up:
-            self._hold(data[pos:])
-        self._flush()
-        if beats:
-            took = services.clock.seconds() - began
-            services.requests.record(HEARTBEAT, took, beats)
+    def _serve(self, data: bytes, now: float) -> None:
+        """Answer requests until one has to wait, the turn is over, or what is left is no whole one.
 
-    def _frame(self, data: bytes, pos: int, end: int, began: float) -> None:
-        services = self._services
+        The hot path: what happens once in a while is somewhere else.
+        """
+        out, seconds = self._out, self._seconds
+        self.state = SERVING
+        self.since = self._now = now
+        self._in.needed = 4
+        pos, end, beats, deadline = 0, len(data), 0, now + TURN_S
         try:
-            header, body = read_request_header(data, pos, end)
-            key, version = header.api_key, header.api_version
-            handler = services.routes.get(key)
-            if handler is None or not _is_served(key, version):
-                if key != API_VERSIONS:
-                    self._refuse(f"API {key} version {version}, which is not served")
-                    return
-                # Its body cannot be read; the answer is in the form of version 0.
-                header.api_version, handler, request = 0, services.unknown_version, None
-            else:
-                request = _decode(header, data, body, end)
-        except DecodeError as error:
-            self._refuse(str(error))
+            while end - pos >= 4:
+                size = _size_at(data, pos)[0] + 4
+                if not 4 < size <= self._most:
+                    size = check_size(size - 4, data, pos, self._services.limits)
+                stop = pos + size
+                if stop > end:
+                    self._in.needed = size
+                    break
+                steady = self._steady
+                if steady is not None and steady.matches(data, pos, stop, now):
+                    out.frames.append(steady.answer(data, pos))
+                    beats += 1
+                elif not self._frame(data, pos, stop, deadline):
+                    break  # it has to wait for room
+                pos = stop
+                if (
+                    self.state is not SERVING
+                    or out.unsent
+                    or self._now >= deadline
+                    or beats == BEATS
+                ):
+                    break
+        except (DecodeError, OverLimitError) as error:
+            self._refuse(error)
             return
-        caller = Caller(header.api_version, header.client_id or "", self._host)
-        self._waiting = call = Call(self, header, began)
+        out.flush()
+        if pos == end and self.state is SERVING and not self._in.charged and not out.unsent:
+            self.state = READING
+        else:
+            self._keep(data[pos:], again=self._now >= deadline)
+        took = seconds() - now
+        if beats or took > SLOW_TURN_S:
+            self._took(took, beats)
+
+    def _keep(self, rest: bytes, again: bool) -> None:
+        """What could not be answered in this turn waits."""
+        if rest:
+            self._hold(rest)
+        if self.state is SERVING:
+            self._next(again=again)
+        else:
+            self._in.charge(self._in.size + self._long)
+
+    def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> bool:
+        """One request; its size stands at ``pos``. False when it has to wait for room.
+
+        Raises DecodeError and OverLimitError.
+        """
+        header, body = read_request_header(data, pos + 4, stop)
+        key, request = header.api_key, None
+        handler = self._services.routes.get(key)
+        is_long = stop - pos > SLICED_REQUEST_BYTES
+        if handler is None or not is_served(key, header.api_version):
+            if key != API_VERSIONS:
+                raise DecodeError(f"API {key} version {header.api_version}, which is not served")
+            # Its body cannot be read; the answer is in the form of version 0.
+            header.api_version, handler, is_long = 0, self._services.unknown_version, False
+        elif not is_long:
+            request = decode(header, data, body, stop)
+        elif not self._may_work(key, stop - pos):
+            return False
+        call = self._begin(header)
+        if is_long:
+            call.in_slices = True
+            self._work = Work(handle_in_slices(handler, call, data, body, stop))
+        else:
+            self._ask(handler, request, call)
+        if self._work is not None:
+            self._go_on(deadline)
+        elif self._call is not None:
+            self._become(WAITING)
+        elif key == HEARTBEAT and self.state is SERVING:
+            self._remember(request, data, pos, stop)
+        return True
+
+    def _begin(self, header: RequestHeader) -> Call:
+        caller = Caller(header.api_version, header.client_id or "", self.host)
+        self._call = self._last = call = Call(self, header, caller, self._now)
+        return call
+
+    def _ask(self, handler: Handler, request: Any, call: Call) -> None:
         try:
-            response = handler(request, caller, call)
+            response = handler(request, call.caller, call)
         except Exception:  # noqa: BLE001  # one request's bug costs its connection, nothing more
-            _log.exception("request failed", api_key=key, client_id=caller.client_id)
-            self._abort()
+            self._failed("request failed")
             return
-        if response is not None:
-            call.answer(response)
-        if key == HEARTBEAT and not self._busy:
-            self._remember(request, data, pos - 4, end)
+        if type(response) is GeneratorType:
+            self._work = Work(response)
+        elif response is not None:
+            self.answered(call, response)
 
     def _remember(self, request: Any, data: bytes, pos: int, stop: int) -> None:
         """The next heartbeat will be the same but for its correlation id."""
         found = self._services.steady_beat(request)
-        if found is not None and self._out:
+        if found is not None and self._out.frames:
             driver, beat = found
-            self._steady = SteadyBeat(driver, beat, data[pos:stop], self._out[-1])
+            self._steady = SteadyBeat(driver, beat, data[pos:stop], self._out.frames[-1])
+
+    # -- work in slices ------------------------------------------------------------------------
+
+    def _may_work(self, key: int, size: int) -> bool:
+        """Is there room for one more long request? If not, the connection waits for it."""
+        budget, turns = self._services.limits.sliced, self._services.turns
+        # Produce has few fields, and long ones: as objects it takes little more than on the wire.
+        weight = size // PRODUCE_SHARE if key == PRODUCE else size
+        if not budget.fits(weight):
+            self._become(QUEUED)
+            budget.wait(lambda: turns.first(self._turn))
+            return False
+        self._long, self._weight = size, weight
+        budget.change(weight)
+        return True
+
+    def _go_on(self, deadline: float) -> None:
+        """Work until it is done, or until this turn is over."""
+        services = self._services
+        while (work := self._work) is not None:
+            try:
+                done = work.run(services.clock.seconds, deadline)
+            except (DecodeError, OverLimitError) as error:
+                self._refuse(error)
+            except Exception:  # noqa: BLE001  # see _ask
+                self._failed("request failed")
+            else:
+                if not done:
+                    if self.state is SERVING:
+                        self._become(WORKING)
+                    services.turns.again(self._turn)
+                    return
+                if self._work is work:  # else it was answered meanwhile, and that is work as well
+                    self._work = None
+                    if work.result is not None and self._call is not None:
+                        self._finish(self._call, work.result)
+        self._end_work(again=services.clock.seconds() >= deadline)
+
+    def _finish(self, call: Call, result: Any) -> None:
+        """What work came to: pieces of an encoded answer, or a response to encode."""
+        if type(result) is list:
+            self._out.send(result)
+            self._call = None
+        else:
+            self.answered(call, result)
+
+    def _end_work(self, again: bool) -> None:
+        self._now = self._services.clock.seconds()
+        self._release_long()
+        if self.state is CLOSED:
+            return
+        if self._call is not None:
+            self._become(WAITING)
+        elif self.state is WORKING:
+            self._out.flush()
+            self._next(again=again)
+
+    def _release_long(self) -> None:
+        weight, self._weight, self._long = self._weight, 0, 0
+        if weight:
+            self._services.limits.sliced.change(-weight)
 
     # -- answers -------------------------------------------------------------------------------
 
     def answered(self, call: Call, response: Response) -> None:
         """The answer of the request under way; NO_REPLY only makes way for the next request."""
-        assert self._waiting is call, "a request is answered exactly once"
-        self._waiting = None
-        if self._transport is None:
-            self._go_on()
+        if self.state is CLOSED:
             return
-        header, services = call.header, self._services
-        services.requests.record(header.api_key, services.clock.seconds() - call.began)
-        if response is not NO_REPLY:
-            try:
-                encode = response_encoder(header.api_key, header.api_version)
-                frame = encode(response, header.correlation_id)
-            except Exception:  # noqa: BLE001  # who answers may be answering others as well
-                _log.exception("answer cannot be written", api_key=header.api_key)
-                self._abort()
-                return
-            self._out.append(frame)
-            if len(frame) > LARGE_ANSWER_BYTES:
-                self._flush()
-        if not self._cutting:
-            self._flush()
-            self._go_on()
-
-    def _go_on(self) -> None:
-        if not self._cutting and (self._held_bytes or self._paused or self._transport is None):
-            # Not from here: whoever answers may be in the middle of answering others.
-            asyncio.get_running_loop().call_soon(self._resume)
-
-    def _flush(self) -> None:
-        """One write for everything that was answered together."""
-        out = self._out
-        if out and self._transport is not None:
-            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
-        out.clear()
+        assert self._call is call, "a request is answered exactly once"
+        services, header = self._services, call.header
+        if self._transport is not None:
+            self._now = now = services.clock.seconds()
+            services.requests.record(header.api_key, now - call.began)
+            if response is not NO_REPLY:
+                if call.in_slices:
+                    self._work = Work(encode_in_slices(call, response, services.limits))
+                    if self.state is WAITING:
+                        self._become(WORKING)
+                        services.turns.first(self._turn)
+                    return
+                try:
+                    frame = encode(header, response)
+                except Exception:  # noqa: BLE001  # who answers may be answering others as well
+                    self._failed("answer cannot be written")
+                    return
+                self._out.frames.append(frame)
+                if len(frame) > LARGE_ANSWER_BYTES:
+                    self._out.flush()
+        self._call = None
+        if self.state is WAITING:
+            self._out.flush()
+            # What is held is not decided here: who answers may be answering others as well.
+            self._next()
 
     # -- ends ----------------------------------------------------------------------------------
 
-    def _refuse(self, what: str) -> None:
-        """Not Kafka, or not a Kafka we speak: say so once, and close without an answer."""
-        _log.warning("connection refused", client=self._host, received=what)
-        self._services.connections.broken += 1
-        self._flush()
+    def _took(self, seconds: float, beats: int) -> None:
+        if beats:
+            self._services.requests.record(HEARTBEAT, seconds, beats)
+        if seconds > SLOW_TURN_S and self._last is not None:
+            self._services.connections.stats.slow_turns += 1
+            ms, api, client = round(seconds * 1000), self._last.api, self._last.caller.client_id
+            _log.warning("slow request", took_ms=ms, api=api, client_id=client, client=self.host)
+
+    def _refuse(self, error: DecodeError | OverLimitError) -> None:
+        """Not Kafka, or more than is allowed: say so once, and close without an answer."""
+        limit = {"limit": error.limit} if isinstance(error, OverLimitError) else {}
+        _log.warning("connection refused", client=self.host, received=str(error), **limit)
+        self._services.connections.stats.broken += 1
+        self._out.flush()
         self.close()
 
-    def _abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-        self._hang_up()
+    def _failed(self, event: str) -> None:
+        """A bug: one line with its traceback, and the connection ends."""
+        assert self._last is not None
+        header, caller = self._last.header, self._last.caller
+        _log.exception(event, api_key=header.api_key, client_id=caller.client_id)
+        self.abort()
 
-    def close(self) -> None:
-        """Send what is answered, then hang up."""
-        if self._transport is not None:
-            self._transport.close()
-        self._hang_up()
-
-    def _hang_up(self) -> None:
-        self._transport = None
-        self._hung_up = True
-        self._held.clear()
-        self._held_bytes = 0
-        if self._lost:
-            self._leave()
-
-
-def _decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:
-    """The request behind a header. Bytes behind the request are ignored, as by Kafka's brokers:
-    librdkafka sends three in every Metadata request for all topics. Raises DecodeError.
-    """
-    try:
-        return request_decoder(header.api_key, header.api_version)(data, pos, end)
-    except LeftOver as odd:
-        return odd.message
-
-
-def _is_served(key: int, version: int) -> bool:
-    api = APIS[key]
-    return api.served[0] <= version <= api.served[1]
+    def _dropped(self) -> None:
+        self._release_long()
+        self._call = self._work = None

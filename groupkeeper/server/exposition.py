@@ -1,4 +1,4 @@
-"""The server's numbers in Prometheus' text format: names, help, labels.
+"""The server's numbers in Prometheus' text format: names, help, labels. Made in slices.
 
 Read at scrape time from :class:`~groupkeeper.server.metrics.Metrics`; nothing is kept here. Names
 follow Prometheus' conventions: prefix ``groupkeeper_``, seconds and bytes, ``_total`` for what only
@@ -8,6 +8,7 @@ grows. Imported with the first scrape, because prometheus-client is not cheap to
 import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -21,17 +22,23 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from groupkeeper import __version__
+from groupkeeper.server.log_writer import counts
 from groupkeeper.server.metrics import (
-    SECONDS,
     AppendStats,
     ConnectionStats,
     Histogram,
     Metrics,
     PartitionSnapshot,
 )
+from groupkeeper.turns import Slices
 from protocol.registry import APIS
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+SAMPLES_IN_A_SLICE = 200
+"""Less than a millisecond's."""
+HEADING_LINES = 2
+"""HELP and TYPE."""
 
 GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 PARTITION_STATES = ("loading", "active", "closed")
@@ -67,37 +74,61 @@ class Exposition:
     """A registry of its own for one server, and its pages."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        GCCollector(registry=self._registry)
-        self._registry.register(_ServerCollector(metrics))
-
-    def page(self) -> bytes:
-        """Everything, in the text format 0.0.4."""
-        return generate_latest(self._registry)
-
-
-class _ServerCollector(Collector):
-    def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._process = CollectorRegistry()
+        ProcessCollector(registry=self._process)
+        GCCollector(registry=self._process)
 
-    def describe(self) -> Iterable[Metric]:
-        """Nothing in advance: registering must not take a snapshot."""
-        return ()
+    def page(self) -> Slices[bytes]:
+        """Everything, in the text format 0.0.4."""
+        parts: list[bytes] = []
+        snapshots = yield from self._metrics.counted()
+        for family in chain(self._process.collect(), _families(self._metrics, snapshots)):
+            yield
+            parts += yield from _text(family)
+        return b"".join(parts)
 
-    def collect(self) -> Iterator[Metric]:
-        metrics = self._metrics
-        yield _gauge(
-            "build_info",
-            "Constant 1; what runs is in the labels.",
-            {(__version__, platform.python_version()): 1},
-            ("version", "python"),
-        )
-        yield from _partitions(metrics.snapshots())
-        yield from _facts(metrics)
-        yield from _requests(metrics.requests.by_api)
-        yield from _appends(metrics.appends)
-        yield from _connections(metrics.connections)
+
+def _text(family: Metric) -> Slices[list[bytes]]:
+    """A family's lines. A long one is put into words in parts, of which one has the heading."""
+    parts: list[bytes] = []
+    samples = family.samples
+    for start in range(0, max(len(samples), 1), SAMPLES_IN_A_SLICE):
+        family.samples = samples[start : start + SAMPLES_IN_A_SLICE]
+        text = generate_latest(_Families([family]))
+        parts.append(text if start == 0 else text.split(b"\n", HEADING_LINES)[-1])
+        yield
+    return parts
+
+
+class _Families(Collector):
+    """Families that are there already, as the library takes them."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
+    yield _gauge(
+        "build_info",
+        "Constant 1; what runs is in the labels.",
+        {(__version__, platform.python_version()): 1},
+        ("version", "python"),
+    )
+    yield from _partitions(snapshots)
+    yield from _facts(metrics)
+    yield from _requests(metrics.requests.by_api)
+    yield from _appends(metrics.appends)
+    yield from _connections(metrics.connections)
+    yield _histogram(
+        "loop_iteration_seconds",
+        "One iteration of the event loop, without waiting: how late a heartbeat may be seen.",
+        {(): metrics.iterations},
+    )
+    yield from _log_lines()
 
 
 def _partitions(snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
@@ -162,10 +193,27 @@ def _connections(connections: ConnectionStats) -> Iterator[Metric]:
     yield _gauge("connections", "Client connections now open.", {(): connections.open})
     for name, text in (
         ("accepted", "Client connections accepted."),
-        ("refused", "Connections closed at once because max.connections were open."),
-        ("broken", "Connections closed because what came was not Kafka's protocol."),
+        ("refused", "Connections closed at once because max.connections or .per.ip were open."),
+        ("broken", "Connections closed because of what came: not Kafka, or over a limit."),
+        ("idle", "Connections closed after connections.max.idle.ms without a request."),
+        ("stuck", "Connections closed in the middle of a request or an answer."),
+        ("unaccepted", "Connections not accepted for lack of a file descriptor."),
     ):
         yield _counter(f"connections_{name}", text, {(): getattr(connections, name)})
+    yield _counter(
+        "slow_turns",
+        "Requests that held up the event loop for more than 100 ms.",
+        {(): connections.slow_turns},
+    )
+
+
+def _log_lines() -> Iterator[Metric]:
+    """Of the whole process, as what ProcessCollector reads."""
+    for name, text in (
+        ("dropped", "Log lines lost: the queue was full, or the stream did not take them."),
+        ("suppressed", "Log lines left out because there were too many alike."),
+    ):
+        yield _counter(f"log_lines_{name}", text, {(): getattr(counts, name)})
 
 
 def _labelled(counts: Mapping[str, float]) -> Samples:
@@ -192,7 +240,7 @@ def _histogram(
     family = HistogramMetricFamily(f"groupkeeper_{name}", text, labels=labels)
     for values, times in samples.items():
         running, buckets = 0, []
-        for bound, count in zip([*map(str, SECONDS), "+Inf"], times.counts, strict=True):
+        for bound, count in zip([*map(str, times.bounds), "+Inf"], times.counts, strict=True):
             running += count
             buckets.append((bound, running))
         family.add_metric(values, buckets, times.total)

@@ -6,7 +6,6 @@ log, active, and after any failure closed and loaded again, because there is no 
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,9 +24,10 @@ from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.logs import Log as Lines
+from groupkeeper.server.loop import when_read
 from groupkeeper.server.metrics import Metrics, PartitionSnapshot
 from groupkeeper.server.writer import Writer
-from groupkeeper.turns import Slices
+from groupkeeper.turns import Slices, Turns
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
@@ -37,6 +37,12 @@ from storage.log import Log
 from storage.store import Append, Store
 
 OFFSETS_TOPIC = "__consumer_offsets"
+LATE_MS = 1_000
+"""An alarm that rings later than this waits until the sockets have been read."""
+READ_FIRST_S = 1.0
+"""It waits so long for that at most."""
+COUNTED_IN_A_SLICE = 500
+"""Groups and their topics. Half a millisecond; a group is not cut."""
 RETRY_FIRST_S, RETRY_MOST_S = 0.1, 30.0
 """A partition that cannot be loaded is tried again, ever more rarely."""
 
@@ -57,6 +63,7 @@ class HostServices:
     """Partition and bytes: for those who fetch the offsets topic."""
     give_up: Callable[[BaseException], None]
     """The disk cannot be trusted any more: end the process."""
+    turns: Turns
 
 
 class PartitionHost:
@@ -165,6 +172,15 @@ class PartitionHost:
         self._alarm = self._loop.call_at(due / 1000, self._ring)
 
     def _ring(self) -> None:
+        """A deadline has come. Much too late, what is in the sockets is read first: the process
+        stood still (stopped, moved, short of time), and heartbeats that came meanwhile count.
+        """
+        if self._services.clock.now() - self._alarm_at > LATE_MS:
+            when_read(self._services.turns, self._advance, READ_FIRST_S)
+        else:
+            self._advance()
+
+    def _advance(self) -> None:
         self._alarm = None
         clock = self._services.clock
         now, wall = max(clock.now(), self._alarm_at), clock.wall()
@@ -306,9 +322,8 @@ class PartitionHost:
     # -- for people ----------------------------------------------------------------------------
 
     def snapshot(self) -> PartitionSnapshot:
-        """The partition as it is now."""
+        """The partition as it is now; its groups are not counted."""
         partition = self._partition
-        groups = partition.groups.values()
         state: str = partition.state
         waits = partition.state is PartitionState.LOADING and self._problem
         if self._stopping or waits:  # for people; clients are told to wait
@@ -316,8 +331,19 @@ class PartitionHost:
         return PartitionSnapshot(
             partition=self.index,
             state=state,
-            groups=Counter(str(group.state) for group in groups),
-            members=sum(len(group.members) for group in groups),
-            offsets=sum(len(offsets) for g in groups for offsets in g.offsets.values()),
             reason=self._problem or ("" if state == PartitionState.ACTIVE else state),
         )
+
+    def counted(self) -> Slices[PartitionSnapshot]:
+        """The snapshot with groups, members and offsets, counted while requests go on."""
+        found = self.snapshot()
+        work = 0
+        for group in [*self._partition.groups.values()]:
+            found.groups[str(group.state)] += 1
+            found.members += len(group.members)
+            found.offsets += sum(map(len, group.offsets.values()))
+            work += 1 + len(group.offsets)
+            if work >= COUNTED_IN_A_SLICE:
+                work = 0
+                yield
+        return found

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from coordinator.placement import partition_of
 from groupkeeper.server.host import HostServices, PartitionHost
 from groupkeeper.server.metrics import PartitionSnapshot
+from groupkeeper.turns import Slices
 from storage.log import Log
 from storage.store import Store
 
@@ -67,5 +68,13 @@ class Hosts:
         return self._hosts[partition].log if 0 <= partition < len(self._hosts) else None
 
     def snapshots(self) -> Iterable[PartitionSnapshot]:
-        """Every partition as it is now."""
+        """Every partition as it is now; their groups are not counted."""
         return [host.snapshot() for host in self._hosts]
+
+    def counted(self) -> Slices[Iterable[PartitionSnapshot]]:
+        """The same with their groups, members and offsets."""
+        found = []
+        for host in self._hosts:
+            found.append((yield from host.counted()))
+            yield
+        return found

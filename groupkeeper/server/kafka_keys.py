@@ -21,7 +21,7 @@ KEYS = frozenset(
     broker.heartbeat.interval.ms broker.id.generation.enable broker.rack
     broker.session.timeout.ms client.quota.callback.class compression.gzip.level
     compression.lz4.level compression.type compression.zstd.level
-    connection.failed.authentication.delay.ms connections.max.idle.ms connections.max.reauth.ms
+    connection.failed.authentication.delay.ms connections.max.reauth.ms
     control.plane.listener.name controlled.shutdown.enable controlled.shutdown.max.retries
     controlled.shutdown.retry.backoff.ms controller.listener.names
     controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
@@ -73,7 +73,7 @@ KEYS = frozenset(
     log.message.timestamp.type log.preallocate log.retention.bytes
     log.retention.check.interval.ms log.retention.hours log.retention.minutes log.retention.ms
     log.roll.hours log.roll.jitter.hours log.roll.jitter.ms log.roll.ms
-    log.segment.delete.delay.ms max.connection.creation.rate max.connections.per.ip
+    log.segment.delete.delay.ms max.connection.creation.rate
     max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
     max.request.partition.size.limit metadata.log.dir
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
@@ -87,7 +87,7 @@ KEYS = frozenset(
     password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
     port principal.builder.class process.roles producer.id.expiration.check.interval.ms
     producer.id.expiration.ms producer.purgatory.purge.interval.requests
-    queued.max.request.bytes queued.max.requests quota.consumer.default quota.producer.default
+    queued.max.requests quota.consumer.default quota.producer.default
     quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms
     remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second

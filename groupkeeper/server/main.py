@@ -5,12 +5,12 @@ The Kafka port opens first; what is expensive to import comes after it, or with 
 
 import asyncio
 import gc
-import resource
 import signal
-import sys
 
 from groupkeeper.server import logs
+from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.http import HttpServer
+from groupkeeper.server.loop import count_failed_accepts, watched_loop
 from groupkeeper.server.options import ServeOptions, format_address
 from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
@@ -22,11 +22,15 @@ _log = logs.Log("server")
 def run(options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code; what is wrong is one line on stderr."""
     logs.configure()
-    _raise_file_limit()
+    raise_limit()
     try:
         options.data_dir.mkdir(parents=True, exist_ok=True)
         server = Server(options)
-        return asyncio.run(_serve(server, options))
+        loop, watch = watched_loop()
+        watch.turns, watch.iterations = server.turns, server.metrics.iterations
+        count_failed_accepts(loop, server.metrics.connections)
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            return runner.run(_serve(server, options))
     except (StorageError, OSError) as error:
         return _complain(str(error))
 
@@ -40,14 +44,20 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http: HttpServer | None = None
     http_at = "off"
     if options.http is not None:
-        http = HttpServer(pages(server.metrics))
-        http_at = format_address(await http.start(options.http))
+        http = HttpServer(pages(server.metrics, server.turns), server.turns)
+        try:
+            http_at = format_address(await http.start(options.http))
+        except OSError:
+            await server.stop()
+            raise
     print(  # noqa: T201  # the ready line is the interface to whoever started us
         f"groupkeeper ready kafka={format_address(server.kafka)} http={http_at} "
         f"node={options.node_id} data={options.data_dir}",
         flush=True,
     )
     _settle_down(options)
+    if http is not None:
+        http.serving.add_done_callback(lambda _: gc.freeze())  # what was imported stays, too
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
     _log.info("stopping")
@@ -57,13 +67,6 @@ async def _serve(server: Server, options: ServeOptions) -> int:
         return _complain(f"the disk cannot be trusted any more: {server.failed.result()}")
     await server.stop()
     return 0
-
-
-def _raise_file_limit() -> None:
-    """Every connection and every log segment is an open file; the soft limit is often 1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _settle_down(options: ServeOptions) -> None:
@@ -77,5 +80,5 @@ def _settle_down(options: ServeOptions) -> None:
 
 
 def _complain(message: str) -> int:
-    print(f"groupkeeper: {message}", file=sys.stderr)  # noqa: T201  # a line for whoever started us
+    logs.write_text(f"groupkeeper: {message}")  # for whoever started us, if they read it
     return 1

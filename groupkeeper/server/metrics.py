@@ -7,7 +7,7 @@ Not a place for decisions or log lines, and prometheus-client is not imported he
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from coordinator.facts import (
@@ -29,6 +29,7 @@ from coordinator.facts import (
     RebalanceJoined,
     RebalanceStarted,
 )
+from groupkeeper.turns import Slices
 
 SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
@@ -36,18 +37,22 @@ SECONDS = (
 )
 """Upper bounds of the buckets. From a heartbeat to a JoinGroup that waits for its group."""
 
+ITERATION_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Upper bounds for iterations of the event loop: 0.02 is the promise."""
+
 
 class Histogram:
-    """How long things took: a count per bucket of :data:`SECONDS`, and their sum."""
+    """How long things took: a count per bucket, and their sum."""
 
-    __slots__ = ("counts", "total")
+    __slots__ = ("bounds", "counts", "total")
 
-    def __init__(self) -> None:
-        self.counts = [0] * (len(SECONDS) + 1)
+    def __init__(self, bounds: tuple[float, ...] = SECONDS) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
     def observe(self, seconds: float, times: int = 1) -> None:
-        self.counts[bisect_left(SECONDS, seconds)] += times
+        self.counts[bisect_left(self.bounds, seconds)] += times
         self.total += seconds * times
 
     def count(self) -> int:
@@ -73,9 +78,17 @@ class ConnectionStats:
     open: int = 0
     accepted: int = 0
     refused: int = 0
-    """Closed at once, because ``max.connections`` were open."""
+    """Closed at once, because ``max.connections`` were open, or ``max.connections.per.ip``."""
     broken: int = 0
-    """Closed by us, because what came was not Kafka's protocol."""
+    """Closed by us, because what came was not Kafka's protocol, or more than is allowed."""
+    idle: int = 0
+    """Closed by us, after ``connections.max.idle.ms``."""
+    stuck: int = 0
+    """Closed by us, because a request did not come to its end or an answer was not taken."""
+    unaccepted: int = 0
+    """Times that a connection could not be accepted: the process had no file descriptor left."""
+    slow_turns: int = 0
+    """Turns of requests that took longer than 100 ms."""
 
 
 @dataclass(slots=True)
@@ -100,7 +113,7 @@ class PartitionSnapshot:
     partition: int
     state: str
     """Of the life cycle: loading, active, closed."""
-    groups: Mapping[str, int] = field(default_factory=dict)
+    groups: Counter[str] = field(default_factory=Counter)
     """How many groups are in which state, in DescribeGroups' words."""
     members: int = 0
     offsets: int = 0
@@ -109,22 +122,32 @@ class PartitionSnapshot:
 
 
 Snapshots = Callable[[], Iterable[PartitionSnapshot]]
+Counted = Callable[[], Slices[Iterable[PartitionSnapshot]]]
 
 
 class Metrics:
     """Everything that one server counts."""
 
     def __init__(self, snapshots: Snapshots = tuple) -> None:
-        """``snapshots`` yields every partition of this node; called once per scrape."""
-        self.snapshots = snapshots
+        """``snapshots`` yields every partition of this node."""
+        self.snapshots: Snapshots = snapshots
+        """State and reason; cheap, because nobody's groups are counted."""
+        self.counted: Counted = self._counted
+        """The same with their groups, members and offsets."""
         self.requests = RequestStats()
         self.connections = ConnectionStats()
         self.appends = AppendStats()
+        self.iterations = Histogram(ITERATION_SECONDS)
         self.replay_seconds = Histogram()
         self.rebalance_seconds = Histogram()
         self.join_seconds = Histogram()
         self.counts: Counter[tuple[str, str]] = Counter()
         """(what, label value) -> how often; the names are those of ``exposition``."""
+
+    def _counted(self) -> Slices[Iterable[PartitionSnapshot]]:
+        """When the snapshots are whole as they come."""
+        yield
+        return self.snapshots()
 
     def replayed(self, seconds: float) -> None:
         """A partition was loaded from its log in this time."""

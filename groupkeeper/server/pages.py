@@ -1,15 +1,18 @@
 """What the HTTP port says: health, readiness, metrics, and a first page that links them.
 
 Pages are made from the server's numbers when they are asked for. How they get to the client is in
-``http``.
+``http`` and ``web``.
 """
 
+import asyncio
 import json
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from groupkeeper import __version__
 from groupkeeper.server.http import Page, Pages
 from groupkeeper.server.metrics import Metrics
+from groupkeeper.turns import Turns
 
 if TYPE_CHECKING:
     from groupkeeper.server.exposition import Exposition
@@ -28,29 +31,32 @@ _INDEX = f"""\
 """
 
 
-def pages(metrics: Metrics) -> Pages:
+def pages(metrics: Metrics, turns: Turns | None = None) -> Pages:
     """The table for :class:`~groupkeeper.server.http.HttpServer`."""
     return {
         "/": lambda: (200, "text/html; charset=utf-8", _INDEX.encode()),
         "/healthz": lambda: (200, _JSON, _dump({"alive": True})),
         "/readyz": lambda: _readyz(metrics),
-        "/metrics": _Scrape(metrics),
+        "/metrics": _Scrape(metrics, turns or Turns()).page,
     }
 
 
 class _Scrape:
-    """/metrics. Prometheus' library is imported with the first scrape, not with the server."""
+    """/metrics. Prometheus' library is imported with the first scrape, in a thread."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, turns: Turns) -> None:
         self._metrics = metrics
+        self._turns = turns
         self._exposition: Exposition | None = None
 
-    def __call__(self) -> Page:
+    async def page(self) -> Page:
+        if self._exposition is None:
+            await asyncio.to_thread(import_module, "groupkeeper.server.exposition")
         from groupkeeper.server.exposition import CONTENT_TYPE, Exposition
 
         if self._exposition is None:
             self._exposition = Exposition(self._metrics)
-        return 200, CONTENT_TYPE, self._exposition.page()
+        return 200, CONTENT_TYPE, await self._turns.run(self._exposition.page())
 
 
 def _readyz(metrics: Metrics) -> Page:

@@ -9,13 +9,17 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Final
 
 from coordinator.config import GroupConfig
 from coordinator.facts import Fact
 from coordinator.heartbeat import Beat
+from groupkeeper.server.budget import limits_of
+from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
-from groupkeeper.server.connection import ConnectionServices
+from groupkeeper.server.connection_table import ConnectionTable
+from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.fact_lines import write_line
 from groupkeeper.server.forgetting import Forgetting
 from groupkeeper.server.host import HostServices
@@ -101,6 +105,9 @@ class Server:
         self.kafka: Address = options.listen
         self.metrics = Metrics()
         self.turns = Turns()
+        self._descriptors = share(
+            limit_of_open_files(), self._settings.offsets_topic_num_partitions
+        )
         topics = self._world.topics or TopicsWorld(files=self._world.files, failed=_topics_failed)
         self._node = Node(options.node_id, self.address)
         self.topics = EmbeddedTopics(self.store, settings, self._node, topics)
@@ -134,9 +141,10 @@ class Server:
             self._observe,
             self.topics.group_log_grew,
             self._give_up,
+            self.turns,
         )
         self.hosts = Hosts(self._epochs, services)
-        self.metrics.snapshots = self.hosts.snapshots
+        self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
         self.topics.serve_group_logs(self.hosts.log_of)
         self.topics.topics_deleted.append(Forgetting(self.hosts, self.turns))
         self.listener = self._listener(clock)
@@ -147,15 +155,24 @@ class Server:
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
         routes, versions = build_routes(self.hosts, self.topics, self._node, self._settings)
+        limits = limits_of(settings)
+        idle_ms = settings.connections_max_idle_ms
+        connections = ConnectionTable(
+            limits,
+            self.metrics.connections,
+            most=min(settings.max_connections, self._descriptors.connections),
+            most_per_host=settings.max_connections_per_ip,
+            max_idle_s=idle_ms / 1000 if idle_ms >= 0 else inf,
+        )
         services = ConnectionServices(
             routes,
             versions.unknown_version,
             self._steady_beat,
             clock,
+            self.turns,
+            limits,
             self.metrics.requests,
-            self.metrics.connections,
-            settings.socket_request_max_bytes,
-            settings.max_connections,
+            connections,
         )
         return Listener(services)
 

@@ -50,6 +50,12 @@ class Settings:
     auto_create_topics_enable: bool = _bool(
         True, "Create a topic when a client asks for its metadata and allows it."
     )
+    connections_max_idle_ms: int = _int(
+        600_000,
+        "How long a connection may be silent between two requests; -1 is for ever.",
+        low=-1,
+        high=LONG_MAX,
+    )
     fetch_max_bytes: int = _int(
         57_671_680, "Most bytes of record batches in one Fetch response.", low=1024
     )
@@ -67,7 +73,12 @@ class Settings:
         1_073_741_824, "Size at which a topic partition begins a new segment file.", low=14
     )
     max_connections: int = _int(
-        INT_MAX, "Most client connections at a time; more are closed at once."
+        INT_MAX,
+        "Most client connections at a time; more are closed at once. Never more than the process "
+        "may open files.",
+    )
+    max_connections_per_ip: int = _int(
+        INT_MAX, "Most client connections from one address; more are closed at once."
     )
     message_max_bytes: int = _int(
         1_048_588, "Largest record batch, from a producer or written for a group."
@@ -91,8 +102,18 @@ class Settings:
         "Size at which a partition of `__consumer_offsets` begins a new segment.",
         low=1,
     )
+    queued_max_request_bytes: int = _int(
+        268_435_456,
+        "Bytes of requests that have begun and are not answered, over all connections; without "
+        "room no more is read of a long request. -1, Kafka's default, is no limit.",
+        low=-1,
+        high=LONG_MAX,
+    )
     socket_request_max_bytes: int = _int(
-        104_857_600, "Largest request; a connection that announces more is closed.", low=1
+        104_857_600,
+        "Largest Produce request; a connection that announces more is closed. Others may have 4 "
+        "MiB, or four times `message.max.bytes` if that is more.",
+        low=1,
     )
 
 

@@ -204,7 +204,8 @@ class Epoch:
 
     def _rules(self) -> Rules:
         services = self.life.server.listener._services
-        return Rules(services.routes, services.request_max_bytes, self.life.note)
+        most = services.limits.request_bytes
+        return Rules(services.routes, most, self.life.note, self.life.loop.time)
 
     def _wait(self, chance: Random) -> None:
         self.life.advance(chance.choice([0.02, 0.05, 0.2, 1.0]))
@@ -381,4 +382,5 @@ def _settings(chance: Random) -> list[str]:
         f"log.segment.bytes={chance.choice([3_000, 100_000, 10_000_000])}",
         f"message.max.bytes={chance.choice([2_000, 1_048_588])}",
         f"socket.request.max.bytes={chance.choice([70_000, 1 << 20, 100 << 20])}",
+        "connections.max.idle.ms=-1",  # nobody is hung up on but for what it sent
     ]

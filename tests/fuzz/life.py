@@ -38,9 +38,9 @@ class Life:
         self.faults = 0
         self.ending: list[Callable[[], None]] = []
         """Told when a process is about to end, and every connection with it."""
-        self._sink = logs._sink
-        logs._sink = logs._Sink(level="info")
-        logs._sink.emit = self._line
+        self._lines = logs._lines
+        logs._lines = logs._Lines()
+        logs._lines.add = self._line
         loop = self._new_loop()
         self.machine = Machine(loop, lambda line: None, *assignments)
         self.machine.topics_failed = self._topics_failed
@@ -221,7 +221,7 @@ class Life:
     def close(self) -> None:
         self.machine.loop, loop = VirtualLoop(), self.loop  # what its tasks say now is not heard
         self._bury(loop)
-        logs._sink = self._sink
+        logs._lines = self._lines
         self.machine.loop.close()
         asyncio.set_event_loop(None)
 

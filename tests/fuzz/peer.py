@@ -6,11 +6,13 @@ is right is not asked here, only whether it is one.
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
+from groupkeeper.server.connection_table import REQUEST_S
 from protocol.compile_encode import Framing
 from protocol.compiler import encoder
 from protocol.errors import DecodeError, LeftOver
@@ -40,6 +42,8 @@ class Rules(NamedTuple):
     request_max_bytes: int
     note: Callable[[str], None]
     """Told about every answer that is none."""
+    now: Callable[[], float] = time.monotonic
+    """In seconds, as the server's."""
 
 
 class Peer(asyncio.Protocol):
@@ -51,6 +55,7 @@ class Peer(asyncio.Protocol):
         self._chance = chance
         self._unread = b""
         self._answers = b""
+        self._began = 0.0
         self.owed: deque[Owed] = deque()
         self.answered = 0
         self.doomed = ""
@@ -73,8 +78,11 @@ class Peer(asyncio.Protocol):
 
     def send(self, data: bytes, person: Person | None = None) -> None:
         """Write the bytes, and note what has to come back for them."""
+        before = self._unread
         self._unread += data
         self._cut(person)
+        if not before or len(self._unread) < len(data):
+            self._began = self._rules.now()
         assert self._transport is not None
         self._transport.write(data)
 
@@ -166,6 +174,8 @@ class Peer(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
+        if self._unread and self._rules.now() - self._began > REQUEST_S:
+            self.doomed = self.doomed or "a request did not come to its end"
         if not (self.hung_up or self.excused) and (self.owed or not self.doomed):
             why = self.doomed or "nothing that was sent ends it"
             self._rules.note(f"hung up on, {list(self.owed)[:2]} owed; {why}")

@@ -38,5 +38,10 @@ def lines() -> Iterator[Lines]:
     """What was logged so far, from info on."""
     stream = io.StringIO()
     logs.configure(stream)
-    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+
+    def lines() -> list[dict[str, Any]]:
+        assert logs.flush(20)
+        return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+    yield lines
     logs.configure()

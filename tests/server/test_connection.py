@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
 from groupkeeper.exchange import NO_REPLY
-from groupkeeper.server import connection as module
+from groupkeeper.server.inbox import HELD_BYTES, Inbox
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -63,8 +64,8 @@ async def test_what_came_together_is_answered_in_order_in_one_write(bench: Bench
 async def test_a_large_frame_in_many_pieces_is_put_together_once(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = Mock(wraps=bench.connection._take_held)
-    monkeypatch.setattr(bench.connection, "_take_held", take)
+    take = Mock(wraps=bench.connection._in.take)
+    monkeypatch.setattr(Inbox, "take", lambda inbox: take())
     data = beat(bench, "g" * 30_000)
     bench.receive(*(data[at : at + 10] for at in range(0, len(data), 10)))
     assert bench.answered() == [1]
@@ -130,7 +131,7 @@ async def test_reading_pauses_when_too_much_is_held_and_goes_on_later(bench: Ben
         if bench.socket.reading:
             bench.receive(frame)
     assert not bench.socket.is_reading()
-    assert bench.connection._held_bytes < module.HELD_BYTES + 20_000
+    assert bench.connection.held < HELD_BYTES + 20_000
     bench.parked[0].answer(JoinGroupResponse())
     await asyncio.sleep(0)
     assert bench.socket.reading
@@ -139,10 +140,54 @@ async def test_reading_pauses_when_too_much_is_held_and_goes_on_later(bench: Ben
 
 async def test_a_frame_larger_than_what_is_held_still_arrives(bench: Bench) -> None:
     data = beat(bench, "g" * 30_000)
-    size = 3 * module.HELD_BYTES
+    size = 3 * HELD_BYTES
     frame = size.to_bytes(4, "big") + data[4:] + bytes(size - len(data) + 4)
     bench.receive(*(frame[at : at + 60_000] for at in range(0, len(frame), 60_000)))
     assert bench.answered() == [1]  # what stands behind a request is ignored, however much it is
+    assert bench.socket.reading
+
+
+def _pieces(stream: bytes, sizes: list[int]) -> list[bytes]:
+    """The stream cut into pieces of these sizes, again and again."""
+    pieces, at = [], 0
+    for size in cycle(sizes):
+        if at >= len(stream):
+            return pieces
+        pieces.append(stream[at : at + size])
+        at += size
+    raise AssertionError("no sizes")
+
+
+@pytest.mark.parametrize("size", [HELD_BYTES, 3 * HELD_BYTES])
+@pytest.mark.parametrize(
+    "sizes", [[64 * 1024], [256 * 1024], [256 * 1024 - 1, 1], [3, 200_000], [1 << 30], [70_001]]
+)
+async def test_requests_behind_a_large_one_are_answered_however_the_stream_is_cut(
+    bench: Bench, size: int, sizes: list[int]
+) -> None:
+    large = beat(bench, "g" * 30_000)
+    large = size.to_bytes(4, "big") + large[4:] + bytes(size - len(large) + 4)
+    stream = beat(bench) + large + beat(bench) + large + beat(bench)
+    for piece in _pieces(stream, sizes):
+        assert bench.socket.reading, "nobody reads on"
+        bench.receive(piece)
+        await asyncio.sleep(0)
+    assert bench.answered() == [2, 1, 3, 1, 4]
+    assert bench.socket.reading
+
+
+@pytest.mark.parametrize("first", [1, 3, 4, 5, 12, 500, 1_030, 1_041, 1_042, 1_043])
+async def test_full_reads_of_many_requests_are_answered_wherever_they_begin(
+    bench: Bench, first: int
+) -> None:
+    """A read ends before, in and behind the size of the next request; the next read is full."""
+    frame = beat(bench, "g" * 1_000)
+    stream = frame * (4 * HELD_BYTES // len(frame))
+    for piece in (stream[:first], *_pieces(stream[first:], [256 * 1024])):
+        assert bench.socket.reading, "nobody reads on"
+        bench.receive(piece)
+        await asyncio.sleep(0)
+    assert len(bench.answered()) == len(stream) // len(frame)
     assert bench.socket.reading
 
 
@@ -153,16 +198,20 @@ async def test_a_client_that_takes_no_answers_is_not_served_further(bench: Bench
     bench.receive(beat(bench), beat(bench))
     assert bench.answered() == [1]
     assert len(bench.requests) == 1
-    bench.connection.resume_writing()
+    bench.socket.drain()
+    await asyncio.sleep(0)
     assert bench.answered() == [1, 2, 3]
 
 
 async def test_a_client_that_takes_no_answers_is_not_read_from(bench: Bench) -> None:
-    bench.connection.pause_writing()
+    bench.socket.full = True
     while bench.socket.reading:
         bench.receive(beat(bench, "g" * 10_000))
-    assert not bench.requests
-    bench.connection.resume_writing()
+    assert len(bench.requests) == 1
+    bench.socket.drain()
+    for _ in range(bench.sent()):
+        await asyncio.sleep(0)
+    assert len(bench.answered()) == bench.sent()
     assert bench.socket.reading
 
 
@@ -278,10 +327,11 @@ async def test_what_a_client_sent_before_it_went_still_counts(bench: Bench) -> N
     await asyncio.sleep(0)
     assert len(bench.requests) == 1
     for number in (0, 1):
-        assert bench.stats.open == len(bench.opened) == 1  # as long as bytes are kept for it
+        assert bench.stats.open == len(bench.table.opened) == 0  # it takes no place of another
+        assert len(bench.table.orphans) == 1
         bench.parked[number].answer(JoinGroupResponse())
         await asyncio.sleep(0)
-    assert bench.stats.open == len(bench.opened) == 0
+    assert len(bench.table.orphans) == 0
     assert [request.group_id for request in bench.requests] == ["g", "first", "g"]
     assert bench.socket.writes == []
 
@@ -293,7 +343,7 @@ async def test_who_is_gone_and_sent_nonsense_is_not_counted(bench: Bench, rest: 
     await asyncio.sleep(0)
     bench.parked[0].answer(JoinGroupResponse())
     await asyncio.sleep(0)
-    assert bench.stats.open == len(bench.opened) == 0
+    assert bench.stats.open == len(bench.table.opened) == 0
 
 
 async def test_who_is_gone_and_met_a_bug_is_not_counted(bench: Bench) -> None:
@@ -303,7 +353,7 @@ async def test_who_is_gone_and_met_a_bug_is_not_counted(bench: Bench) -> None:
     await asyncio.sleep(0)
     bench.parked[0].answer(JoinGroupResponse())
     await asyncio.sleep(0)
-    assert bench.stats.open == len(bench.opened) == 0
+    assert bench.stats.open == len(bench.table.opened) == 0
 
 
 async def test_what_came_after_we_hung_up_does_not_count(bench: Bench) -> None:
@@ -315,10 +365,10 @@ async def test_what_came_after_we_hung_up_does_not_count(bench: Bench) -> None:
 
 
 async def test_a_connection_is_counted_while_it_is_open(bench: Bench) -> None:
-    assert (bench.stats.open, bench.stats.accepted, len(bench.opened)) == (1, 1, 1)
+    assert (bench.stats.open, bench.stats.accepted, len(bench.table.opened)) == (1, 1, 1)
     bench.connection.close()
     await asyncio.sleep(0)
-    assert (bench.stats.open, bench.stats.accepted, len(bench.opened)) == (0, 1, 0)
+    assert (bench.stats.open, bench.stats.accepted, len(bench.table.opened)) == (0, 1, 0)
 
 
 async def test_a_handlers_bug_costs_its_connection(bench: Bench, lines: Lines) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from groupkeeper.server.exposition import Exposition
 from groupkeeper.server.metrics import Metrics
+from tests.support.slices import whole
 
 DOCKER = Path(__file__).parent.parent.parent / "docker"
 BOARD = json.loads((DOCKER / "grafana" / "dashboards" / "groupkeeper.json").read_text())
@@ -17,7 +18,7 @@ def expressions() -> list[str]:
 
 def test_every_panel_asks_for_metrics_that_exist() -> None:
     metrics = Metrics()
-    page = Exposition(metrics).page().decode()
+    page = whole(Exposition(metrics).page()).decode()
     known = set(re.findall(r"^# TYPE (\w+)", page, re.MULTILINE))
     asked = {
         name for text in expressions() for name in re.findall(r"(?:groupkeeper|process)_\w+", text)

@@ -1,10 +1,14 @@
 """Which group lives where."""
 
+from collections.abc import Callable
+
 import pytest
 
 from coordinator.placement import partition_of
+from groupkeeper.server import host
 from groupkeeper.server import hosts as module
 from tests.support.served import Served, groups_apart
+from tests.support.slices import whole
 
 
 def test_a_group_lives_where_kafka_would_put_it(served: Served) -> None:
@@ -43,11 +47,26 @@ def test_every_partition_is_in_the_snapshot(served: Served) -> None:
     for group_id in groups_apart(4, 4):
         client.join(group_id)
         client.commit(1, f"{group_id}-offsets")
-    snapshots = list(served.server.hosts.snapshots())
+    snapshots = [*whole(served.server.hosts.counted())]
     assert [each.partition for each in snapshots] == [0, 1, 2, 3]
     assert [each.members for each in snapshots] == [1] * 4
     assert sum(each.offsets for each in snapshots) == 4
     assert sum(each.groups["CompletingRebalance"] for each in snapshots) == 4
+
+
+def test_groups_are_counted_in_slices(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    monkeypatch.setattr(host, "COUNTED_IN_A_SLICE", 10)
+    client = served.client()
+    for number in range(40):
+        client.commit(1, f"g{number}")
+    counting = served.server.hosts.counted()
+    assert [next(counting) for _ in range(8)] == [None] * 8  # each group has one topic
+    client.commit(1, "meanwhile")
+    [snapshot] = whole(counting)
+    assert (snapshot.groups["Empty"], snapshot.offsets) == (40, 40)
 
 
 def test_a_partition_with_a_log_is_loaded_and_one_without_serves_at_once(served: Served) -> None:

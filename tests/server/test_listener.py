@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,9 @@ class Port:
 
     def __init__(self) -> None:
         self.bench = Bench()
-        self.listener = Listener(self.bench.connection._services)
+        self.table = self.bench.new_table()
+        self.services = replace(self.bench.connection._services, connections=self.table)
+        self.listener = Listener(self.services)
         self.address = ("", 0)
         self.kept: list[asyncio.StreamWriter] = []
 
@@ -80,7 +83,7 @@ async def test_a_place_that_is_left_can_be_taken(port: Port) -> None:
 
 async def test_the_system_looks_for_peers_that_died(port: Port) -> None:
     await port.ask()
-    [opened] = port.listener._opened
+    [opened] = port.table.opened
     assert opened._transport is not None
     accepted = opened._transport.get_extra_info("socket")
     assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
@@ -106,4 +109,4 @@ async def test_after_stopping_nobody_is_accepted_and_who_is_there_stays(port: Po
 
 async def test_a_port_in_use_is_an_os_error(port: Port) -> None:
     with pytest.raises(OSError, match="address already in use"):
-        await Listener(port.bench.connection._services).start(port.address)
+        await Listener(port.services).start(port.address)

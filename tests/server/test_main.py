@@ -1,5 +1,6 @@
 """Real processes: the ready line, signals, locks, a disk that lies, and what is imported."""
 
+import asyncio
 import os
 import re
 import signal
@@ -12,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.server import main
+from groupkeeper.server.options import ServeOptions
+from groupkeeper.server.server import Server
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.registry import request_encoder, response_decoder
 from tests.support.requests import codes_of, commit_request, join_request
@@ -160,6 +164,21 @@ def test_a_kafka_port_in_use_is_one_line(start: Start) -> None:
     assert "address already in use" in err
 
 
+def test_an_http_port_in_use_is_one_line_and_what_was_started_is_stopped(
+    start: Start, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        http = ("127.0.0.1", taken.getsockname()[1])
+        options = ServeOptions(tmp_path / "data", ("127.0.0.1", 0), http=http)
+        server = Server(options)
+        with pytest.raises(OSError, match="in use"):
+            asyncio.run(main._serve(server, options))
+        code, err = ended(start("--data-dir", "data", "--http", f"127.0.0.1:{http[1]}"))
+    assert (code, err.count("\n")) == (1, 1)
+    assert "in use" in err
+    assert f"{http[1]}" in err
+
+
 def test_a_data_directory_that_cannot_be_made_is_one_line(start: Start, tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file")
     code, err = ended(start())
@@ -207,10 +226,10 @@ def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None
 
 def test_little_is_imported_before_the_ready_line(start: Start) -> None:
     """The start-up budget: what does not serve the first client comes later, or never."""
-    process = start(command=[sys.executable, "-c", IMPORTS, "serve", "--http", "off"])
-    port_of(process)
+    process = start(command=[sys.executable, "-c", IMPORTS, "serve", "--http", "127.0.0.1:0"])
     assert process.stdout is not None
+    assert process.stdout.readline().startswith("groupkeeper ready ")
     modules = set(process.stdout.readline().split())
     late = {"rich", "prometheus_client", "structlog", "pyspark", "aiokafka", "numpy", "pyarrow"}
     assert "groupkeeper.server.connection" in modules
-    assert late & modules == set()
+    assert (late | {"tornado"}) & modules == set()

@@ -11,8 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator import facts
 from coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.server import exposition
 from groupkeeper.server.exposition import COUNTERS, Exposition
 from groupkeeper.server.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
+from protocol.registry import APIS
+from tests.support.slices import whole
 
 GROUP = {"group": "orders", "generation": 3, "state": "Stable"}
 WHO = Who("member-1")
@@ -21,7 +24,7 @@ LEFT = Cause(CauseCode.MEMBER_LEFT, WHO)
 
 def samples(metrics: Metrics) -> dict[str, float]:
     """``name{label=value}`` -> value of a whole page."""
-    page = Exposition(metrics).page().decode()
+    page = whole(Exposition(metrics).page()).decode()
     found = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
@@ -198,8 +201,26 @@ def test_two_servers_do_not_share_numbers() -> None:
     assert "groupkeeper_requests_total{api=Heartbeat}" not in samples(other)
 
 
+def test_a_page_is_made_in_slices_and_the_same_however_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    metrics = Metrics()
+    for api in APIS:
+        metrics.requests.record(api, 0.01)
+    slices = sum(1 for _ in Exposition(metrics).page())
+    before = samples(metrics)
+    monkeypatch.setattr(exposition, "SAMPLES_IN_A_SLICE", 10)
+    assert sum(1 for _ in Exposition(metrics).page()) > slices > len(list(families()))
+    after = samples(metrics)
+    assert {name for name in before if before[name] != after[name]} <= {
+        name for name in before if not name.startswith("groupkeeper_")
+    }
+    page = whole(Exposition(metrics).page()).decode()
+    assert page.count("# TYPE groupkeeper_request_latency_seconds ") == 1
+
+
 def families() -> Iterator[str]:
-    page = Exposition(Metrics()).page().decode()
+    page = whole(Exposition(Metrics()).page()).decode()
     return (line.split()[2] for line in page.splitlines() if line.startswith("# TYPE groupkeeper_"))
 
 

@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 
 import pytest
 
 from groupkeeper.server.metrics import Metrics, PartitionSnapshot
 from groupkeeper.server.pages import pages
+from groupkeeper.turns import Slices
 
 ACTIVE = PartitionSnapshot(0, "active")
 
@@ -41,12 +43,22 @@ def test_the_process_is_alive_whatever_its_partitions_do() -> None:
     assert pages(Metrics())["/healthz"]()[0] == 200
 
 
-def test_metrics_are_in_prometheus_text_format() -> None:
+def test_readiness_is_known_without_counting_groups() -> None:
+    metrics = Metrics(lambda: [ACTIVE])
+    metrics.counted = never
+    assert pages(metrics)["/readyz"]()[0] == 200
+
+
+def never() -> Slices[Iterable[PartitionSnapshot]]:
+    raise AssertionError("groups are counted")
+
+
+async def test_metrics_are_in_prometheus_text_format() -> None:
     metrics = Metrics()
     page = pages(metrics)["/metrics"]
-    assert page()[1].startswith("text/plain; version=0.0.4")
+    assert (await page())[1].startswith("text/plain; version=0.0.4")
     metrics.connections.open = 3
-    assert b"\ngroupkeeper_connections 3.0\n" in page()[2]
+    assert b"\ngroupkeeper_connections 3.0\n" in (await page())[2]
 
 
 def test_the_first_page_links_the_others() -> None:

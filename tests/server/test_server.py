@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from coordinator.config import GroupConfig
+from groupkeeper.server.connection_state import State
 from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server, World, group_config
 from groupkeeper.server.settings import load
@@ -199,7 +200,8 @@ POLL = FetchRequest(
 
 
 def test_every_request_under_way_is_held_exactly_once(busy: Served) -> None:
-    waiting = [c for c in busy.server.listener._opened if c._waiting is not None]
+    opened = busy.server.listener._services.connections.opened
+    waiting = [each for each in opened if each.state is State.WAITING]
     assert len(waiting) == 4
     busy.check_accounts()
 

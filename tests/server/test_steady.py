@@ -7,7 +7,7 @@ import pytest
 from coordinator.deadlines import Timer, TimerKind
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
-from groupkeeper.server import connection
+from groupkeeper.server import call
 from groupkeeper.server.steady import SteadyBeat
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -27,7 +27,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         keys.append(key)
         return request_decoder(key, version)
 
-    monkeypatch.setattr(connection, "request_decoder", counting)
+    monkeypatch.setattr(call, "request_decoder", counting)
     return keys
 
 

@@ -69,6 +69,7 @@ class Machine:
         for executor in self.executors:
             executor.alive = False
         self.files.kill()
+        server.listener.stop()
         server.hosts.stop()
         for pipe in listener.pipes:
             pipe.close()

@@ -6,7 +6,7 @@ that waits. Requests of the data plane that wait for its thread are not looked f
 
 from typing import Any
 
-from groupkeeper.server.connection import Call
+from groupkeeper.server.call import Call
 from groupkeeper.server.gather import After, Part
 from groupkeeper.server.server import Server
 
@@ -14,11 +14,11 @@ from groupkeeper.server.server import Server
 def check_accounts(server: Server) -> None:
     """Every request under way is held exactly once, and nothing else is held by a live client."""
     waiting = [
-        connection._waiting
-        for connection in server.listener._opened
-        if connection._waiting is not None and connection._transport is not None
+        connection._call
+        for connection in server.listener._services.connections.opened
+        if connection._call is not None and connection._transport is not None
     ]
-    held = [token for token in _held(server) if token._connection._transport is not None]
+    held = [token for token in _held(server) if token._sender._transport is not None]
     assert len(held) == len(set(held)), "a request is held twice"
     assert set(held) == set(waiting), "a request is under way and nobody holds it, or the reverse"
 

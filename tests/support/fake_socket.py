@@ -13,15 +13,20 @@ from typing import Any
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.server.budget import Budget, Limits
+from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
-from groupkeeper.server.connection import Connection, ConnectionServices
+from groupkeeper.server.connection import Connection
+from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.discovery import Versions
 from groupkeeper.server.metrics import ConnectionStats, RequestStats
+from groupkeeper.turns import Turns
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.registry import request_encoder, response_decoder
 
 PRODUCE, JOIN, HEARTBEAT, API_VERSIONS = 0, 11, 12, 18
 LIMIT = 1_000_000
+ROOM = 100_000_000
 
 
 class FakeSocket(asyncio.Transport):
@@ -35,13 +40,26 @@ class FakeSocket(asyncio.Transport):
         self.closed = False
         self.full = False
         """Ask to pause with the next write, as a transport does whose peer does not read."""
+        self.unsent = 0
         protocol.connection_made(self)
 
     def write(self, data: Any) -> None:
         assert not self.closed, "written to a closed transport"
         self.writes.append(bytes(data))
         if self.full:
+            self.unsent += len(data)
             self.protocol.pause_writing()
+
+    def drain(self) -> None:
+        """The peer reads everything."""
+        self.full, self.unsent = False, 0
+        self.protocol.resume_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
 
     def pause_reading(self) -> None:
         assert self.reading
@@ -66,6 +84,14 @@ class FakeSocket(asyncio.Transport):
         self.close()
 
 
+class StoppedClock(Clock):
+    """Time stands still, unless a test moves it."""
+
+    def __init__(self) -> None:
+        self.time = 1_000.0
+        self.seconds = lambda: self.time
+
+
 class Bench:
     """A connection between a fake socket and handlers that a test steers."""
 
@@ -78,20 +104,28 @@ class Bench:
         self.routes[API_VERSIONS] = versions.handle
         self.stats = ConnectionStats()
         self.requests_seen = RequestStats()
+        self.clock = StoppedClock()
+        self.turns = Turns()
+        self.limits = Limits(Budget(ROOM), Budget(ROOM), Budget(ROOM), LIMIT, LIMIT)
+        self.table = self.new_table()
         services = ConnectionServices(
             routes=self.routes,
             unknown_version=versions.unknown_version,
             steady_beat=lambda request: None,
-            clock=Clock(asyncio.get_running_loop()),
+            clock=self.clock,
+            turns=self.turns,
+            limits=self.limits,
             requests=self.requests_seen,
-            connections=self.stats,
-            request_max_bytes=LIMIT,
-            max_connections=2,
+            connections=self.table,
         )
-        self.opened: set[Connection] = set()
-        self.connection = Connection(services, self.opened)
+        self.connection = Connection(services)
         self.socket = FakeSocket(self.connection)
         self._sent: dict[int, tuple[int, int]] = {}
+
+    def new_table(self, **limits: Any) -> ConnectionTable:
+        """A table for two connections, unless the limits say otherwise."""
+        limits = {"most": 2, "most_per_host": 10, "max_idle_s": 600.0, **limits}
+        return ConnectionTable(self.limits, self.stats, **limits)
 
     def _at_once(self, request: Any, caller: Caller, reply_to: ReplyTo) -> Any:
         self._saw(request, caller)
@@ -112,6 +146,10 @@ class Bench:
         correlation_id = len(self._sent) + 1
         self._sent[correlation_id] = key, version
         return request_encoder(key, version)(request, correlation_id, client_id)
+
+    def sent(self) -> int:
+        """How many requests were made."""
+        return len(self._sent)
 
     def receive(self, *data: bytes) -> None:
         """Each piece arrives on its own."""

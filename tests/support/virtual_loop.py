@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 Address = tuple[str, int]
 
@@ -85,6 +85,18 @@ class VirtualServer:
     def getsockname(self) -> Address:
         return self._address
 
+    def dup(self) -> "VirtualServer":
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def listen(self, backlog: int) -> None:
+        """There is room for everybody."""
+
     def close(self) -> None:
         self._loop.listeners.pop(self._address, None)
 
@@ -134,6 +146,15 @@ class Pipe(asyncio.Transport):
     def _drain(self) -> None:
         while self._inbox and self._reading and not self._closed:
             self.protocol.data_received(self._inbox.popleft())
+
+    def is_reading(self) -> bool:
+        return self._reading and not self._closed
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """What is written is on its way at once."""
 
     def pause_reading(self) -> None:
         self._reading = False

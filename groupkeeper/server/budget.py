@@ -1,0 +1,101 @@
+"""Bytes that connections may hold together, and who waits until there is room.
+
+A budget counts; what happens when it is used up is decided where it is asked.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from groupkeeper.server.settings import LONG_MAX, Settings
+
+UNSENT_BYTES: Final = 256 * 1024 * 1024
+"""Answers that clients have not taken yet, over all connections."""
+
+SLICED_BYTES: Final = 8 * 1024 * 1024
+"""Long requests, but for Produce, that are worked on in slices at the same time: as objects they
+take up to a hundred times the memory that they take on the wire."""
+
+ANSWER_BYTES: Final = 100_000_000
+"""The longest answer. librdkafka, sarama and franz-go take none that is longer."""
+
+LEAST_REQUEST_BYTES: Final = 4 * 1024 * 1024
+"""What a request other than Produce may have in any case."""
+
+
+class OverLimitError(Exception):
+    """A client wants more than it may have: its connection is closed, with one line."""
+
+    def __init__(self, what: str, limit: str) -> None:
+        super().__init__(what)
+        self.limit = limit
+        """Its name and value, for the line."""
+
+
+class Budget:
+    """A number of bytes, of which some are in use."""
+
+    __slots__ = ("_waiting", "limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    @property
+    def room(self) -> int:
+        """What is left, and never less than nothing."""
+        return max(self.limit - self.used, 0)
+
+    @property
+    def awaited(self) -> bool:
+        """Somebody waits for room."""
+        return bool(self._waiting)
+
+    def fits(self, size: int) -> bool:
+        """Is there room? For one alone there is, however much it needs."""
+        return self.used + size <= self.limit or self.used == 0
+
+    def change(self, by: int) -> None:
+        """So many bytes more, or less, are in use. Those who wait look again when it is less."""
+        self.used += by
+        if by < 0 and self._waiting:
+            waiting, self._waiting = self._waiting, deque()
+            for look_again in waiting:
+                look_again()
+
+    def wait(self, look_again: Callable[[], None]) -> None:
+        """Call back once, as soon as less is in use: there may be room then, or not yet."""
+        self._waiting.append(look_again)
+
+
+@dataclass(slots=True)
+class Limits:
+    """What one server's connections may use."""
+
+    requests: Budget
+    """Bytes of requests that are not complete, or wait for their turn: the setting
+    ``queued.max.request.bytes``."""
+    sliced: Budget
+    unsent: Budget
+    produce_bytes: int
+    """The longest Produce request."""
+    request_bytes: int
+    """The longest request of any other API: what a group may hold is written as one batch, so four
+    times ``message.max.bytes`` is more than any of them can need."""
+
+
+def limits_of(settings: Settings) -> Limits:
+    """The limits that the settings amount to."""
+    queued = settings.queued_max_request_bytes
+    return Limits(
+        Budget(queued if queued >= 0 else LONG_MAX),
+        Budget(SLICED_BYTES),
+        Budget(UNSENT_BYTES),
+        settings.socket_request_max_bytes,
+        min(
+            settings.socket_request_max_bytes,
+            max(LEAST_REQUEST_BYTES, 4 * settings.message_max_bytes),
+        ),
+    )

@@ -1,0 +1,277 @@
+"""The thread that writes log lines, and what a line looks like.
+
+The event loop only puts a :class:`Line` into a queue (``logs``). What costs time happens here:
+structlog is imported with the first line, because it costs more than everything else a server
+needs to open its port; lines become text; and whoever does not read them holds up this thread and
+nobody else.
+"""
+
+import os
+import select
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.machinery import ModuleSpec
+from logging.handlers import QueueListener
+from queue import Empty, SimpleQueue
+from traceback import TracebackException
+from typing import Any, Final, NamedTuple, TextIO
+
+QUEUE_LINES: Final = 2_000
+"""Lines that wait to be written, of about 1 KiB each; what comes when there are so many is dropped
+and counted. More are of little use, as the lines of each cause are limited."""
+
+FIELD_CHARS: Final = 256
+"""The longest event or field, and the longest line of a traceback, in characters."""
+
+TRACE_LINES: Final = 100
+"""Lines kept of a traceback, half of them from each end, and frames of each of its exceptions."""
+
+TELL_S: Final = 1.0
+"""So often, in seconds, lines tell how many others were not written."""
+
+Cause = tuple[str, str, str]
+"""Level, logger and event: lines with the same are alike."""
+
+
+class Line(NamedTuple):
+    """A line on its way to the stream: nothing in it can change any more."""
+
+    at: float
+    """Unix time in seconds."""
+    level: str
+    event: str
+    fields: dict[str, object]
+    trace: TracebackException | None = None
+
+
+@dataclass(slots=True)
+class LineCounts:
+    """Lines that were not written since the process began."""
+
+    suppressed: int = 0
+    """There were too many like them."""
+    crowded_out: int = 0
+    """The queue was full."""
+    failed: int = 0
+    """The stream did not take them."""
+
+    @property
+    def dropped(self) -> int:
+        return self.crowded_out + self.failed
+
+
+counts: Final = LineCounts()
+"""Of this process, as there is one standard error."""
+
+
+def cut(text: str) -> str:
+    """At most :data:`FIELD_CHARS` characters of a text, and how many more there were."""
+    if len(text) <= FIELD_CHARS:
+        return text
+    return f"{text[:FIELD_CHARS]}... ({len(text) - FIELD_CHARS} more)"
+
+
+class Listener(QueueListener):
+    """Takes lines out of the queue and writes them.
+
+    A text is written as it is, and an event is set when everything before it is written. Nothing
+    that a line or a stream does ends the thread.
+    """
+
+    def __init__(
+        self,
+        lines: "SimpleQueue[Any]",
+        output: "Output",
+        left_out: Callable[[], dict[Cause, int]],
+    ) -> None:
+        """``left_out`` says how many lines of which cause were left out since it was asked last."""
+        super().__init__(lines)
+        self._lines = lines
+        self._output = output
+        self._left_out = left_out
+        self._told_at = time.monotonic()
+        self._told = counts.dropped
+
+    def stop(self) -> None:
+        """End when all is written. Unlike the base class's, it does not wait: a write may be stuck
+        for ever.
+        """
+        self.enqueue_sentinel()
+
+    def dequeue(self, block: bool) -> Any:
+        """The next of the queue, however long that takes, which is what ``block`` always asks."""
+        while True:
+            if time.monotonic() - self._told_at >= TELL_S:
+                self._tell()
+            with suppress(Empty):
+                return self._lines.get(timeout=TELL_S)
+
+    # Any: the base class knows records of logging only.
+    def handle(self, record: Any) -> None:
+        if isinstance(record, threading.Event):
+            self._tell()
+            record.set()
+        elif not self._write(record):
+            counts.failed += 1
+
+    def _write(self, item: Line | str) -> bool:
+        try:
+            self._output.write(item)
+        except Exception:  # noqa: BLE001  # the stream's, or a field's that has no text
+            return False
+        return True
+
+    def _tell(self) -> None:
+        """Say what was not written."""
+        self._told_at = time.monotonic()
+        for (level, logger, event), lines in self._left_out().items():
+            fields = {"logger": logger, "like": event, "lines": lines}
+            self.handle(Line(time.time(), level, "more lines like this were not written", fields))
+        dropped = counts.dropped
+        if dropped > self._told:
+            fields = {"logger": "logs", "lines": dropped - self._told, "queue_lines": QUEUE_LINES}
+            if self._write(Line(time.time(), "warning", "log lines were dropped", fields)):
+                self._told = dropped
+
+
+class Output:
+    """A stream and the form of its lines, JSON or readable; nothing is touched before the first."""
+
+    def __init__(self, stream: TextIO | None = None, json: bool | None = None) -> None:
+        """None for standard error, and for JSON wherever the stream is no terminal."""
+        self._stream = stream
+        self._json = json
+        self._render: Callable[[Line], str] | None = None
+
+    def write(self, item: Line | str) -> None:
+        """Raises whatever the stream does."""
+        stream = self._stream = self._stream or sys.stderr
+        if isinstance(item, Line):
+            if self._render is None:
+                self._render = self._renderer(terminal=stream.isatty())
+            item = self._render(item)
+        _put(stream, item + "\n")
+
+    def _renderer(self, *, terminal: bool) -> Callable[[Line], str]:
+        as_json = not terminal if self._json is None else self._json
+        return _json() if as_json else _readable(colors=terminal)
+
+
+def _put(stream: TextIO, text: str) -> None:
+    """Write past the stream's buffer where there is a file below: the interpreter needs the lock of
+    that buffer when it ends, and aborts when a thread that is stuck holds it.
+    """
+    if stream.closed:  # its descriptor may be somebody else's by now
+        raise ValueError("the stream is closed")
+    try:
+        descriptor = stream.fileno()
+    except OSError:
+        stream.write(text)
+        stream.flush()
+        return
+    data = text.encode(stream.encoding, "backslashreplace")
+    while data:
+        try:
+            data = data[os.write(descriptor, data) :]
+        except BlockingIOError:  # whoever shares it with us has made it so
+            select.select([], [descriptor], [])
+
+
+# -- text ------------------------------------------------------------------------------------------
+
+
+def _json() -> Callable[[Line], str]:
+    with _without_rich():
+        import structlog
+    render = structlog.processors.JSONRenderer()
+
+    def text(line: Line) -> str:
+        return str(render(None, line.level, _words(line)))
+
+    return text
+
+
+def _readable(*, colors: bool) -> Callable[[Line], str]:
+    """No text that came from outside reaches a terminal as it is: ``repr`` escapes what a terminal
+    would obey, or what would make text look like another one.
+    """
+    with _without_rich():
+        import structlog
+    render = structlog.dev.ConsoleRenderer(
+        colors=colors,
+        exception_formatter=structlog.dev.plain_traceback,
+        pad_event_to=24,
+        repr_native_str=True,
+    )
+
+    def text(line: Line) -> str:
+        words = _words(line)
+        words["event"] = _escaped(line.event)
+        if "exception" in words:
+            words["exception"] = "\n".join(map(_escaped, str(words["exception"]).split("\n")))
+        return str(render(None, line.level, words))
+
+    return text
+
+
+def _words(line: Line) -> dict[str, object]:
+    """Everything that a line says, in the keys that structlog knows."""
+    at = datetime.fromtimestamp(line.at, UTC).isoformat(timespec="microseconds")
+    words = {
+        "level": line.level,
+        **line.fields,
+        "event": line.event,
+        "timestamp": at.replace("+00:00", "Z"),
+    }
+    if line.trace is not None:
+        words["exception"] = _trace_text(line.trace)
+    return words
+
+
+def _trace_text(trace: TracebackException) -> str:
+    lines = [cut(line) for line in "".join(trace.format()).splitlines()]
+    more = len(lines) - TRACE_LINES
+    if more > 0:
+        half = TRACE_LINES // 2
+        lines[half:-half] = [f"... ({more} more lines)"]
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    """Control characters, surrogates and characters that only format others as Python escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
+class _NoRich:
+    """An import hook: there is no rich for the thread that made it."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def find_spec(self, name: str, _path: object, _target: object = None) -> ModuleSpec | None:
+        if name == "rich" and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(name)
+        return None
+
+
+@contextmanager
+def _without_rich() -> Iterator[None]:
+    """Hide rich while structlog is imported.
+
+    structlog imports it when it can, for tracebacks that we do not print: 25 ms and 3 MiB.
+    """
+    hook = _NoRich()
+    sys.meta_path.insert(0, hook)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(hook)

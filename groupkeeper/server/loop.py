@@ -1,0 +1,74 @@
+"""The event loop of the server process, and the watch over its iterations.
+
+An iteration begins when the selector returns and ends when it is asked again. Its beginning bounds
+what may still be begun in it (``turns``), its length is how late a heartbeat may be seen.
+"""
+
+import asyncio
+import selectors
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from groupkeeper.server.logs import Log
+from groupkeeper.server.metrics import ConnectionStats, Histogram
+from groupkeeper.turns import ITERATION_S, Turns
+
+_ACCEPT_FAILED: Final = "socket.accept() out of system resource"
+
+_log = Log("server")
+
+
+class WatchedSelector(selectors.DefaultSelector):
+    """The selector of asyncio's loop, which is called once an iteration."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = Turns()
+        self.iterations = Histogram()
+        self._began = time.monotonic()
+
+    # Any: the keys and events are the loop's business.
+    def select(self, timeout: float | None = None) -> Any:
+        """As the base class; nothing is begun any more some time after it returns."""
+        self.iterations.observe(time.monotonic() - self._began)
+        events = super().select(timeout)
+        self._began = began = time.monotonic()
+        self.turns.until = began + ITERATION_S
+        return events
+
+
+def watched_loop() -> tuple[asyncio.AbstractEventLoop, WatchedSelector]:
+    """A new event loop, and its watch; whose turns and numbers it serves is set there."""
+    selector = WatchedSelector()
+    return asyncio.SelectorEventLoop(selector), selector
+
+
+def count_failed_accepts(loop: asyncio.AbstractEventLoop, stats: ConnectionStats) -> None:
+    """A process without a file descriptor left cannot accept: that is a line and a number."""
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if context.get("message") != _ACCEPT_FAILED:
+            loop.default_exception_handler(context)
+            return
+        stats.unaccepted += 1
+        _log.error("connection cannot be accepted", error=str(context.get("exception")))
+
+    loop.set_exception_handler(handle)
+
+
+def when_read(turns: Turns, then: Callable[[], None], most_s: float) -> None:
+    """Call back when everything has been read and served that was in the sockets by now; when that
+    takes longer than ``most_s``, then at once.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + most_s
+
+    def served() -> None:
+        if turns and loop.time() < deadline:
+            loop.call_soon(served)
+        else:
+            then()
+
+    # The first iteration from now on reads the sockets, and has served them when the second begins.
+    loop.call_soon(loop.call_soon, served)

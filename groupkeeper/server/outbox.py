@@ -1,0 +1,82 @@
+"""The answers of one connection on their way out, and how much of them the client does not take.
+
+Not the encoding. A transport takes whatever it is given; here is the bound.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+
+from groupkeeper.server.budget import Budget
+
+
+class Outbox:
+    """Frames in the order of their answers."""
+
+    __slots__ = ("_budget", "_tail", "frames", "transport", "unsent")
+
+    def __init__(self, budget: Budget) -> None:
+        """``budget`` is that of unsent bytes."""
+        self._budget = budget
+        self.transport: asyncio.Transport | None = None
+        """None: there is no client (any more), and everything is dropped."""
+        self.frames: list[bytes] = []
+        """Whole answers that leave together, with the next :meth:`flush`."""
+        self._tail: deque[bytes] = deque()
+        """Pieces of an answer for which the transport had no room."""
+        self.unsent = 0
+        """Bytes that the client does not take; 0 while it takes its answers."""
+
+    def flush(self) -> None:
+        """One write for everything that was answered together."""
+        frames, transport = self.frames, self.transport
+        if frames and transport is not None:
+            transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+        frames.clear()
+
+    def send(self, pieces: Iterable[bytes]) -> None:
+        """Write one answer in pieces, as far as there is room."""
+        self.flush()
+        if self.transport is not None:
+            self._tail.extend(pieces)
+            self._write_tail()
+
+    def paused(self) -> None:
+        """The transport has more than it should, and will say when it has room again."""
+        self._count(max(self._kept(), 1))
+
+    def resumed(self) -> None:
+        """The transport has room."""
+        self._count(0)
+        self._write_tail()
+
+    def look(self) -> bool:
+        """Count anew; True when the client has taken something since the last look."""
+        before, now = self.unsent, self._kept()
+        if before:
+            self._count(max(now, 1))
+        return now < before
+
+    def close(self) -> None:
+        """The client is gone."""
+        self.transport = None
+        self.frames.clear()
+        self._tail.clear()
+        self._count(0)
+
+    def _write_tail(self) -> None:
+        tail, transport = self._tail, self.transport
+        while tail and not self.unsent and transport is not None:
+            transport.write(tail.popleft())
+        if tail:
+            self._count(self._kept())
+
+    def _kept(self) -> int:
+        """Bytes that the transport has, and those that wait for it."""
+        written = 0 if self.transport is None else self.transport.get_write_buffer_size()
+        return written + sum(map(len, self._tail))
+
+    def _count(self, size: int) -> None:
+        if size != self.unsent:
+            by, self.unsent = size - self.unsent, size
+            self._budget.change(by)
