@@ -26,6 +26,7 @@ from groupkeeper.server.clock import Clock
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
 from groupkeeper.server.metrics import Metrics, PartitionSnapshot
+from groupkeeper.server.release import Release
 from groupkeeper.server.writer import Writer
 from groupkeeper.turns import Slices, Turns
 from protocol.errors import ErrorCode
@@ -64,6 +65,7 @@ class HostServices:
     give_up: Callable[[BaseException], None]
     """The disk cannot be trusted any more: end the process."""
     turns: Turns
+    release: Release
 
 
 class PartitionHost:
@@ -154,8 +156,11 @@ class PartitionHost:
         if self._partition.has_unwritten:
             self._services.writer.enqueue(self)
         self._set_alarm()
-        for reply_to, response in step.replies:
+        if len(step.replies) == 1:  # nearly always
+            [(reply_to, response)] = step.replies
             reply_to.answer(response)
+        else:
+            self._services.release.send(step.replies)
         for fact in step.facts:
             self._services.observe(fact)
 
@@ -204,8 +209,7 @@ class PartitionHost:
             replies = self._partition.written(unwritten.mark)
             if self._partition.has_unwritten:  # more than one batch may hold
                 self._services.writer.enqueue(self)
-            for reply_to, response in replies:
-                reply_to.answer(response)
+            self._services.release.send(replies)
 
     def grown(self) -> None:
         """The log's files have caught up; whoever fetches the topic is told."""
@@ -243,9 +247,8 @@ class PartitionHost:
 
     def _dismiss(self, replies: Replies, answered: ReplyTo | None = None) -> None:
         # A step that raised may have left a request both with its member and among its replies.
-        for reply_to, response in {id(to): (to, reply) for to, reply in replies}.values():
-            if reply_to is not answered:
-                reply_to.answer(response)
+        once = {id(to): (to, reply) for to, reply in replies if to is not answered}
+        self._services.release.send(list(once.values()))
 
     def start_loading(self) -> None:
         """Load the partition in the background, for as long as it takes."""

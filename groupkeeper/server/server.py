@@ -28,6 +28,7 @@ from groupkeeper.server.listener import Listener
 from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import Metrics
 from groupkeeper.server.options import Address, ServeOptions
+from groupkeeper.server.release import Release
 from groupkeeper.server.routes import build_routes
 from groupkeeper.server.settings import Settings
 from groupkeeper.server.steady import Driver
@@ -142,6 +143,7 @@ class Server:
             self.topics.group_log_grew,
             self._give_up,
             self.turns,
+            Release(self.turns),
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
