@@ -31,8 +31,8 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.records.consumer_offsets import decode_offset_value
 
-_ROW_BYTES = 16
-"""What a row without metadata takes, and more or less what a topic takes."""
+_ROW_BYTES = 20
+"""What a row without a value takes, and more or less a topic. Others take as much as in the log."""
 
 # -- OffsetFetch ---------------------------------------------------------------------------------
 
@@ -73,8 +73,8 @@ def offset_bytes(fetched: OffsetFetchResponseGroup) -> int:
         return 0
     size = 0
     for stored in topics.columns[1]:
-        values = stored.values() if isinstance(stored, dict) else stored
-        size += _ROW_BYTES * (1 + len(stored)) + sum(map(len, filter(None, values)))
+        values = list(stored.values() if isinstance(stored, dict) else filter(None, stored))
+        size += _ROW_BYTES * (1 + len(stored) - len(values)) + sum(map(len, values))
     return size
 
 

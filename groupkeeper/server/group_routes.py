@@ -20,6 +20,7 @@ from groupkeeper.exchange import Handler, ReplyTo, Response
 from groupkeeper.server.gather import After, Gather
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.logs import Log
 from groupkeeper.server.offset_fetch import flat_reply, groups_asked
 from groupkeeper.server.several import DeleteSeveral, DescribeSeveral, FetchSeveral, Several
 from groupkeeper.server.topic_check import PartitionCount, all_known, overlay
@@ -49,10 +50,14 @@ PIECE_GROUPS: Final = 500
 """So many groups are listed in one go."""
 PIECE_MEMBERS: Final = 200
 """So many members leave in one go."""
+MAX_LEAVING: Final = 100_000
+"""How many members one LeaveGroup may name; more are INVALID_REQUEST."""
 PIECE_NAMES: Final = 2_000
 """So many assignments, or filters, are looked through in one go."""
 
 T = TypeVar("T")
+
+_log = Log("groups")
 
 
 @dataclass(slots=True)
@@ -87,6 +92,17 @@ class GroupRoutes:
         self, request: LeaveGroupRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[None] | None:
         """Very many members leave in pieces, and each piece is a cause of the rebalance."""
+        if len(request.members) > MAX_LEAVING:
+            _log.warning(
+                "limit reached",
+                limit="MAX_LEAVING",
+                most=MAX_LEAVING,
+                api="LeaveGroup",
+                client_id=caller.client_id,
+                host=caller.client_host,
+            )
+            reply_to.answer(LeaveGroupResponse(error_code=ErrorCode.INVALID_REQUEST))
+            return None
         if len(request.members) > PIECE_MEMBERS:
             return self._leave(request, caller, reply_to)
         self.one_group(request, caller, reply_to)
@@ -121,8 +137,12 @@ class GroupRoutes:
         # Should it change meanwhile, the request is refused: its generation is over.
         members = {} if group is None else group.members
         plan: dict[str, SyncGroupRequestAssignment] = {}
-        for some in _cut(request.assignments, PIECE_NAMES):
-            plan |= {each.member_id: each for each in some if each.member_id in members}
+        left = request.assignments
+        left.reverse()
+        while left:  # and gone, a piece at a time
+            some = left[-PIECE_NAMES:]
+            del left[-PIECE_NAMES:]
+            plan |= {each.member_id: each for each in reversed(some) if each.member_id in members}
             yield
         request.assignments = list(plan.values())
         self.one_group(request, caller, reply_to)

@@ -51,6 +51,7 @@ PIECE_ITEMS: Final = 1_000
 """A piece ends with so many groups, or members or topics."""
 SLICE_CHARACTERS: Final = 10_000
 """Group ids of so many characters are hashed before others have a turn."""
+SHARDS: Final = 64
 _PER_GROUP: Final = 50
 
 _log = Log("groups")
@@ -138,9 +139,13 @@ class Several:
         return None
 
     def _sort_out(self) -> Slices[None]:
-        asking, places = self._asking, dict[Hashable, int]()
+        asking = self._asking
+        # One dictionary of all would have to grow in one go.
+        shards = [dict[Hashable, int]() for _ in range(SHARDS)]
         for at, item in enumerate(asking.items):
-            place = places.setdefault(asking.key(at), len(self._distinct))
+            key = asking.key(at)
+            places = shards[hash(key) % SHARDS]
+            place = places.setdefault(key, len(self._distinct))
             if place == len(self._distinct):
                 self._distinct.append(item)
                 self._times.append(0)
@@ -148,6 +153,9 @@ class Several:
             if asking.repeats or self._times[place] == 1:
                 self._order.append(place)
             if at % PIECE_ITEMS == PIECE_ITEMS - 1:
+                yield
+        while shards:  # to forget takes its time as well
+            if len(shards.pop()) * SHARDS > PIECE_ITEMS:
                 yield
 
     def _split(self) -> Slices[list[Piece]]:
