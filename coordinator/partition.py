@@ -72,8 +72,8 @@ class Partition:
         """A step that has begun and not ended: it raised, and what it answered was not sent."""
 
     def _begin(self, now: int, wall: int) -> Step:
-        step = Step(now, wall, self._config, self.deadlines, self._new_member_id)
-        step.pending = self._pending
+        pending, new_id = self._pending, self._new_member_id
+        step = Step(now, wall, self._config, self.deadlines, new_id, pending)
         self._under_way = step
         return step
 

@@ -50,11 +50,11 @@ class Step:
     deadlines: Deadlines
     id_with: Callable[[str], str]
     """Makes ``<prefix>-<uuid>``."""
+    pending: dict[Timer, None]
+    """The partition's pending ids, by their timers and in the order they were handed out."""
     replies: list[tuple[ReplyTo, Response]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
-    pending: dict[Timer, None] = field(default_factory=dict)
-    """The partition's pending ids, by their timers and in the order they were handed out."""
     size: int = _BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
 
