@@ -8,6 +8,7 @@
 #   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
 #   make suites     other projects' tests against a server (ARGS="franz-go sarama", or --help)
 #   make fuzz       random and damaged requests for a minute (ARGS="600 SEED": seconds, seed)
+#   make chaos      attacks on a server, and what they do to others (ARGS="metadata-all", or --help)
 #   make docs       regenerate the generated pages
 #   make lock       resolve the lock files anew
 #   make clean      remove the virtual environment and the tools' caches
@@ -21,7 +22,10 @@ JOBS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCK := $(BIN)/pip-compile --quiet --no-header --no-emit-index-url --no-emit-trusted-host \
-	--no-emit-find-links --no-emit-options --strip-extras --annotation-style line
+	--no-emit-find-links --no-emit-options --strip-extras --generate-hashes --allow-unsafe --upgrade
+# Nothing is installed or run that the lock files do not name with its hashes. The pip that looks at them
+# comes with the interpreter.
+INSTALL := $(PIP) install --require-hashes --no-build-isolation
 
 # Stamps record what is installed, so that a second run starts at once.
 CREATED := $(VENV)/.created
@@ -29,10 +33,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench parity simulate fuzz suites docs lock clean
+.PHONY: help serve test check format bench parity simulate fuzz chaos suites docs lock clean
 
 help:
-	@sed -n '3,14s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,15s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
@@ -68,13 +72,17 @@ suites: $(DEV)
 fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
+chaos: $(DEV)
+	@$(BIN)/python -m tests.chaos $(ARGS)
+
 docs: $(DEV)
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \
 		echo "$$generator"; $(BIN)/python $$generator; done
 
 lock: $(DEV)
-	$(LOCK) --upgrade -o requirements/server.txt pyproject.toml
-	$(LOCK) --upgrade --extra analytics --extra dev -c requirements/server.txt \
+	$(LOCK) -o requirements/server.txt pyproject.toml
+	$(LOCK) -c requirements/server.txt -o requirements/build.txt requirements/build.in
+	$(LOCK) --extra analytics --extra dev -c requirements/server.txt -c requirements/build.txt \
 		-o requirements/dev.txt pyproject.toml
 
 clean:
@@ -86,11 +94,11 @@ $(CREATED):
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(SERVER): requirements/server.txt pyproject.toml | $(CREATED)
-	$(PIP) install -r requirements/server.txt
-	$(PIP) install --no-deps --editable .
+$(SERVER): requirements/build.txt requirements/server.txt pyproject.toml | $(CREATED)
+	$(INSTALL) -r requirements/build.txt -r requirements/server.txt
+	$(PIP) install --no-build-isolation --no-deps --editable .
 	@touch $@
 
 $(DEV): requirements/dev.txt | $(SERVER)
-	$(PIP) install -r requirements/dev.txt
+	$(INSTALL) -r requirements/dev.txt
 	@touch $@

@@ -11,7 +11,7 @@ from generated import run
 
 from tests.clients.libraries import LIBRARIES
 from tests.parity.conformance import FEATURES, KIPS, versions_played
-from tests.parity.transcript import Transcript, head_of, load, ranges, reasons
+from tests.parity.transcript import SHOWN_BY_TESTS, Transcript, head_of, load, ranges, reasons
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "conformance.md"
@@ -124,6 +124,8 @@ def _differences(transcripts: list[Transcript]) -> Iterator[str]:
     yield "| | why | shown by |\n|---|---|---|"
     for key, reason in reasons().items():
         shown = [_linked(each) for each in transcripts if key in each.differences()]
+        if key in SHOWN_BY_TESTS:
+            shown.append(f"`{SHOWN_BY_TESTS[key]}`")
         yield f"| {key} | {reason} | {'; '.join(shown[:3])}{_more(shown, 3)} |"
     yield ""
 

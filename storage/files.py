@@ -12,6 +12,10 @@ import fcntl
 import os
 from contextlib import suppress
 
+FOLDER_MODE = 0o750
+FILE_MODE = 0o640
+"""Records are nobody's business but the owner's and, for backups, the group's. Less the umask."""
+
 
 def parent_of(path: str) -> str:
     """The folder that a path's name is in."""
@@ -30,7 +34,16 @@ class Files:
 
     def make_folder(self, path: str) -> None:
         """The folder and its parents; no error if it is there."""
-        os.makedirs(path, exist_ok=True)
+        try:
+            os.mkdir(path, FOLDER_MODE)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+        except FileNotFoundError:
+            # Not os.makedirs: its parents would get the mode that the umask leaves.
+            self.make_folder(parent_of(path))
+            with suppress(FileExistsError):
+                os.mkdir(path, FOLDER_MODE)
 
     def list_folder(self, path: str) -> list[str]:
         """Names in a folder, sorted; none if there is no such folder."""
@@ -42,7 +55,7 @@ class Files:
     def open(self, path: str, *, create: bool = False) -> int:
         """Open for reading and writing; the handle is not inherited by child processes."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return os.open(path, flags, 0o644)
+        return os.open(path, flags, FILE_MODE)
 
     def close(self, handle: int) -> None:
         os.close(handle)

@@ -4,7 +4,9 @@ Not a test of behaviour: `make check` runs this module by itself.
 """
 
 import ast
+import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,20 +81,37 @@ def test_tests_are_imported_by_path() -> None:
     assert [path for path in modules("tests") if path.name == "__init__.py"] == []
 
 
-@pytest.mark.parametrize("lock", ["server.txt", "dev.txt"])
-def test_locks_name_no_registry_and_pin_everything(lock: str) -> None:
-    lines = (ROOT / "requirements" / lock).read_text(encoding="utf-8").splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
-    assert pins
-    assert all("==" in line and "://" not in line for line in pins)
+def pins(lock: str) -> dict[str, set[str]]:
+    """Hashes by `name==version`. Every line that is no comment has to be part of a pin."""
+    text = (ROOT / "requirements" / lock).read_text(encoding="utf-8")
+    lines = re.sub(r" *#.*", "", text).replace("\\\n", " ").splitlines()
+    found = {}
+    for line in filter(None, lines):
+        pin, *hashes = line.split()
+        assert re.fullmatch(r"[a-z0-9-]+==[a-z0-9.]+", pin), line
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), line
+        found[pin] = set(hashes)
+    return found
 
 
-def test_the_server_lock_is_part_of_the_development_lock() -> None:
-    server, dev = (
-        {line.split()[0] for line in (ROOT / "requirements" / lock).open() if "==" in line}
-        for lock in ("server.txt", "dev.txt")
-    )
-    assert server <= dev
+@pytest.mark.parametrize("lock", ["server.txt", "build.txt", "dev.txt"])
+def test_locks_name_no_registry_and_pin_everything_with_hashes(lock: str) -> None:
+    assert pins(lock)
+    assert all(pins(lock).values())
+
+
+def test_the_locks_agree() -> None:
+    """One environment holds them all."""
+    dev = {pin.partition("==")[0]: hashes for pin, hashes in pins("dev.txt").items()}
+    assert pins("server.txt").items() <= pins("dev.txt").items()
+    for pin, hashes in pins("build.txt").items():
+        assert dev.get(pin.partition("==")[0], hashes) == hashes
+
+
+def test_our_wheel_is_built_by_what_is_locked() -> None:
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    asked = (ROOT / "requirements" / "build.in").read_text(encoding="utf-8")
+    assert all(each in asked.split() for each in wanted["build-system"]["requires"])
 
 
 def test_ci_runs_the_verbs_and_nothing_else() -> None:

@@ -5,7 +5,7 @@ A budget counts; what happens when it is used up is decided where it is asked.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.server.settings import LONG_MAX, Settings
@@ -13,9 +13,12 @@ from groupkeeper.server.settings import LONG_MAX, Settings
 UNSENT_BYTES: Final = 256 * 1024 * 1024
 """Answers that clients have not taken yet, over all connections."""
 
-SLICED_BYTES: Final = 8 * 1024 * 1024
-"""Long requests, but for Produce, that are worked on in slices at the same time: as objects they
-take up to a hundred times the memory that they take on the wire."""
+SLICED_BYTES: Final = 4 * 1024 * 1024
+"""Requests that are worked on in slices at the same time, in each of two classes: as objects they
+take up to forty times the memory that they take on the wire, and their answers as much again."""
+
+LONG_REQUEST_BYTES: Final = 64 * 1024
+"""From here on a request is of the class that takes long, and only those stand in its way."""
 
 ANSWER_BYTES: Final = 100_000_000
 """The longest answer. librdkafka, sarama and franz-go take none that is longer."""
@@ -53,9 +56,11 @@ class Budget:
         """Somebody waits for room."""
         return bool(self._waiting)
 
-    def fits(self, size: int) -> bool:
-        """Is there room? For one alone there is, however much it needs."""
-        return self.used + size <= self.limit or self.used == 0
+    def fits(self, size: int, mine: int = 0) -> bool:
+        """Is there room for so much more, by somebody who has ``mine`` already? For one alone there
+        is, however much it needs.
+        """
+        return self.used + size <= self.limit or self.used == mine
 
     def change(self, by: int) -> None:
         """So many bytes more, or less, are in use. Those who wait look again when it is less."""
@@ -78,12 +83,26 @@ class Limits:
     """Bytes of requests that are not complete, or wait for their turn: the setting
     ``queued.max.request.bytes``."""
     sliced: Budget
+    """Bytes of requests that are worked on in slices."""
+    sliced_long: Budget
+    """The same of long ones."""
     unsent: Budget
+    """Bytes of answers that are being encoded, or that clients have not taken."""
     produce_bytes: int
     """The longest Produce request."""
     request_bytes: int
     """The longest request of any other API: what a group may hold is written as one batch, so four
     times ``message.max.bytes`` is more than any of them can need."""
+    encoding: dict[object, None] = field(default_factory=dict)
+    """Calls whose answers are being encoded in slices, oldest first."""
+
+    def sliced_of(self, size: int) -> Budget:
+        """The class of a request."""
+        return self.sliced if size < LONG_REQUEST_BYTES else self.sliced_long
+
+    def may_encode(self, call: object) -> bool:
+        """While too many answers are not taken, only the oldest of those being encoded goes on."""
+        return self.unsent.used <= self.unsent.limit or next(iter(self.encoding), call) is call
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -91,6 +110,7 @@ def limits_of(settings: Settings) -> Limits:
     queued = settings.queued_max_request_bytes
     return Limits(
         Budget(queued if queued >= 0 else LONG_MAX),
+        Budget(SLICED_BYTES),
         Budget(SLICED_BYTES),
         Budget(UNSENT_BYTES),
         settings.socket_request_max_bytes,

@@ -140,6 +140,7 @@ def encode_in_slices(call: Call, response: Response, limits: Limits) -> Slices[A
     header, budget = call.header, limits.unsent
     pieces, size = [b""], 0
     encode = sliced_response_encoder(header.api_key, header.api_version)
+    limits.encoding[call] = None
     try:
         for piece in encode(response, header.correlation_id):
             pieces.append(piece)
@@ -149,6 +150,7 @@ def encode_in_slices(call: Call, response: Response, limits: Limits) -> Slices[A
                 raise OverLimitError(f"{call.api} with too long an answer", f"{ANSWER_BYTES} bytes")
             yield
     finally:
+        del limits.encoding[call]
         budget.change(-size)
     pieces[0] = _pack_size(size)
     return pieces

@@ -24,6 +24,7 @@ from groupkeeper.server.call import (
     PRODUCE,
     Call,
     ConnectionServices,
+    api_name,
     check_size,
     decode,
     encode,
@@ -70,8 +71,10 @@ class Connection(ClientStream):
         self._now = 0.0
         """Loop time of the last look at the clock."""
         self._call: Call | None = None
-        self._last: Call | None = None
-        """The last request that was no repeated heartbeat, for who asks what took so long."""
+        self._header: RequestHeader | None = None
+        self._caller: Caller | None = None
+        """Of the last request that was no repeated heartbeat, for who asks what took so long. Not
+        the call, which refers to its connection: the two would outlive the client as a cycle."""
         self._work: Work[Any] | None = None
         self._long = 0
         """Bytes of the long request under way."""
@@ -169,7 +172,8 @@ class Connection(ClientStream):
 
     def _begin(self, header: RequestHeader) -> Call:
         caller = Caller(header.api_version, header.client_id or "", self.host)
-        self._call = self._last = call = Call(self, header, caller, self._now)
+        self._header, self._caller = header, caller
+        self._call = call = Call(self, header, caller, self._now)
         return call
 
     def _ask(self, handler: Handler, request: Any, call: Call) -> None:
@@ -194,9 +198,10 @@ class Connection(ClientStream):
 
     def _may_work(self, key: int, size: int) -> bool:
         """Is there room for one more long request? If not, the connection waits for it."""
-        budget, turns = self._services.limits.sliced, self._services.turns
+        turns = self._services.turns
         # Produce has few fields, and long ones: as objects it takes little more than on the wire.
         weight = size // PRODUCE_SHARE if key == PRODUCE else size
+        budget = self._services.limits.sliced_of(weight)
         if not budget.fits(weight):
             self._become(QUEUED)
             budget.wait(lambda: turns.first(self._turn))
@@ -207,8 +212,11 @@ class Connection(ClientStream):
 
     def _go_on(self, deadline: float) -> None:
         """Work until it is done, or until this turn is over."""
-        services = self._services
+        services, limits = self._services, self._services.limits
         while (work := self._work) is not None:
+            if self._call is not None and not limits.may_encode(self._call):
+                self._wait_to_encode()
+                return
             try:
                 done = work.run(services.clock.seconds, deadline)
             except (DecodeError, OverLimitError) as error:
@@ -226,6 +234,12 @@ class Connection(ClientStream):
                     if work.result is not None and self._call is not None:
                         self._finish(self._call, work.result)
         self._end_work(again=services.clock.seconds() >= deadline)
+
+    def _wait_to_encode(self) -> None:
+        if self.state is SERVING:
+            self._become(WORKING)
+        turns = self._services.turns
+        self._services.limits.unsent.wait(lambda: turns.again(self._turn))
 
     def _finish(self, call: Call, result: Any) -> None:
         """What work came to: pieces of an encoded answer, or a response to encode."""
@@ -249,7 +263,7 @@ class Connection(ClientStream):
     def _release_long(self) -> None:
         weight, self._weight, self._long = self._weight, 0, 0
         if weight:
-            self._services.limits.sliced.change(-weight)
+            self._services.limits.sliced_of(weight).change(-weight)
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -288,9 +302,10 @@ class Connection(ClientStream):
     def _took(self, seconds: float, beats: int) -> None:
         if beats:
             self._services.requests.record(HEARTBEAT, seconds, beats)
-        if seconds > SLOW_TURN_S and self._last is not None:
+        if seconds > SLOW_TURN_S and self._header is not None and self._caller is not None:
             self._services.connections.stats.slow_turns += 1
-            ms, api, client = round(seconds * 1000), self._last.api, self._last.caller.client_id
+            api, client = api_name(self._header.api_key), self._caller.client_id
+            ms = round(seconds * 1000)
             _log.warning("slow request", took_ms=ms, api=api, client_id=client, client=self.host)
 
     def _refuse(self, error: DecodeError | OverLimitError) -> None:
@@ -303,9 +318,9 @@ class Connection(ClientStream):
 
     def _failed(self, event: str) -> None:
         """A bug: one line with its traceback, and the connection ends."""
-        assert self._last is not None
-        header, caller = self._last.header, self._last.caller
-        _log.exception(event, api_key=header.api_key, client_id=caller.client_id)
+        assert self._header is not None and self._caller is not None
+        key, client = self._header.api_key, self._caller.client_id
+        _log.exception(event, api_key=key, client_id=client)
         self.abort()
 
     def _dropped(self) -> None:

@@ -75,7 +75,7 @@ class Inbox:
         """
         size = max(self.needed, self.size) if self.size else 0
         more = size - self.charged
-        if more > 0 and size > HELD_BYTES and not self._budget.fits(more):
+        if more > 0 and size > HELD_BYTES and not self._budget.fits(more, self.charged):
             self._pause()
             return False
         self.charge(size)

@@ -8,6 +8,7 @@ import gc
 import signal
 
 from groupkeeper.server import logs
+from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.http import HttpServer
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
@@ -23,8 +24,8 @@ def run(options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code; what is wrong is one line on stderr."""
     logs.configure()
     raise_limit()
+    keep_collections_short()
     try:
-        options.data_dir.mkdir(parents=True, exist_ok=True)
         server = Server(options)
         loop, watch = watched_loop()
         watch.turns, watch.iterations = server.turns, server.metrics.iterations
@@ -58,6 +59,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     _settle_down(options)
     if http is not None:
         http.serving.add_done_callback(lambda _: gc.freeze())  # what was imported stays, too
+    await _warn_of_open_ports(options)
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
     _log.info("stopping")
@@ -71,12 +73,26 @@ async def _serve(server: Server, options: ServeOptions) -> int:
 
 def _settle_down(options: ServeOptions) -> None:
     """What need not be done before clients are served."""
-    if options.unused_keys:
-        _log.info("settings that are of use to Kafka only", keys=", ".join(options.unused_keys))
+    for key in options.unused_keys:
+        _log.info("setting that is of use to Kafka only", key=key)
     # What was made while starting lives as long as the process: it need not be looked at again.
-    gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+
+
+async def _warn_of_open_ports(options: ServeOptions) -> None:
+    """One line for each port that other machines can connect to: nobody is asked who they are."""
+    from groupkeeper.server.reach import is_reachable
+
+    if await is_reachable(options.listen):
+        _log.warning(
+            "Kafka port without authentication: whoever reaches it can read and change everything",
+            listen=format_address(options.listen),
+        )
+    if options.http is not None and await is_reachable(options.http):
+        _log.warning(
+            "HTTP port without authentication: whoever reaches it can read all that it shows",
+            http=format_address(options.http),
+        )
 
 
 def _complain(message: str) -> int:

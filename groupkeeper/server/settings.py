@@ -13,6 +13,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from groupkeeper.server.injected import injected
 from groupkeeper.server.properties import parse
 
 INT_MAX = 2**31 - 1
@@ -22,9 +23,6 @@ ENVIRONMENT_PREFIX = "GROUPKEEPER_"
 
 ALIASES = {"broker.id": "node.id"}
 """Older names that Kafka still takes."""
-
-# A service named "groupkeeper" makes Kubernetes and Docker links put these into every container.
-_INJECTED = ("GROUPKEEPER_SERVICE_", "GROUPKEEPER_PORT")
 
 
 class SettingsError(Exception):
@@ -217,8 +215,9 @@ def _given(
     if config is not None:
         for key, text in _read_file(config):
             yield str(config), key, text
+    others = injected(environment, ENVIRONMENT_PREFIX)
     for variable in sorted(environment):
-        if variable.startswith(ENVIRONMENT_PREFIX) and not variable.startswith(_INJECTED):
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in others:
             key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
             yield f"environment variable {variable}", key, environment[variable]
     for assignment in assignments:

@@ -168,6 +168,7 @@ class ClientStream(asyncio.Protocol):
         """Hang up at once."""
         if self._transport is not None:
             self._transport.abort()
+        self._out.close()
         self._end()
 
     def close(self) -> None:

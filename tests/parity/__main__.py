@@ -24,7 +24,16 @@ from tests.parity.brokers import PROFILES, Broker, Groupkeeper, Kafka, Unavailab
 from tests.parity.compare import difference
 from tests.parity.player import REAL, RECORDING, Patience, Player
 from tests.parity.telling import Names
-from tests.parity.transcript import FOLDER, Run, Transcript, head_of, load, merged, written
+from tests.parity.transcript import (
+    FOLDER,
+    SHOWN_BY_TESTS,
+    Run,
+    Transcript,
+    head_of,
+    load,
+    merged,
+    written,
+)
 
 RESULTS = Path(__file__).parent / "RESULTS.json"
 AT_ONCE = 24
@@ -172,7 +181,7 @@ def report(
         table.add_row(*row)
     output = Console()
     output.print(table)
-    keys = set().union(*(each.differences() for each in transcripts))
+    keys = set(SHOWN_BY_TESTS).union(*(each.differences() for each in transcripts))
     verdict = "all equal" if not failed else f"{len(failed)} differ"
     runs = sum(int(row[3]) for row in rows)
     output.print(f"{len(transcripts)} transcripts, {runs} runs: {verdict}", highlight=False)

@@ -3,6 +3,8 @@
 That Apache Kafka answers the same is what ``make parity`` shows, over the wire.
 """
 
+from pathlib import Path
+
 import pytest
 
 from protocol.registry import APIS
@@ -10,8 +12,9 @@ from tests.parity import virtual
 from tests.parity.compare import difference
 from tests.parity.conformance import KIPS, versions_played
 from tests.parity.people import KEYS
-from tests.parity.transcript import Run, load, reasons
+from tests.parity.transcript import SHOWN_BY_TESTS, Run, load, reasons
 
+ROOT = Path(__file__).parents[2]
 TRANSCRIPTS = load()
 PLAYED = versions_played(TRANSCRIPTS)
 GROUP_APIS = (
@@ -32,10 +35,11 @@ def test_titles_are_unique() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_every_difference_has_a_reason_and_every_reason_a_transcript() -> None:
+def test_every_difference_has_a_reason_and_every_reason_a_transcript_or_test() -> None:
     used = set().union(*(each.differences() for each in TRANSCRIPTS))
-    assert used == set(reasons())
-    assert len(used) <= 20
+    assert used | set(SHOWN_BY_TESTS) == set(reasons())
+    assert all((ROOT / test).is_file() for test in SHOWN_BY_TESTS.values())
+    assert len(reasons()) <= 20
 
 
 def test_what_a_transcript_covers_has_a_row_in_the_table() -> None:

@@ -27,6 +27,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "transcripts"
 DIFFERENCES = Path(__file__).parent / "differences.txt"
+
+SHOWN_BY_TESTS = {"paused-process": "tests/server/test_pause.py"}
+"""Deliberate differences that no transcript can show, and the tests that do."""
 NOTHING = "nothing"
 
 _VERSIONS = re.compile(r"for v in ((?:\d+(?:-\d+)?)(?:, *\d+(?:-\d+)?)*)")

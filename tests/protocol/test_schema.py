@@ -7,8 +7,8 @@ import pytest
 from protocol.compile_encode import Framing
 from protocol.compiler import decoder, encoder
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.schema import PackedType, schema_of, values_of
 from tests.support.messages import all_cases, case_id, random_message
+from tests.support.schema import PackedType, schema_of, values_of
 
 every_case = pytest.mark.parametrize(("cls", "version"), list(all_cases()), ids=case_id)
 UNTAGGED = ("plain", "nulls", "empty", "long")

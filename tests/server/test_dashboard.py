@@ -30,8 +30,3 @@ def test_every_panel_asks_for_metrics_that_exist() -> None:
 def test_panels_do_not_overlap() -> None:
     places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in BOARD["panels"]]
     assert len(places) == len(set(places))
-
-
-def test_the_image_runs_as_nobody_special_and_keeps_its_data_in_a_volume() -> None:
-    lines = (DOCKER / "Dockerfile").read_text().splitlines()
-    assert lines.index("USER groupkeeper") < lines.index("VOLUME /var/lib/groupkeeper")

@@ -21,7 +21,7 @@ class Port:
     def __init__(self) -> None:
         self.bench = Bench()
         self.table = self.bench.new_table()
-        self.services = replace(self.bench.connection._services, connections=self.table)
+        self.services = replace(self.bench.services, connections=self.table)
         self.listener = Listener(self.services)
         self.address = ("", 0)
         self.kept: list[asyncio.StreamWriter] = []

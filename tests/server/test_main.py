@@ -1,10 +1,12 @@
 """Real processes: the ready line, signals, locks, a disk that lies, and what is imported."""
 
 import asyncio
+import json
 import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -62,7 +64,7 @@ main(sys.argv[1:])
 def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Process] = []
 
-    def start(*arguments: str, command: list[str] = SERVE) -> Process:
+    def start(*arguments: str, command: list[str] = SERVE, umask: int = -1) -> Process:
         process = subprocess.Popen(
             [*command, "--listen", "127.0.0.1:0", "--data-dir", "data", *arguments],
             stdout=subprocess.PIPE,
@@ -70,6 +72,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             text=True,
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
+            umask=umask,
         )
         started.append(process)
         return process
@@ -184,6 +187,41 @@ def test_a_data_directory_that_cannot_be_made_is_one_line(start: Start, tmp_path
     code, err = ended(start())
     assert code != 0
     assert err.count("\n") == 1
+
+
+def test_others_are_let_into_nothing_in_the_data_directory(start: Start, tmp_path: Path) -> None:
+    client = Client(port_of(start("--dev", "--data-dir", "data", umask=0)))
+    client.create_topic()
+    assert client.commit() == 0
+    made = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+    modes = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in made}
+    assert len(made) > 6
+    assert modes == {(True, 0o750), (False, 0o640)}
+
+
+def warnings(process: Process) -> list[str]:
+    """What is logged until the process is told to stop."""
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    lines = [json.loads(line) for line in err.splitlines()]
+    return [line["event"] for line in lines if line["level"] == "warning"]
+
+
+def test_ports_that_other_machines_reach_are_warned_of(start: Start) -> None:
+    everywhere = ("--listen", "0.0.0.0:0", "--advertise", "localhost:1", "--http", "0.0.0.0:0")
+    process = start(*everywhere)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("groupkeeper ready")
+    [kafka, http] = warnings(process)
+    assert kafka.startswith("Kafka port without authentication")
+    assert http.startswith("HTTP port without authentication")
+
+
+def test_ports_on_the_loopback_are_not(start: Start) -> None:
+    process = start("--listen", "localhost:0", "--http", "127.0.0.1:0")
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("groupkeeper ready")
+    assert warnings(process) == []
 
 
 def test_a_damaged_journal_is_one_line_and_nothing_is_served(start: Start, tmp_path: Path) -> None:

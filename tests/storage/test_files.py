@@ -1,8 +1,10 @@
 """The real file system, and that the fake one behaves like it."""
 
 import os
+import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,55 @@ def test_everything_can_be_synced(any_files: Files) -> None:
 def test_handles_are_not_inherited(tmp_path: Path) -> None:
     handle = Files().open(str(tmp_path / "a"), create=True)
     assert not os.get_inheritable(handle)
+
+
+@pytest.fixture
+def umask_of_zero() -> Iterator[None]:
+    """As some service managers and containers start processes: nothing is masked."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.usefixtures("umask_of_zero")
+def test_others_are_let_into_nothing_that_is_made(tmp_path: Path) -> None:
+    files = Files()
+    files.make_folder(str(tmp_path / "a" / "b"))
+    files.open(str(tmp_path / "a" / "b" / "c"), create=True)
+    assert mode_of(tmp_path / "a") == mode_of(tmp_path / "a" / "b") == 0o750
+    assert mode_of(tmp_path / "a" / "b" / "c") == 0o640
+
+
+@pytest.mark.usefixtures("umask_of_zero")
+def test_what_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    folder, file = tmp_path / "a", tmp_path / "a" / "b"
+    folder.mkdir(mode=0o777)
+    file.touch(mode=0o666)
+    Files().make_folder(str(folder))
+    Files().open(str(file), create=True)
+    assert (mode_of(folder), mode_of(file)) == (0o777, 0o666)
+
+
+def test_the_umask_masks_more(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        Files().make_folder(str(tmp_path / "a"))
+        Files().open(str(tmp_path / "b"), create=True)
+    finally:
+        os.umask(before)
+    assert (mode_of(tmp_path / "a"), mode_of(tmp_path / "b")) == (0o700, 0o600)
+
+
+def test_a_folder_is_not_made_over_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    with pytest.raises(FileExistsError):
+        Files().make_folder(str(tmp_path / "a"))
+    with pytest.raises(NotADirectoryError):
+        Files().make_folder(str(tmp_path / "a" / "b"))
 
 
 def test_a_full_disk_is_an_error(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from tests.suites.franz_go import FranzGo
 from tests.suites.java import Java
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kafka_tools import KafkaTools
+from tests.suites.kafkajs import KafkaJs
 from tests.suites.sarama import Sarama
 from tests.suites.suite import Suite
 
 SUITES: dict[str, Suite] = {
-    suite.name: suite for suite in (FranzGo(), Sarama(), KafkaPython(), Java(), KafkaTools())
+    suite.name: suite
+    for suite in (FranzGo(), Sarama(), KafkaJs(), KafkaPython(), Java(), KafkaTools())
 }

@@ -1,8 +1,8 @@
 """Java's client: a program of our own, in `java/`, run with several of its versions.
 
 The sources in `java/common` are compiled against every version; those in `java/since-X` against X
-and what came after it. Each version runs in a process of its own, then the newest runs scenarios in
-which processes with the others join its groups ("mixed").
+and what came after it. Each version runs in a process of its own, and produces 40 MB in another.
+Then the newest runs scenarios in which processes with the others join its groups ("mixed").
 """
 
 import hashlib
@@ -28,8 +28,11 @@ _COMMON = (
 # The classes of scenarios that need what only these versions and later ones have.
 _SINCE = {"2.8.2": "Since28", "3.9.1": "Since39", "4.1.0": "Since41"}
 _OLDER, _NEWEST = versions.KAFKA_CLIENTS[:-1], versions.KAFKA_CLIENTS[-1]
-# Most scenarios wait for timers most of the time. Those that start processes do not.
-_AT_ONCE, _MIXED_AT_ONCE = 8, 3
+_LOAD = "LoadScenarios"
+# Most scenarios wait for timers most of the time. Those that start processes do not, and those that
+# send as fast as they can would disturb others.
+_AT_ONCE, _MIXED_AT_ONCE, _LOAD_AT_ONCE = 8, 3, 1
+_PROCESSES = 2 * len(versions.KAFKA_CLIENTS) + 1
 _SMALL_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -37,10 +40,10 @@ class Java(Suite):
     """Every scenario has a group and topics of its own and is bounded in time."""
 
     name = "java"
-    about = "Java's client: members of every kind, offsets and Admin, in versions from 2.4 to 4.1"
+    about = "Java's client: members, offsets, Admin and 40 MB, in versions from 2.4 to 4.1"
     needs = ("java", "javac", "mvn")
     versions: ClassVar = {_CLIENT: ", ".join(versions.KAFKA_CLIENTS)}
-    limit_s = 600.0
+    limit_s = 1_080.0
     # one of the scenarios asks for less
     settings: ClassVar = {"group.min.session.timeout.ms": "1000"}
 
@@ -54,6 +57,8 @@ class Java(Suite):
             classes = [*_COMMON, *(_SINCE[each] for each in _up_to(version))]
             scenarios = [version, ",".join(classes), str(_AT_ONCE)]
             yield from self._scenarios(target, folder, version, scenarios)
+            scenarios = [version, _LOAD, str(_LOAD_AT_ONCE)]
+            yield from self._scenarios(target, folder, version, scenarios)
         scenarios = ["mixed", "MixedScenarios", str(_MIXED_AT_ONCE)]
         yield from self._scenarios(target, folder, _NEWEST, scenarios)
 
@@ -65,7 +70,7 @@ class Java(Suite):
         command = ["java", *_SMALL_JVM, f"-Dsuite.peers={','.join(_OLDER)}", *peers]
         command += ["-cp", _class_path(folder, version), "suite.Main", target.bootstrap]
         told = False
-        limit_s = self.limit_s / (len(versions.KAFKA_CLIENTS) + 1)
+        limit_s = self.limit_s / _PROCESSES
         with Lines([*command, *scenarios], folder, limit_s=limit_s) as lines:
             for result in events.results(lines):
                 told = True

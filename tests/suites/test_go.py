@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.suites.go import Package
+from tests.suites import go
+from tests.suites.go import Ours, Package
 from tests.suites.suite import Outcome, SuiteError
 
 TESTS = Package("example.org/kgo", "v1.0.0")
@@ -58,3 +59,21 @@ def test_another_version_is_compiled(folder: Path) -> None:
     (folder / "go").write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(SuiteError, match="cannot be set up: go mod init"):
         Package("example.org/kgo", "v1.0.1").prepare(folder)
+
+
+def test_a_test_of_ours_is_compiled_again_when_it_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(go, "_SOURCES", folder)
+    ours, source = Ours("a_test.go", TESTS), folder / "a_test.go"
+    compiled = []
+    for text in ("package ours", "package ours // changed"):
+        source.write_text(text)
+        (folder / "go").write_text("#!/bin/sh\necho $@ >> asked\ntouch $5\n")
+        ours.prepare(folder)
+        ours.prepare(folder)
+        compiled.append(ours.binary(folder))
+        assert (folder / "ours" / "a_test.go").read_text() == text
+    asked = (folder / "asked").read_text().splitlines()
+    assert asked == [f"test -tags= -c -o {each} ./ours" for each in compiled]
+    assert len(set(compiled)) == 2

@@ -32,23 +32,31 @@ ROOM = 100_000_000
 class FakeSocket(asyncio.Transport):
     """A transport that keeps what is written, and whether it is read from."""
 
-    def __init__(self, protocol: asyncio.Protocol) -> None:
-        super().__init__({"peername": ("10.0.0.7", 50_000)})
+    def __init__(self, protocol: asyncio.Protocol, host: str = "10.0.0.7") -> None:
+        super().__init__({"peername": (host, 50_000)})
         self.protocol = protocol
         self.writes: list[bytes] = []
         self.reading = True
         self.closed = False
+        self.gone = False
         self.full = False
         """Ask to pause with the next write, as a transport does whose peer does not read."""
         self.unsent = 0
         protocol.connection_made(self)
 
     def write(self, data: Any) -> None:
+        if self.gone:
+            return
         assert not self.closed, "written to a closed transport"
         self.writes.append(bytes(data))
         if self.full:
             self.unsent += len(data)
             self.protocol.pause_writing()
+
+    def hang_up(self) -> None:
+        """The peer goes; the protocol is told a moment later."""
+        self.gone = True
+        self.close()
 
     def drain(self) -> None:
         """The peer reads everything."""
@@ -106,7 +114,7 @@ class Bench:
         self.requests_seen = RequestStats()
         self.clock = StoppedClock()
         self.turns = Turns()
-        self.limits = Limits(Budget(ROOM), Budget(ROOM), Budget(ROOM), LIMIT, LIMIT)
+        self.limits = Limits(*(Budget(ROOM) for _ in range(4)), LIMIT, LIMIT)
         self.table = self.new_table()
         services = ConnectionServices(
             routes=self.routes,
@@ -118,14 +126,19 @@ class Bench:
             requests=self.requests_seen,
             connections=self.table,
         )
-        self.connection = Connection(services)
-        self.socket = FakeSocket(self.connection)
+        self.services = services
+        self.connection, self.socket = self.connect()
         self._sent: dict[int, tuple[int, int]] = {}
 
     def new_table(self, **limits: Any) -> ConnectionTable:
         """A table for two connections, unless the limits say otherwise."""
         limits = {"most": 2, "most_per_host": 10, "max_idle_s": 600.0, **limits}
         return ConnectionTable(self.limits, self.stats, **limits)
+
+    def connect(self, host: str = "10.0.0.7") -> tuple[Connection, FakeSocket]:
+        """One more connection, and the server's end of its socket."""
+        connection = Connection(self.services)
+        return connection, FakeSocket(connection, host)
 
     def _at_once(self, request: Any, caller: Caller, reply_to: ReplyTo) -> Any:
         self._saw(request, caller)
@@ -156,9 +169,9 @@ class Bench:
         for each in data:
             self.connection.data_received(each)
 
-    def answers(self) -> list[tuple[int, Any]]:
+    def answers(self, socket: FakeSocket | None = None) -> list[tuple[int, Any]]:
         """Correlation id and response of all that was written."""
-        data, answers, pos = b"".join(self.socket.writes), [], 0
+        data, answers, pos = b"".join((socket or self.socket).writes), [], 0
         while pos < len(data):
             end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
             key, version = self._sent[int.from_bytes(data[pos + 4 : pos + 8], "big")]
@@ -166,6 +179,6 @@ class Bench:
             pos = end
         return answers
 
-    def answered(self) -> list[int]:
+    def answered(self, socket: FakeSocket | None = None) -> list[int]:
         """Correlation ids, in the order of the answers."""
-        return [correlation_id for correlation_id, _ in self.answers()]
+        return [correlation_id for correlation_id, _ in self.answers(socket)]

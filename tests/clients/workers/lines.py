@@ -17,6 +17,7 @@ import threading
 import time
 
 POLL_MS = 100
+NUMBER_DIGITS = 8
 log = logging.getLogger("worker")
 
 
@@ -69,6 +70,24 @@ class Worker:
         """Poll the consumer once; the records as [topic, partition, offset, value]."""
         raise NotImplementedError
 
+    def do_tally(self, partitions, count, seconds):
+        """Read partitions, without a group, until there are as many records as were numbered.
+
+        Answers how many came, how many different numbers they have and their bytes; fewer than
+        `count` if the time is up.
+        """
+        self.do_read(partitions)
+        self.polls = False  # else every value is told as well
+        deadline = time.monotonic() + seconds
+        records = size = 0
+        numbers = set()
+        while records < count and time.monotonic() < deadline:
+            for _, _, _, value in self.poll():
+                records += 1
+                size += len(value)
+                numbers.add(int(value[:NUMBER_DIGITS]))
+        return {"records": records, "different": len(numbers), "bytes": size}
+
     def name_of(self, error):
         """Kafka's name of the error in one spelling for all clients: FencedInstanceId."""
         return type(error).__name__.removesuffix("Error")
@@ -78,6 +97,12 @@ class Worker:
 
     def revoked(self, partitions):
         tell(event="revoked", partitions=pairs(partitions))
+
+
+def numbered(count, size):
+    """Values of that many bytes each, which begin with a number of their own: see `do_tally`."""
+    rest = b"x" * (size - NUMBER_DIGITS)
+    return [b"%0*d" % (NUMBER_DIGITS, number) + rest for number in range(count)]
 
 
 def pairs(partitions):

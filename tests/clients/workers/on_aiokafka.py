@@ -7,7 +7,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListen
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
-from lines import POLL_MS, Worker, pairs, until
+from lines import POLL_MS, Worker, log, numbered, pairs, until
 
 
 class Listener(ConsumerRebalanceListener):
@@ -146,6 +146,30 @@ class AIOKafka(Worker):
         offsets = [(await asyncio.wait_for(one, 20)).offset for one in sent]
         await producer.stop()
         return offsets
+
+    def do_load(self, topic, count, size, seconds):
+        """Send numbered records without waiting, to partitions that the producer chooses.
+
+        Everything is as by default. Answers how many are delivered when the time is up.
+        """
+        return self.run(self._load(topic, numbered(count, size), seconds))
+
+    async def _load(self, topic, values, seconds):
+        producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap)
+        await producer.start()
+        told = []
+
+        async def send():
+            for value in values:
+                (await producer.send(topic, value)).add_done_callback(told.append)
+            await producer.flush()
+
+        try:
+            await asyncio.wait_for(send(), seconds)
+            await producer.stop()
+        except TimeoutError:
+            log.exception("not all is delivered: the test judges it")
+        return sum(not one.cancelled() and one.exception() is None for one in told)
 
     # ------------------------------------------------------------ administration
 

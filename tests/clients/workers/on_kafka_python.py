@@ -4,6 +4,7 @@
 """
 
 import sys
+import time
 
 from kafka import (
     ConsumerRebalanceListener,
@@ -13,8 +14,8 @@ from kafka import (
     TopicPartition,
 )
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
-from kafka.errors import NoError, for_code
-from lines import POLL_MS, Worker, pairs, until
+from kafka.errors import KafkaTimeoutError, NoError, for_code
+from lines import POLL_MS, Worker, log, numbered, pairs, until
 
 
 class Listener(ConsumerRebalanceListener):
@@ -133,6 +134,21 @@ class KafkaPython(Worker):
         offsets = [one.get(timeout=20).offset for one in sent]
         producer.close()
         return offsets
+
+    def do_load(self, topic, count, size, seconds):
+        """Send numbered records without waiting, to partitions that the producer chooses.
+
+        Everything is as by default, but for how long it may take. Answers how many are delivered.
+        """
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap, max_block_ms=int(seconds * 1000))
+        delivered, deadline = [], time.monotonic() + seconds
+        try:
+            for value in numbered(count, size):
+                producer.send(topic, value).add_callback(delivered.append)
+            producer.flush(timeout=max(0.0, deadline - time.monotonic()))
+        except KafkaTimeoutError:
+            log.exception("not all is delivered: the test judges it")
+        return len(delivered)
 
     # ------------------------------------------------------------ administration
 

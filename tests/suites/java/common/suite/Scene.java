@@ -12,13 +12,18 @@ import java.util.UUID;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -84,6 +89,26 @@ final class Scene implements AutoCloseable {
                 one.get(30, TimeUnit.SECONDS);
             }
         }
+    }
+
+    /** A producer of bytes, as by default but for the longest that it makes its user wait. */
+    KafkaProducer<byte[], byte[]> producer(int maxBlockSeconds, String... settings) {
+        Map<String, Object> all = pairs(settings);
+        all.put("bootstrap.servers", bootstrap);
+        all.put("max.block.ms", String.valueOf(maxBlockSeconds * 1_000));
+        return new KafkaProducer<>(all, new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    /** A consumer of bytes that reads all partitions of a topic from their beginning. */
+    KafkaConsumer<byte[], byte[]> reader(String topic, int partitions) {
+        Map<String, Object> all = pairs("bootstrap.servers", bootstrap);
+        KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
+            all, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        List<TopicPartition> everything = IntStream.range(0, partitions)
+            .mapToObj(number -> partition(topic, number)).collect(Collectors.toList());
+        consumer.assign(everything);
+        consumer.seekToBeginning(everything);
+        return consumer;
     }
 
     /** A member of the group that has not subscribed; settings are names and values in turn. */

@@ -1,10 +1,9 @@
 """Messages as aiokafka Schemas: the same layout in the schema language of aiokafka.
 
-The compiler works from the layout itself, because importing aiokafka would take a large part of the
-start-up; the Schema is for those who know aiokafka's types, and its interpreter is a second
-opinion in tests. What aiokafka lacks or has wrong (uuid, uint16, the size in front of a tagged
-field) is supplied here with the same interface. Its types know no difference between nullable and
-not nullable.
+The product's compiler works from the layout itself; aiokafka's interpreter on these Schemas is a
+second opinion on its bytes. What aiokafka lacks or has wrong (uuid, uint16, the size in front of a
+tagged field) is supplied here with the same interface. Its types know no difference between
+nullable and not nullable.
 """
 
 from struct import Struct

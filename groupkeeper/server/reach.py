@@ -1,0 +1,33 @@
+"""Whether other machines can connect to an address that a port is bound to."""
+
+import asyncio
+import socket
+from ipaddress import IPv4Address, ip_address
+
+from groupkeeper.server.options import Address
+
+
+async def is_reachable(address: Address) -> bool:
+    """Whether any of what asyncio binds for this address is not the loopback.
+
+    A host name is looked up as asyncio does it, because it binds every address that it finds; one
+    that cannot be looked up again counts as reachable.
+    """
+    host, port = address
+    try:
+        return not _is_loopback(host)
+    except ValueError:
+        pass  # a name
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        return True
+    return not all(_is_loopback(str(info[4][0])) for info in found)
+
+
+def _is_loopback(host: str) -> bool:
+    """Raises ValueError when ``host`` is a name."""
+    ip = ip_address(host)
+    mapped: IPv4Address | None = getattr(ip, "ipv4_mapped", None)
+    return (mapped or ip).is_loopback

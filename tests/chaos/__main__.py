@@ -1,0 +1,104 @@
+"""`python -m tests.chaos`: every attack on a server, and what it did to the others.
+
+Exit code 0: all good. 1: a verdict is bad. 2: no such attack, or no server could be started.
+"""
+
+import argparse
+import difflib
+import resource
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.chaos.catalogue import ATTACKS, FAMILIES
+from tests.chaos.run import Run
+from tests.chaos.server import ServerError
+from tests.chaos.target import Attack
+
+BAD, CANNOT_RUN = 1, 2
+
+DESCRIPTION = """\
+Play attacks on a real server and measure what they do to those who behave.
+
+Each attack has a fresh server, and processes of its own. A canary beats every 5 ms, a
+bystander commits, produces and fetches; the stall is the canary's slowest beat. An attack
+is good if the stall stays under 50 ms, the memory within what the attack may take, the log
+readable, and if neither of the two ever sees an error. What exceeds a limit by so little
+that a busy machine can be the reason is played again, at most three times in all.
+
+Exit code 0: all good. 1: a verdict is bad. 2: no such attack, or no server could be started."""
+EXAMPLES = """\
+  python -m tests.chaos                          everything, some ten minutes
+  python -m tests.chaos --list                   what there is
+  python -m tests.chaos connections metadata-all a family, and one more
+  python -m tests.chaos --fuzz-seconds 600 fuzz-cut"""
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.chaos",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="an attack or a family (all)")
+    parser.add_argument("--list", action="store_true", help="say what each attack is")
+    parser.add_argument("--tries", type=int, default=3, help="play it so often at most (3)")
+    parser.add_argument(
+        "--fuzz-seconds", type=float, default=60.0, metavar="SECONDS", help="of fuzz-cut (60)"
+    )
+    parser.add_argument(
+        "--data-dir", type=Path, help="where servers keep their data (the temporary folder)"
+    )
+    options = parser.parse_args(arguments)
+    options.attacks = _chosen(parser, options.names)
+    return options
+
+
+def _chosen(parser: argparse.ArgumentParser, names: Sequence[str]) -> list[Attack]:
+    """The attacks of these names and families, in the catalogue's order; all without a name."""
+    families = {family.replace(" ", "-"): family for family in FAMILIES}
+    wanted: set[str] = set()
+    for name in names:
+        if name not in ATTACKS and name not in families:
+            close = difflib.get_close_matches(name, [*ATTACKS, *families], 3)
+            hint = f"did you mean {' or '.join(close)}?" if close else "see --list"
+            parser.error(f"no such attack: {name}; {hint}")
+        wanted |= {name} & ATTACKS.keys()
+        family = families.get(name)
+        wanted |= {each.name for each in ATTACKS.values() if each.family == family}
+    return [attack for attack in ATTACKS.values() if not names or attack.name in wanted]
+
+
+def main(arguments: list[str]) -> int:
+    options = _options(arguments)
+    console = Console()
+    if options.list:
+        for attack in options.attacks:
+            text = f"{attack.family:15} {attack.name:24} {attack.about}"
+            console.print(text, highlight=False, markup=False, soft_wrap=True)
+        return 0
+    _raise_file_limit()
+    with tempfile.TemporaryDirectory(prefix="groupkeeper-chaos-", dir=options.data_dir) as folder:
+        try:
+            run = Run(console, Path(folder), options.tries, options.fuzz_seconds)
+            return BAD if run.play(options.attacks) else 0
+        except (ServerError, OSError) as error:
+            console.print(str(error), style="red", highlight=False, markup=False)
+            return CANNOT_RUN
+
+
+def _raise_file_limit() -> None:
+    """As many open files as allowed, for this process and all that it starts."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,176 @@
+"""Two clients that behave, each in a process of its own: they see what an attack does to others.
+
+The canary is a group member that beats every five milliseconds; its slowest beat is the stall. The
+bystander commits an offset, produces a record and fetches it back, twenty times a second. Both tell
+the parent when they are ready and, when told to end, everything they saw.
+"""
+
+import contextlib
+import gc
+import os
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.chaos.wire import Address, Client, Gone
+from tests.support.requests import commit_request, heartbeat, join_request, sync_request
+from tests.topics.scene import batch
+
+SOURCE = "127.0.0.1"
+BEAT_SECONDS = 0.005
+STEP_SECONDS = 0.05
+PATIENCE_SECONDS = 60.0
+"""How long they wait for an answer: longer than any stall worth a figure."""
+SESSION_MS = 45_000
+MOST_ERRORS = 20
+
+
+@dataclass
+class Seen:
+    """What one of them saw: begin (monotonic) and duration of every exchange, and errors."""
+
+    begins: array = field(default_factory=lambda: array("d"))
+    seconds: array = field(default_factory=lambda: array("d"))
+    waits: array = field(default_factory=lambda: array("d"))
+    """How much of it the server, or this process, waited for a core."""
+    errors: list[str] = field(default_factory=list)
+
+    def slowest(self, begin: float, end: float) -> tuple[float, float]:
+        """Milliseconds of the slowest exchange that overlaps this time, and of its waiting for a
+        core.
+        """
+        within = (
+            (took, waited)
+            for started, took, waited in zip(self.begins, self.seconds, self.waits, strict=True)
+            if started <= end and started + took >= begin
+        )
+        took, waited = max(within, default=(0.0, 0.0))
+        return took * 1000, waited * 1000
+
+
+class Cores:
+    """How long the server's main thread and this process have waited for a core, in seconds."""
+
+    def __init__(self, pid: int) -> None:
+        self._files: list[int] = []
+        with contextlib.suppress(OSError):  # a kernel that does not count it
+            for each in (pid, "self"):
+                self._files.append(os.open(f"/proc/{each}/schedstat", os.O_RDONLY))
+
+    def waited(self) -> float:
+        """Without a process that is gone."""
+        total = 0
+        for file in self._files:
+            with contextlib.suppress(OSError):
+                total += int(os.pread(file, 100, 0).split()[1])
+        return total / 1e9
+
+
+def member(client: Client, group_id: str) -> tuple[str, int]:
+    """Join a group as its only member; (member id, generation)."""
+    request = join_request(group_id, session_timeout_ms=SESSION_MS)
+    joined = client.call(request, 3)
+    assert joined.error_code == 0, f"JoinGroup: error {joined.error_code}"
+    who, generation = joined.member_id, joined.generation_id
+    synced = client.call(sync_request(who, generation, group_id, {who: b"share"}), 3)
+    assert synced.error_code == 0, f"SyncGroup: error {synced.error_code}"
+    return who, generation
+
+
+def canary(pipe: Connection, address: Address, pid: int) -> None:
+    client = Client(address, SOURCE, PATIENCE_SECONDS)
+    who, generation = member(client, "canary")
+    request = heartbeat(who, generation, "canary")
+
+    def step() -> str:
+        error = client.call(request, 3).error_code
+        return f"Heartbeat: error {error}" if error else ""
+
+    _repeat(pipe, step, BEAT_SECONDS, Cores(pid))
+
+
+def bystander(pipe: Connection, address: Address, pid: int) -> None:
+    client = Client(address, SOURCE, PATIENCE_SECONDS)
+    who, generation = member(client, "bystander")
+    topic = CreatableTopic(name="bystander", num_partitions=1, replication_factor=1)
+    client.call(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 4)
+    steps = Bystander(client, who, generation)
+    for _ in range(3):  # codecs are compiled and files opened before anybody measures
+        steps()
+    _repeat(pipe, steps, STEP_SECONDS, Cores(pid))
+
+
+class Bystander:
+    """Commits, produces and fetches in turn; a call is one exchange and returns what was wrong."""
+
+    def __init__(self, client: Client, member_id: str, generation: int) -> None:
+        self._client = client
+        self._who = member_id, generation
+        self._steps = [self._commit, self._produce, self._fetch]
+        self._count = 0
+        self._offset = 0
+
+    def __call__(self) -> str:
+        step = self._steps[self._count % len(self._steps)]
+        self._count += 1
+        return step()
+
+    def _commit(self) -> str:
+        who, generation = self._who
+        places = {("bystander", 0): self._count}
+        request = commit_request(places, "bystander", who, generation)
+        error = self._client.call(request, 7).topics[0].partitions[0].error_code
+        return f"OffsetCommit: error {error}" if error else ""
+
+    def _produce(self) -> str:
+        data = PartitionProduceData(index=0, records=batch(f"record {self._count}"))
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=10_000,
+            topic_data=[TopicProduceData(name="bystander", partition_data=[data])],
+        )
+        answer = self._client.call(request, 7).responses[0].partition_responses[0]
+        self._offset = answer.base_offset
+        return f"Produce: error {answer.error_code}" if answer.error_code else ""
+
+    def _fetch(self) -> str:
+        place = FetchPartition(
+            partition=0, fetch_offset=self._offset, partition_max_bytes=1_000_000
+        )
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=1,
+            max_bytes=1_000_000,
+            topics=[FetchTopic(topic="bystander", partitions=[place])],
+        )
+        answer = self._client.call(request, 11).responses[0].partitions[0]
+        if answer.error_code:
+            return f"Fetch: error {answer.error_code}"
+        return "" if f"record {self._count - 1}".encode() in (answer.records or b"") else "lost"
+
+
+def _repeat(pipe: Connection, step: Callable[[], str], pause: float, cores: Cores) -> None:
+    """Do it again and again until told to end, and tell what was seen."""
+    seen = Seen()
+    pipe.send(("ready", None))
+    gc.disable()
+    while not pipe.poll():
+        waited, begin = cores.waited(), time.monotonic()
+        try:
+            problem = step()
+        except (OSError, Gone) as error:
+            seen.errors.append(f"{type(error).__name__} {error}".strip())
+            break
+        finally:
+            seen.begins.append(begin)
+            seen.seconds.append(time.monotonic() - begin)
+            seen.waits.append(cores.waited() - waited)
+        if problem and len(seen.errors) < MOST_ERRORS:
+            seen.errors.append(problem)
+        time.sleep(pause)
+    pipe.send(("seen", seen))

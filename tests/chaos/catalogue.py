@@ -1,0 +1,31 @@
+"""Every attack there is, by name, in the order in which they are played."""
+
+from collections.abc import Mapping
+
+from tests.chaos.attacks import (
+    connections,
+    exhaustion,
+    fuzz_cut,
+    group_requests,
+    hostile,
+    process,
+    topic_requests,
+    web,
+)
+from tests.chaos.target import Attack
+
+_MODULES = (
+    hostile,
+    connections,
+    group_requests,
+    topic_requests,
+    exhaustion,
+    process,
+    web,
+    fuzz_cut,
+)
+
+ATTACKS: Mapping[str, Attack] = {
+    attack.name: attack for module in _MODULES for attack in module.ATTACKS
+}
+FAMILIES = tuple(dict.fromkeys(attack.family for attack in ATTACKS.values()))

@@ -1,0 +1,189 @@
+"""Garbage collection: every run of it is small, and the server leaves it nothing to find."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from groupkeeper.server.collector import KEPT, YOUNG
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.registry import request_encoder, response_decoder
+from tests.support.requests import (
+    codes_of,
+    commit_request,
+    delete_topic_request,
+    fetch_request,
+    heartbeat,
+    join_request,
+    leave_request,
+    sync_request,
+)
+
+# Prints the most objects that one collection looks at while ever more is made and kept.
+GROWING = """
+import gc
+from groupkeeper.server.collector import keep_collections_short
+
+most = 0
+
+def watch(phase, info):
+    global most
+    if phase == "start":
+        most = max(most, sum(len(gc.get_objects(each)) for each in range(info["generation"] + 1)))
+
+gc.freeze()
+keep_collections_short()
+gc.callbacks.append(watch)
+kept = [[each] for each in range(200_000)]
+print(most, gc.get_freeze_count())
+"""
+
+# The server without collections. With SIGUSR1 it prints what only a collection could free.
+UNCOLLECTED = """
+import gc, json, signal, sys
+from groupkeeper.server import main
+
+def report(*_):
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    gc.collect()
+    print(json.dumps([str(type(each)) for each in gc.garbage]), flush=True)
+    gc.set_debug(0)
+    gc.garbage.clear()
+    gc.collect()
+
+settle_down = main._settle_down
+
+def settle_down_and_disable(options):
+    settle_down(options)
+    gc.disable()
+    signal.signal(signal.SIGUSR1, report)
+
+main._settle_down = settle_down_and_disable
+from groupkeeper.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_collection_looks_at_few_objects_however_many_there_are() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", GROWING], capture_output=True, text=True, check=True, timeout=60
+    )
+    most, set_aside = map(int, ran.stdout.split())
+    assert most <= 4 * YOUNG + KEPT
+    assert set_aside > 150_000
+
+
+class Process:
+    """The server, its addresses, and what it says of its garbage."""
+
+    def __init__(self, data_dir: Path) -> None:
+        arguments = ["--dev", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", UNCOLLECTED, "serve", "--data-dir", str(data_dir), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self._lines = self.process.stdout
+        _, _, kafka, http, *_ = self._lines.readline().split()
+        self.port = int(kafka.rpartition(":")[2])
+        self.http = http.removeprefix("http=")
+
+    def garbage(self) -> list[str]:
+        """Types of what was left since the last call."""
+        time.sleep(0.2)  # the last connections are closed by then; too early would hide garbage
+        self.process.send_signal(signal.SIGUSR1)
+        found: list[str] = json.loads(self._lines.readline())
+        return found
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Process]:
+    running = Process(tmp_path)
+    yield running
+    running.process.kill()
+    running.process.communicate()
+
+
+class Client:
+    def __init__(self, server: Process) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+        self.stream = self.socket.makefile("rb")
+
+    def send(self, key: int, version: int, request: Any) -> None:
+        self.socket.sendall(request_encoder(key, version)(request, 1, "tester"))
+
+    def call(self, key: int, version: int, request: Any) -> Any:
+        self.send(key, version, request)
+        size = int.from_bytes(self.stream.read(4), "big")
+        return response_decoder(key, version)(self.stream.read(size), 0, size)[1]
+
+    def close(self) -> None:
+        self.stream.close()
+        self.socket.close()
+
+
+def live(server: Process, number: int) -> None:
+    """A group and a topic, from their beginning to their end, and clients that end otherwise."""
+    client, group, topic = Client(server), f"g{number}", f"t{number}"
+    wanted = CreatableTopic(name=topic, num_partitions=2, replication_factor=1)
+    client.call(19, 4, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+    joined = client.call(11, 3, join_request(group))
+    member_id, generation = joined.member_id, joined.generation_id
+    client.call(14, 3, sync_request(member_id, generation, group, {member_id: b"x"}))
+    assert client.call(12, 4, heartbeat(member_id, generation, group)).error_code == 0
+    places = {(topic, 0): 1, (topic, 1): 2}
+    committed = client.call(8, 7, commit_request(places, group, member_id, generation))
+    assert set(codes_of(committed).values()) == {0}
+    client.call(9, 8, fetch_request(group))
+    hang_up_while_waiting(server, group, topic)
+    be_refused(server)
+    client.call(13, 5, leave_request(member_id, group_id=group))
+    client.call(20, 4, delete_topic_request(topic))
+    client.call(42, 1, DeleteGroupsRequest(groups_names=[group]))
+    client.close()
+
+
+def hang_up_while_waiting(server: Process, group: str, topic: str) -> None:
+    """In a join, and in a fetch of a topic that has no records."""
+    joining, fetching = Client(server), Client(server)
+    joining.send(11, 3, join_request(group))
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    topics = [FetchTopic(topic=topic, partitions=[partition])]
+    request = FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=1000, topics=topics)
+    fetching.send(1, 11, request)
+    joining.close()
+    fetching.close()
+
+
+def be_refused(server: Process) -> None:
+    client = Client(server)
+    client.socket.sendall(b"\0\0\0\5hello")
+    assert client.stream.read() == b""
+    client.close()
+
+
+def test_what_ends_is_freed_without_a_collection(server: Process) -> None:
+    """A cycle that was set aside while it was in use would never be freed."""
+    live(server, 0)  # codecs are compiled and modules imported once
+    server.garbage()
+    for number in range(1, 11):
+        live(server, number)
+    assert server.garbage() == []
+
+
+def test_connections_of_the_http_port_are_freed_too(server: Process) -> None:
+    for _ in range(10):
+        urlopen(f"http://{server.http}/metrics", timeout=20).read()
+    assert [each for each in server.garbage() if "ransport" in each] == []

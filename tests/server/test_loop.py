@@ -1,0 +1,106 @@
+"""The watch over the event loop: when an iteration began, how long it took, what is read first."""
+
+import asyncio
+import errno
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from groupkeeper.server.loop import count_failed_accepts, watched_loop, when_read
+from groupkeeper.server.metrics import ConnectionStats
+from groupkeeper.turns import ITERATION_S, Turns
+
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+def test_every_iteration_sets_its_limit_and_is_measured() -> None:
+    loop, watch = watched_loop()
+    turns = watch.turns
+
+    async def main() -> None:
+        await asyncio.sleep(0)
+        first = turns.until
+        assert 0 < first - time.monotonic() <= ITERATION_S
+        before = watch.iterations.count()
+        time.sleep(0.002)  # noqa: ASYNC251  # the loop is held up on purpose
+        await asyncio.sleep(0)
+        assert turns.until > first
+        assert watch.iterations.count() == before + 1
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(main())
+    assert sum(watch.iterations.counts[1:]) >= 1, "one took more than a millisecond"
+
+
+async def test_what_is_in_the_sockets_is_read_before_a_late_alarm() -> None:
+    near, far = socket.socketpair()
+    log: list[str] = []
+
+    class Reader(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            log.append("read")
+
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(Reader, sock=near)
+    await asyncio.sleep(0)
+    far.send(b"x")
+    done = asyncio.Event()
+    when_read(Turns(), lambda: (log.append("alarm"), done.set()), 1.0)
+    await done.wait()
+    assert log == ["read", "alarm"]
+    transport.close()
+    far.close()
+
+
+async def test_what_waits_for_its_turn_is_served_before_a_late_alarm() -> None:
+    turns, log, done = Turns(), [], asyncio.Event()
+    for _ in range(4):
+        turns.again(lambda: log.append("turn"))
+    when_read(turns, lambda: (log.append("alarm"), done.set()), 1.0)
+    await done.wait()
+    assert log == ["turn"] * 4 + ["alarm"]
+
+
+async def test_a_late_alarm_does_not_wait_for_ever() -> None:
+    turns, done = Turns(), asyncio.Event()
+
+    def endless() -> None:
+        if not done.is_set():
+            turns.again(endless)
+
+    endless()
+    when_read(turns, done.set, 0.01)
+    async with asyncio.timeout(10):
+        await done.wait()
+
+
+async def test_a_connection_that_cannot_be_accepted_is_a_line_and_a_number(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, stats = asyncio.get_running_loop(), ConnectionStats()
+    count_failed_accepts(loop, stats)
+    server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0, backlog=4)
+    failed = asyncio.Event()
+
+    def accept(_: socket.socket) -> Any:
+        failed.set()
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket.socket, "accept", accept)
+    with socket.create_connection(server.sockets[0].getsockname()):
+        await failed.wait()
+        await asyncio.sleep(0)
+    server.close()
+    assert stats.unaccepted >= 1
+    assert "connection cannot be accepted" in {line["event"] for line in lines()}
+
+
+async def test_what_else_goes_wrong_on_the_loop_is_told_as_before(lines: Lines) -> None:
+    loop, stats = asyncio.get_running_loop(), ConnectionStats()
+    count_failed_accepts(loop, stats)
+    loop.call_exception_handler({"message": "something else"})
+    assert stats.unaccepted == 0
+    assert [line["event"] for line in lines()] == ["something else"]

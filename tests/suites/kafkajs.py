@@ -1,0 +1,43 @@
+"""kafkajs, the client of Node: a program of our own, in `js/`."""
+
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+from tests.suites import events, versions
+from tests.suites.process import Lines, call
+from tests.suites.suite import Outcome, Result, Results, Suite, Target
+
+_SOURCES = Path(__file__).parent / "js"
+_FILES = ("package.json", "package-lock.json", "load.mjs")
+
+
+class KafkaJs(Suite):
+    """What it needs is in a lock file, with checksums and without a registry's address."""
+
+    name = "kafkajs"
+    about = "kafkajs: 40 MB from its producer, read by a group of its consumer"
+    needs = ("node", "npm")
+    versions: ClassVar = {"kafkajs": versions.KAFKAJS}
+    limit_s = 180.0
+
+    def prepare(self, folder: Path) -> None:
+        for name in _FILES:
+            shutil.copy(_SOURCES / name, folder)
+        done = folder / "done"
+        wanted = (folder / "package-lock.json").read_text(encoding="utf-8")
+        if not (done.exists() and done.read_text(encoding="utf-8") == wanted):
+            call(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
+            done.write_text(wanted, encoding="utf-8")
+
+    def run(self, target: Target, folder: Path) -> Results:
+        told = False
+        env = {"KAFKAJS_NO_PARTITIONER_WARNING": "1"}
+        command = ["node", "load.mjs", target.bootstrap]
+        with Lines(command, folder, limit_s=self.limit_s, env=env) as lines:
+            for result in events.results(lines):
+                told = True
+                yield result
+        if not told:
+            why = f"told nothing (exit code {lines.returncode}): see run.log"
+            yield Result("load", Outcome.FAILED, detail=why)
