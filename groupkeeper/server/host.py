@@ -180,12 +180,15 @@ class PartitionHost:
         """A deadline has come. Much too late, what is in the sockets is read first: the process
         stood still (stopped, moved, short of time), and heartbeats that came meanwhile count.
         """
+        turns = self._services.turns
         if self._services.clock.now() - self._alarm_at > LATE_MS:
-            when_read(self._services.turns, self._advance, READ_FIRST_S)
-        else:
-            self._advance()
+            when_read(turns, self._advance, READ_FIRST_S)
+        else:  # many partitions may have a deadline at the same time
+            turns.first(self._advance)
 
     def _advance(self) -> None:
+        if self._stopping:
+            return
         self._alarm = None
         clock = self._services.clock
         now, wall = max(clock.now(), self._alarm_at), clock.wall()

@@ -10,7 +10,6 @@ from typing import Final
 
 from groupkeeper.server.budget import Budget
 
-
 Piece = bytes | memoryview
 
 PIECE_BYTES: Final = 256 * 1024
