@@ -15,6 +15,7 @@ from groupkeeper.server.loop import count_failed_accepts, watched_loop
 from groupkeeper.server.options import ServeOptions, format_address
 from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
+from groupkeeper.turns import Turns
 from storage.errors import StorageError
 
 _log = logs.Log("server")
@@ -45,7 +46,8 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http: HttpServer | None = None
     http_at = "off"
     if options.http is not None:
-        http = HttpServer(pages(server.metrics, server.turns), server.turns)
+        turns = Turns()  # its own: a health check does not queue up behind greedy Kafka clients
+        http = HttpServer(pages(server.metrics, turns), turns)
         try:
             http_at = format_address(await http.start(options.http))
         except OSError:

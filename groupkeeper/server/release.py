@@ -38,7 +38,7 @@ class Release:
         now, later = replies[: self._left], replies[self._left :]
         if later:
             if not self.waiting:
-                self._turns.again(self._go_on)
+                self._turns.first(self._go_on)
             self.waiting.extend(later)
         self._left -= len(now)
         for reply_to, response in now:
@@ -56,7 +56,7 @@ class Release:
         for _ in range(min(RELEASED_AT_ONCE, len(self.waiting))):
             self._answer_next()
         if self.waiting:
-            self._turns.again(self._go_on)
+            self._turns.first(self._go_on)
 
     def _answer_next(self) -> None:
         reply_to, response = self.waiting.popleft()
