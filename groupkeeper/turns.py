@@ -103,15 +103,32 @@ class Turns:
             self._again_scheduled = True
             asyncio.get_running_loop().call_soon(self._serve_again)
 
+    def start(self, slices: Slices[T], done: Callable[[T], None]) -> None:
+        """Do work that raises nothing, where there is no coroutine; ``done`` gets its result."""
+        work = Work(slices)
+
+        def turn() -> None:
+            loop = asyncio.get_running_loop()
+            if work.run(loop.time, loop.time() + TURN_S):
+                done(work.result)
+            else:
+                self.again(turn)
+
+        self.first(turn)
+
+    async def wait(self) -> None:
+        """Wait for another turn: for coroutines that have used theirs up."""
+        turn = asyncio.get_running_loop().create_future()
+        self.again(partial(_grant, turn))
+        await turn
+
     async def run(self, slices: Slices[T]) -> T:
         """The result of work that may be long: for coroutines. Raises what the work raises."""
         loop = asyncio.get_running_loop()
         work = Work(slices)
         try:
             while not work.run(loop.time, loop.time() + TURN_S):
-                turn = loop.create_future()
-                self.again(partial(_grant, turn))
-                await turn
+                await self.wait()
         finally:
             work.drop()
         return work.result

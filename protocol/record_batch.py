@@ -292,7 +292,38 @@ def _records(data: bytes, header: BatchHeader) -> Iterator[Record]:
         raise CorruptBatch("bytes follow the last record")
 
 
-def _longer(data: bytes, pos: int, number: int) -> tuple[int, int]:
+def record_times(data: bytes | memoryview, header: BatchHeader) -> Iterator[tuple[int, int]]:
+    """
+    Offset in the log and epoch milliseconds of the records of one batch. `data` is what follows the
+    header, decompressed. Raises CorruptBatch, also in the middle; keys, values and headers are
+    skipped.
+    """
+    try:
+        yield from _times(data, header)
+    except IndexError as error:
+        raise CorruptBatch(f"a record of the batch at {header.position} is cut off") from error
+
+
+def _times(data: bytes | memoryview, header: BatchHeader) -> Iterator[tuple[int, int]]:
+    base, highest = header.base_offset, header.last_offset_delta
+    base_timestamp = header.base_timestamp
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    pos = 0
+    for _ in range(header.record_count):
+        length, start = _read(data, pos)
+        delta, pos = _read(data, start + 1)
+        offset_delta, pos = _read(data, pos)
+        if not 0 <= offset_delta <= highest:
+            raise CorruptBatch("a record's offset lies outside its batch")
+        if start + length < pos:
+            raise CorruptBatch("a record does not end at its length")
+        pos = start + length
+        yield base + offset_delta, base_timestamp + delta if append_time is None else append_time
+    if pos != len(data):
+        raise CorruptBatch("bytes follow the last record")
+
+
+def _longer(data: bytes | memoryview, pos: int, number: int) -> tuple[int, int]:
     """The rest of an unsigned varint whose first byte is `number`; at most ten bytes in all."""
     number &= 0x7F
     for shift in range(7, 70, 7):
@@ -304,7 +335,7 @@ def _longer(data: bytes, pos: int, number: int) -> tuple[int, int]:
     raise CorruptBatch("a varint is longer than ten bytes")
 
 
-def _read(data: bytes, pos: int) -> tuple[int, int]:
+def _read(data: bytes | memoryview, pos: int) -> tuple[int, int]:
     raw = data[pos]
     pos += 1
     if raw > 0x7F:

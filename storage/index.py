@@ -13,7 +13,6 @@ condition.
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
 from itertools import chain, pairwise
 from struct import Struct
 from typing import Final
@@ -24,6 +23,35 @@ _TIME: Final = Struct(">qi")
 _NO_TIMESTAMP: Final = -1
 
 
+class Times:
+    """
+    The time index. An entry: the largest timestamp so far and the relative last offset of its
+    batch.
+    """
+
+    __slots__ = ("entries", "max_offset", "max_timestamp")
+
+    def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
+        self.entries = entries or []
+        self.max_timestamp, self.max_offset = self.entries[-1] if entries else (_NO_TIMESTAMP, 0)
+
+    def add(self, last: int, timestamp: int) -> None:
+        """A batch comes after all that were added: its relative last offset, largest timestamp."""
+        if timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_offset = timestamp, last
+
+    def enter(self) -> None:
+        """Make an entry, unless the last one says the same."""
+        if self.lags:
+            self.entries.append((self.max_timestamp, self.max_offset))
+
+    @property
+    def lags(self) -> bool:
+        """Whether there are later times than the last entry's."""
+        last = self.entries[-1][0] if self.entries else _NO_TIMESTAMP
+        return self.max_timestamp > last
+
+
 class Index:
     """Offsets are relative to the segment's base. One thread adds, others may look up."""
 
@@ -32,9 +60,7 @@ class Index:
         "_offsets",
         "_positions",
         "_since",
-        "_times",
-        "max_offset",
-        "max_timestamp",
+        "times",
     )
 
     def __init__(self, interval_bytes: int) -> None:
@@ -42,33 +68,29 @@ class Index:
         self._since = 0
         self._offsets = array("I")
         self._positions = array("I")
-        self._times: list[tuple[int, int]] = []
-        self.max_timestamp = _NO_TIMESTAMP
-        self.max_offset = 0
+        self.times = Times()
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest that a batch promises; of those that are deleted, none counts."""
+        return self.times.max_timestamp
 
     def add(self, last: int, position: int, size: int, timestamp: int) -> None:
         """
         A batch is appended: relative last offset, where it starts, its size, its largest
         timestamp.
         """
-        if timestamp > self.max_timestamp:
-            self.max_timestamp = timestamp
-            self.max_offset = last
+        self.times.add(last, timestamp)
         if self._since > self._interval:
             self._positions.append(position)
             self._offsets.append(last)
-            if self._lags():
-                self._times.append((self.max_timestamp, self.max_offset))
+            self.times.enter()
             self._since = 0
         self._since += size
 
-    def _lags(self) -> bool:
-        last = self._times[-1][0] if self._times else _NO_TIMESTAMP
-        return self.max_timestamp > last
-
     def is_full(self, index_bytes: int) -> bool:
         offsets_full = len(self._offsets) >= index_bytes // OFFSET_ENTRY
-        return offsets_full or len(self._times) >= index_bytes // TIME_ENTRY - 1
+        return offsets_full or len(self.times.entries) >= index_bytes // TIME_ENTRY - 1
 
     def floor(self, relative_offset: int) -> int:
         """A position at or before the batch that contains the offset."""
@@ -86,11 +108,12 @@ class Index:
         A position at or before the first batch that has a timestamp >= the one given: the last
         entry of the offset index before which there is none.
         """
-        entry = bisect_left(self._times, timestamp, key=lambda time: time[0])
-        if entry < len(self._times):
+        times = self.times.entries
+        entry = bisect_left(times, timestamp, key=lambda time: time[0])
+        if entry < len(times):
             # It would have been made earlier if any batch before had been that young. It names a
             # batch that may itself come after the first one: so not its own entry, if it has one.
-            return self.floor(self._times[entry][1] - 1)
+            return self.floor(times[entry][1] - 1)
         return self._positions[-1] if self._positions else 0
 
     def next_youngest(self, relative_offset: int, end: int) -> int:
@@ -98,23 +121,19 @@ class Index:
         A position about that of the first batch, from an offset on, that is younger than all before
         it; `end` if there is none.
         """
-        entry = bisect_left(self._times, relative_offset, key=lambda time: time[1])
-        youngest = self._times[entry][1] if entry < len(self._times) else self.max_offset
+        times = self.times.entries
+        entry = bisect_left(times, relative_offset, key=lambda time: time[1])
+        youngest = times[entry][1] if entry < len(times) else self.times.max_offset
         return self.floor(youngest) if youngest >= relative_offset else end
 
-    def keep_times(self, batches: Iterable[tuple[int, int, int]]) -> None:
-        """
-        Only these batches, the last ones of the segment, still have a time: relative last offset,
-        position and largest timestamp of each.
-        """
-        self._times = []
-        self.max_timestamp, self.max_offset = _NO_TIMESTAMP, 0
-        for last, position, timestamp in batches:
-            if timestamp > self.max_timestamp:
-                self.max_timestamp, self.max_offset = timestamp, last
-            entry = bisect_left(self._positions, position)
-            if self._positions[entry : entry + 1] == array("I", [position]) and self._lags():
-                self._times.append((self.max_timestamp, self.max_offset))
+    def has_entry_at(self, position: int) -> bool:
+        """Whether the offset index names the batch that starts there."""
+        entry = bisect_left(self._positions, position)
+        return entry < len(self._positions) and self._positions[entry] == position
+
+    def no_times(self) -> "Times":
+        """To begin with, where `times` is to be made anew."""
+        return Times()
 
     def offset_file(self) -> bytes:
         entries = array("I", bytes(len(self._offsets) * OFFSET_ENTRY))
@@ -124,8 +143,9 @@ class Index:
 
     def time_file(self) -> bytes:
         """The file of a closed segment."""
-        closing = [(self.max_timestamp, self.max_offset)] if self._lags() else []
-        return b"".join(_TIME.pack(*entry) for entry in chain(self._times, closing))
+        times = self.times
+        closing = [(times.max_timestamp, times.max_offset)] if times.lags else []
+        return b"".join(_TIME.pack(*entry) for entry in chain(times.entries, closing))
 
     def load(self, offsets: bytes, times: bytes, segment_size: int) -> bool:
         """
@@ -145,8 +165,7 @@ class Index:
             return False
         if not time_entries:
             return False
-        self._offsets, self._positions, self._times = relative, positions, time_entries
-        self.max_timestamp, self.max_offset = time_entries[-1]
+        self._offsets, self._positions, self.times = relative, positions, Times(time_entries)
         return True
 
 

@@ -8,41 +8,29 @@ only when all its bytes are in the file. What they began to read before a close 
 end.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import Final, Protocol
+from typing import Final
 
 from storage.epochs import EpochFile
 from storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
 from storage.files import Files, parent_of
 from storage.limits import Limits
 from storage.reading import (
-    check_epoch,
     checked_chunks,
-    find_timestamp,
     read_batches,
     segments_from,
 )
-from storage.scan import FIELDS, Batch, batches_after, place, valid_batches
+from storage.recovery import Cover, sound_end
+from storage.scan import FIELDS, Batch, place
 from storage.segment import Segment, base_of
 from storage.start import FILE_NAME as START_FILE
 from storage.start import read_start, write_start
+from storage.times import kept_times, promising, run_to_end
 
 NO_END: Final = 2**63 - 1
 """No offset is as large."""
-
-
-class Cover(Protocol):
-    """What a journal holds for a log: finished batches in offset order."""
-
-    def reaches(self, first: int, end: int) -> bool:
-        """Whether there is anything from offset `first` up to `end`, and all of it is held."""
-        ...
-
-    def batches_from(self, offset: int) -> Iterator[bytes]:
-        """The batches whose last offset is `offset` or later."""
-        ...
 
 
 class Log:
@@ -229,17 +217,18 @@ class Log:
         if any(news):
             self._epochs.write()
 
-    def read(self, offset: int, max_bytes: int) -> bytes:
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
         """
-        Whole batches from the one that holds `offset`, up to `max_bytes` but at least one; b"" at
-        the end. Raises OffsetOutOfRange below start_offset and beyond next_offset.
+        Whole batches from the one that holds `offset`, up to `max_bytes`, or one that is larger if
+        `at_least_one`; b"" at the end. Raises OffsetOutOfRange below start_offset and beyond
+        next_offset.
         """
         end = self._next_offset
         if offset == end:
             return b""
         if not self.start_offset <= offset < end:
             raise OffsetOutOfRange(f"{self.name} holds {self.start_offset} to {end}, not {offset}")
-        return read_batches(self._segments, offset, max_bytes)
+        return read_batches(self._segments, offset, max_bytes, at_least_one=at_least_one)
 
     def batches(self, from_offset: int = 0) -> Iterator[bytes]:
         """
@@ -248,30 +237,37 @@ class Log:
         """
         return checked_chunks(self._segments, from_offset)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """The first record of that time or later, as (offset, timestamp); None if there is none."""
-        return find_timestamp(self._segments, timestamp_ms, self._start_offset)
+    @property
+    def max_timestamp(self) -> int:
+        """The largest that a batch promises, but for one that lost a part of its records."""
+        return max((segment.index.max_timestamp for segment in self._segments), default=-1)
 
-    def begin_at(self, offset: int) -> tuple[Segment, ...]:
+    def promising(self, timestamp_ms: int) -> Iterator[tuple[Segment, Batch] | None]:
+        """The batches that promise a record of that time or later: see storage/times.py."""
+        return promising(self._segments, timestamp_ms, self._start_offset)
+
+    def begin_at(self, offset: int) -> Generator[None, None, tuple[Segment, ...]]:
         """
         Keep nothing before an offset, which storage/start.py has made durable already. Changes
-        memory only, for the thread that appends; returns the segments to remove from the disk: all
-        if nothing is kept, and the next append begins one. May read what is kept: raises OSError.
+        memory only, at its very end, for the thread that appends; yields after every millisecond of
+        work. Returns the segments to remove from the disk: all if nothing is kept, and the next
+        append begins one. May read what is kept: raises OSError.
         """
-        self._start_offset = max(self._start_offset, offset)
+        start = max(self._start_offset, offset)
+        for segment in segments_from(self._segments, start)[:1]:
+            yield from kept_times(segment, start)
         segments = self._segments
-        kept = segments_from(segments, self._start_offset)
-        if kept and kept[-1].base_offset < self._start_offset >= self._next_offset:
+        kept = segments_from(segments, start)
+        if kept and kept[-1].base_offset < start >= self._next_offset:
             kept = ()
-        for segment in kept[:1]:
-            segment.forget_times(self._start_offset)
+        self._start_offset = start
         self._segments = tuple(kept)
         return segments[: len(segments) - len(kept)]
 
     def forget(self, offset: int) -> None:
         """`begin_at`, durable first; then the files go. Raises as `write_start`, and OSError."""
         write_start(self._files, self._folder, offset)
-        for segment in self.begin_at(offset):
+        for segment in run_to_end(self.begin_at(offset)):
             segment.remove()
 
     def settle(self) -> None:
@@ -349,7 +345,7 @@ class Log:
         Forget again what was deleted, and remove what is left of it. If a power cut took more, the
         log is empty and goes on where it was to begin.
         """
-        gone = self.begin_at(read_start(self._files, self._folder))
+        gone = run_to_end(self.begin_at(read_start(self._files, self._folder)))
         self._next_offset = max(self._next_offset, self._start_offset)
         for segment in gone:
             with suppress(OSError):  # the next open tries again
@@ -369,25 +365,8 @@ class Log:
         self.settle()
 
     def _recover(self, active: Segment, cover: Cover | None, end: int) -> None:
-        """Find the sound end of the last segment; cut off the rest if nothing is lost."""
-        valid, epoch = 0, -1
-        for batch in valid_batches(active.window(), 0, active.base_offset):
-            if batch.base_offset >= end:
-                break
-            check_epoch(active.path, batch, epoch)
-            epoch = batch.epoch
-            active.note(batch)
-            self._epochs.note(epoch, batch.base_offset)
-            valid = batch.position + batch.size
-            self._next_offset = batch.last_offset + 1
-        if valid == active.size:
-            return
-        count, sound = batches_after(active.window(), valid, self._next_offset)
-        repairable = cover is not None and cover.reaches(self._next_offset, sound)
-        if count and not repairable and self._next_offset < end:
-            raise Corrupt(
-                f"{active.path}: the batch at byte {valid} is damaged, {count} sound ones follow: "
-                f"restore the file, or lose them with: truncate -s {valid} {active.path}"
-            )
-        active.truncate(valid)
-        self._unsynced = True
+        """Cut off what does not belong to the last segment, if nothing is lost by that."""
+        valid, self._next_offset = sound_end(active, self._epochs, end, cover)
+        if valid != active.size:
+            active.truncate(valid)
+            self._unsynced = True

@@ -1,5 +1,5 @@
 """
-Reading the segments of a log: by offset for Fetch, in checked chunks for replay, by timestamp.
+Reading the segments of a log: by offset for Fetch, in checked chunks for replay.
 
 Functions of segments only; they hold no state, and are safe beside a thread that appends.
 """
@@ -7,7 +7,7 @@ Functions of segments only; they hold no state, and are safe beside a thread tha
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from protocol.record_batch import LENGTH_OVERHEAD, decode_records, read_header
+from protocol.record_batch import LENGTH_OVERHEAD
 from storage.errors import Corrupt
 from storage.scan import FIELDS, Batch, valid_batches
 from storage.segment import Segment
@@ -18,20 +18,29 @@ CHUNK: Final = 1024 * 1024
 _WALK: Final = 8 * 1024
 
 
-def read_batches(segments: Sequence[Segment], offset: int, max_bytes: int) -> bytes:
+def read_batches(
+    segments: Sequence[Segment], offset: int, max_bytes: int, *, at_least_one: bool
+) -> bytes:
     """Whole batches of one segment from the one that holds an offset (or the next one kept)."""
     for segment in segments_from(segments, offset):
-        position = segment.index.floor(max(0, offset - segment.base_offset))
-        position, size = _seek(segment.window(_WALK), position, offset)
+        window = segment.window(_WALK)
+        position, size = _seek(window, segment, offset)
+        if size > max_bytes and not at_least_one:
+            break
         if size:
-            data = segment.read(position, max(max_bytes, size))
-            known = segment.index.floor_by_position(position + len(data)) - position
-            return data[: _end_of_batches(data, max(size, known))]
+            limit = position + max(max_bytes, size)
+            known = max(position + size, segment.index.floor_by_position(limit))
+            return segment.read(position, _end_of_batches(window, known, limit) - position)
     return b""
 
 
-def _seek(window: Window, position: int, offset: int) -> tuple[int, int]:
-    """Walk on from where the index points to the wanted batch; its place and size, 0 if none."""
+def seek(segment: Segment, offset: int) -> tuple[int, int]:
+    """The place and size of the batch that holds an offset, or of the next one; 0 if none."""
+    return _seek(segment.window(_WALK), segment, offset)
+
+
+def _seek(window: Window, segment: Segment, offset: int) -> tuple[int, int]:
+    position = segment.index.floor(max(0, offset - segment.base_offset))
     while (at := window.find(position, FIELDS.size)) >= 0:
         base, length, _, _, _, delta, _ = FIELDS.unpack_from(window.view, at)
         if base + delta >= offset:
@@ -40,11 +49,13 @@ def _seek(window: Window, position: int, offset: int) -> tuple[int, int]:
     return position, 0
 
 
-def _end_of_batches(data: bytes, end: int) -> int:
-    """Where the last whole batch ends, walking on from where one is known to begin or end."""
-    while end + LENGTH_OVERHEAD <= len(data):
-        following = end + LENGTH_OVERHEAD + int.from_bytes(data[end + 8 : end + 12], "big")
-        if following > len(data):
+def _end_of_batches(window: Window, end: int, limit: int) -> int:
+    """Where the last whole batch ends before a limit, walking on from where one begins or ends."""
+    if limit >= window.size:
+        return window.size
+    while (at := window.find(end, LENGTH_OVERHEAD)) >= 0:
+        following = end + LENGTH_OVERHEAD + int.from_bytes(window.view[at + 8 : at + 12], "big")
+        if following > limit:
             break
         end = following
     return end
@@ -68,29 +79,6 @@ def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[by
             yield segment.read(start, position - start)
         if position < segment.size:
             raise Corrupt(f"{segment.path}: the batch at byte {position} is damaged")
-
-
-def find_timestamp(
-    segments: Sequence[Segment], timestamp_ms: int, from_offset: int
-) -> tuple[int, int] | None:
-    """Offset and timestamp of the first record, from an offset on, that is not older; None if all
-    are. Reads little more than what it finds.
-    """
-    for segment in segments:
-        if segment.index.max_timestamp < timestamp_ms:
-            continue
-        position = max(
-            segment.index.floor_by_time(timestamp_ms),
-            segment.index.floor(max(0, from_offset - segment.base_offset)),
-        )
-        for batch in valid_batches(segment.window(), position, segment.base_offset):
-            if batch.max_timestamp < timestamp_ms or batch.last_offset < from_offset:
-                continue
-            data = segment.read(batch.position, batch.size)
-            for record in decode_records(data, read_header(data)):
-                if record.timestamp_ms >= timestamp_ms and record.offset >= from_offset:
-                    return record.offset, record.timestamp_ms
-    return None
 
 
 def check_epoch(path: str, batch: Batch, epoch: int) -> None:

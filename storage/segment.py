@@ -72,20 +72,6 @@ class Segment:
         relative = batch.last_offset - self.base_offset
         self.index.add(relative, batch.position, batch.size, batch.max_timestamp)
 
-    def forget_times(self, offset: int) -> None:
-        """
-        Records before an offset are deleted. If they are so much younger than those after it that
-        the index would lead nowhere near these, go through these once.
-        """
-        kept = self.index.floor(max(0, offset - self.base_offset))
-        if self.index.next_youngest(offset - self.base_offset, self.size) - kept > PIECE:
-            batches = valid_batches(self.window(), kept, self.base_offset)
-            self.index.keep_times(
-                (b.last_offset - self.base_offset, b.position, b.max_timestamp)
-                for b in batches
-                if b.last_offset >= offset
-            )
-
     def read(self, position: int, size: int) -> bytes:
         return self._files.read(self._handle, min(size, self.size - position), position)
 

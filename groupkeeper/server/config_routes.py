@@ -7,8 +7,7 @@ Kafka's order and words.
 Source: Kafka's ``ConfigAdminManager.preprocess`` and ``ConfigHelper.handleDescribeConfigsRequest``.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinator.caller import Caller
@@ -18,6 +17,8 @@ from groupkeeper.server.discovery import MALFORMED
 from groupkeeper.server.gather import Gather
 from groupkeeper.topics.alter_configs import response_to
 from groupkeeper.topics.config_changes import AlterRequest, AlterResource, Change, changes_of
+from groupkeeper.topics.slices import Pace, counts, each
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -67,20 +68,29 @@ class ConfigRoutes:
 
     def describe(
         self, request: DescribeConfigsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Response | None:
+    ) -> Slices[Response | None]:
         """One result for each resource, in the order asked. A resource that comes again with the
         same names is described once: in a request it takes some bytes, in an answer thousands.
         """
-        resources = list({_asked(each): each for each in request.resources}.values())
-        if any(each.resource_type not in _TYPES for each in resources):
+        distinct: dict[tuple[int, str, tuple[str, ...] | None], DescribeConfigsResource] = {}
+        yield from each(request.resources, lambda one: distinct.update({_asked(one): one}))
+        resources = list(distinct.values())
+        if any((yield from each(resources, lambda one: one.resource_type not in _TYPES))):
             refusal = (ErrorCode.INVALID_REQUEST, MALFORMED)
-            return DescribeConfigsResponse(results=[_undescribed(r, refusal) for r in resources])
-        here = {
-            at: self._describe(each, request)
-            for at, each in enumerate(resources)
-            if each.resource_type != ResourceType.TOPIC
-        }
-        there = [each for each in resources if each.resource_type == ResourceType.TOPIC]
+            refused = yield from each(resources, lambda one: _undescribed(one, refusal))
+            return DescribeConfigsResponse(results=refused)
+        here: dict[int, DescribeConfigsResult] = {}
+        there: list[DescribeConfigsResource] = []
+        pace = Pace()
+        for at, resource in enumerate(resources):
+            cost = 1
+            if resource.resource_type == ResourceType.TOPIC:
+                there.append(resource)
+            else:
+                here[at] = self._describe(resource, request)
+                cost += (len(here[at].configs) + len(resource.configuration_keys or ())) // 8
+            if pace.spent(cost):
+                yield
         asked = DescribeConfigsRequest(
             resources=there,
             include_synonyms=request.include_synonyms,
@@ -93,7 +103,7 @@ class ConfigRoutes:
             lambda reply: reply.results,
             lambda results: DescribeConfigsResponse(results=results),
         )
-        return self._with_topics(split, caller, reply_to)
+        return (yield from self._with_topics(split, caller, reply_to))
 
     def _describe(
         self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
@@ -105,20 +115,25 @@ class ConfigRoutes:
         configs = self._others.describe(resource, request)
         return DescribeConfigsResult(resource_type=kind, resource_name=name, configs=configs)
 
-    def alter(self, request: AlterRequest, caller: Caller, reply_to: ReplyTo) -> Response | None:
+    def alter(
+        self, request: AlterRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
         """Topics may change; all else is refused, or had nothing to change."""
         here: dict[int, AlterConfigsResourceResponse] = {}
         there: list[Any] = []  # Any: resources of the request's own kind
         resources: Sequence[AlterResource] = request.resources
-        times = Counter((each.resource_type, each.resource_name) for each in resources)
-        for at, each in enumerate(resources):
-            kind, name = each.resource_type, each.resource_name
-            changes = changes_of(each)
-            refusal = _complaint(times[kind, name], changes) or self._refusal(each, changes)
+        times = yield from counts(resources, lambda one: (one.resource_type, one.resource_name))
+        pace = Pace()
+        for at, resource in enumerate(resources):
+            kind, name = resource.resource_type, resource.resource_name
+            changes = changes_of(resource)
+            refusal = _complaint(times[kind, name], changes) or self._refusal(resource, changes)
             if refusal is None and kind == ResourceType.TOPIC:
-                there.append(each)
+                there.append(resource)
             else:
-                here[at] = _unaltered(each, refusal)
+                here[at] = _unaltered(resource, refusal)
+            if pace.spent(1 + len(changes)):
+                yield
         asked = type(request)(resources=there, validate_only=request.validate_only)
         key = INCREMENTAL_ALTER_CONFIGS
         if isinstance(request, AlterConfigsRequest):
@@ -130,7 +145,7 @@ class ConfigRoutes:
             lambda reply: reply.responses,
             lambda results: response_to(request, results),
         )
-        return self._with_topics(split, caller, reply_to)
+        return (yield from self._with_topics(split, caller, reply_to))
 
     def _refusal(self, resource: AlterResource, changes: Sequence[Change]) -> Refusal | None:
         """Why a resource that is not a topic keeps what it has; None for topics."""
@@ -147,7 +162,7 @@ class ConfigRoutes:
 
     def list_resources(
         self, request: ListConfigResourcesRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Response | None:
+    ) -> Slices[Response | None]:
         """The node and its topics. Of client metrics, all that version 0 knows, there are none, and
         none of the groups has configs.
         """
@@ -156,7 +171,7 @@ class ConfigRoutes:
             asked_for = frozenset((ResourceType.CLIENT_METRICS,))
         if asked_for - _TYPES:
             return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-        nodes = [each for each in self._others.resources() if each.resource_type in asked_for]
+        nodes = [one for one in self._others.resources() if one.resource_type in asked_for]
         topics: list[int] = [ResourceType.TOPIC] if ResourceType.TOPIC in asked_for else []
         split = Split(
             dict(enumerate(nodes)),
@@ -165,9 +180,11 @@ class ConfigRoutes:
             lambda reply: reply.config_resources,
             lambda results: ListConfigResourcesResponse(config_resources=results),
         )
-        return self._with_topics(split, caller, reply_to)
+        return (yield from self._with_topics(split, caller, reply_to))
 
-    def _with_topics(self, split: "Split", caller: Caller, reply_to: ReplyTo) -> Response | None:
+    def _with_topics(
+        self, split: "Split", caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
         """Ask for the topics, if there are any, and put all results in their order."""
         if split.asked is None:
             return split.merged([])
@@ -177,6 +194,8 @@ class ConfigRoutes:
 
         part = Gather(reply_to, 1, merge).part(0)
         answer = self._topics[split.key](split.asked, caller, part)
+        if isinstance(answer, Generator):
+            answer = yield from answer
         return None if answer is None else merge([answer])
 
 
@@ -192,8 +211,11 @@ class Split(NamedTuple):
     whole: Callable[[list[Any]], Response]
 
     def merged(self, of_topics: Sequence[Any]) -> Response:
-        rest = iter(of_topics)
+        """In one step, as it may be done when the topics answer later: it takes some 50 ns each."""
+        if not self.here:
+            return self.whole(list(of_topics))
         count = len(self.here) + len(of_topics)
+        rest = iter(of_topics)
         return self.whole([self.here.get(at) or next(rest) for at in range(count)])
 
 

@@ -155,7 +155,8 @@ class ConnectionTable:
     def _make_room(self, now: float) -> None:
         """Hang up on those that hold the most back for the longest time."""
         limits = self.limits
-        for connection in sorted(self.opened, key=lambda each: each.since):
+        holding = [each for each in self.opened if each.unsent or each.awaited > HELD_BYTES]
+        for connection in sorted(holding, key=lambda each: each.since):
             waited = now - connection.since
             if not self._is_short():
                 return

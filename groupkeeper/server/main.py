@@ -73,8 +73,8 @@ async def _serve(server: Server, options: ServeOptions) -> int:
 
 def _settle_down(options: ServeOptions) -> None:
     """What need not be done before clients are served."""
-    if options.unused_keys:
-        _log.info("settings that are of use to Kafka only", keys=", ".join(options.unused_keys))
+    for key in options.unused_keys:
+        _log.info("setting that is of use to Kafka only", key=key)
     # What was made while starting lives as long as the process: it need not be looked at again.
     gc.freeze()
 

@@ -31,6 +31,7 @@ from groupkeeper.server.routes import build_routes
 from groupkeeper.server.settings import Settings
 from groupkeeper.server.steady import Driver
 from groupkeeper.server.writer import Writer
+from groupkeeper.topics.limits import LimitReached
 from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from groupkeeper.turns import Turns
@@ -77,8 +78,12 @@ def _as_made(settings: Settings, shards: int) -> Settings:
 
 
 def _topics_failed(where: str, error: BaseException) -> None:
-    """A disk that fails is told in a line; anything else is a bug, and told with its trace."""
-    if isinstance(error, OSError | StorageError):
+    """A disk that fails and a limit that is reached are told in a line; anything else is a bug, and
+    told with its trace.
+    """
+    if isinstance(error, LimitReached):
+        _log.warning("topics: limit reached", where=where, limit=str(error))
+    elif isinstance(error, OSError | StorageError):
         _log.error("topics: disk failed", where=where, error=str(error))
     else:
         _log.error("topics: request failed", where=where, exc_info=error)
@@ -103,9 +108,13 @@ class Server:
         self._descriptors = share(
             limit_of_open_files(), self._settings.offsets_topic_num_partitions
         )
-        topics = self._world.topics or TopicsWorld(files=self._world.files, failed=_topics_failed)
+        topics = self._world.topics or TopicsWorld(
+            files=self._world.files,
+            failed=_topics_failed,
+            open_files_most=self._descriptors.topic_logs,
+        )
         self._node = Node(options.node_id, self.address)
-        self.topics = EmbeddedTopics(self.store, settings, self._node, topics)
+        self.topics = EmbeddedTopics(self.store, settings, self._node, topics, self.turns)
 
     def _claim(self, shards: int) -> list[int]:
         try:
@@ -151,6 +160,7 @@ class Server:
         settings = self._options.settings
         routes, versions = build_routes(self.hosts, self.topics, self._node, self._settings)
         limits = limits_of(settings)
+        self.topics.answer_room(lambda: limits.unsent.room)
         idle_ms = settings.connections_max_idle_ms
         connections = ConnectionTable(
             limits,

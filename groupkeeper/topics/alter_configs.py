@@ -22,9 +22,10 @@ from groupkeeper.topics.config_changes import (
     changes_of,
     no_list,
 )
-from groupkeeper.topics.create_topics import UnwantedError
 from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.topic_admin import UNWRITABLE, TopicAdmin
+from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.topic_admin import UNWRITABLE, TopicAdmin, UnwantedError
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -39,6 +40,9 @@ from protocol.messages.incremental_alter_configs import (
 from protocol.wire import LONGEST_TEXT, cut_text
 
 AlterResponse = AlterConfigsResponse | IncrementalAlterConfigsResponse
+
+_ALTERED: Final = 3
+"""What a resource costs besides its configs, in small things."""
 
 _TOO_LONG: Final = (
     "The configuration value cannot be added because it exceeds the maximum value size of "
@@ -59,23 +63,35 @@ class AlteringConfigs:
     async def _alter(self, request: AlterRequest) -> AlterResponse:
         anew = isinstance(request, AlterConfigsRequest)
         async with self._admin.changing:
-            results = []
-            altered: list[tuple[Topic, AlterConfigsResourceResponse]] = []
-            for resource in request.resources:
-                result = _result(resource)
-                results.append(result)
-                try:
-                    topic = self._altered(resource, anew)
-                except UnwantedError as unwanted:
-                    result.error_code = unwanted.code
-                    result.error_message = cut_text(unwanted.message)
-                    continue
-                # As in Kafka, what changes nothing is not written.
-                if topic.configs != self._admin.catalog.by_name[topic.name].configs:
-                    altered.append((topic, result))
+            altered, results = await self._late.turns.run(self._plan(request.resources, anew=anew))
             if altered and not request.validate_only:
                 await self._keep(altered)
         return response_to(request, results)
+
+    def _plan(
+        self, resources: Iterable[AlterResource], *, anew: bool
+    ) -> Slices[
+        tuple[list[tuple[Topic, AlterConfigsResourceResponse]], list[AlterConfigsResourceResponse]]
+    ]:
+        """The topics to change with their results, and all results."""
+        altered = []
+        results = []
+        pace = Pace()
+        for resource in resources:
+            result = _result(resource)
+            results.append(result)
+            try:
+                topic = self._altered(resource, anew)
+            except UnwantedError as unwanted:
+                result.error_code = unwanted.code
+                result.error_message = cut_text(unwanted.message)
+            else:
+                # As in Kafka, what changes nothing is not written.
+                if topic.configs != self._admin.catalog.by_name[topic.name].configs:
+                    altered.append((topic, result))
+            if pace.spent(_ALTERED + len(resource.configs)):
+                yield
+        return altered, results
 
     async def _keep(self, altered: list[tuple[Topic, AlterConfigsResourceResponse]]) -> None:
         code = await self._admin.change([topic for topic, _ in altered])

@@ -22,12 +22,14 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final, NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict, TypeVar
 
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 from groupkeeper.topics.names import GROUP_TOPIC, collision_key
 from groupkeeper.topics.offload import OffLoop
-from protocol.record_batch import decode_records, encode_batch, iter_batches
+from groupkeeper.topics.slices import each
+from groupkeeper.turns import Turns
+from protocol.record_batch import KeyValue, decode_records, encode_batch, iter_batches
 from storage.errors import StorageError
 from storage.log import NO_END, Log
 
@@ -54,11 +56,12 @@ Entry = tuple[str, dict[str, object] | None]
 """A key, and its new value or None for a tombstone."""
 
 
-def _records(entries: Sequence[Entry]) -> list[tuple[bytes, bytes | None]]:
-    return [
-        (key.encode(), None if value is None else json.dumps(value).encode())
-        for key, value in entries
-    ]
+Changed = TypeVar("Changed")
+
+
+def _record(entry: Entry) -> KeyValue:
+    key, value = entry
+    return key.encode(), None if value is None else json.dumps(value).encode()
 
 
 @dataclass(slots=True, eq=False)
@@ -70,6 +73,8 @@ class Topic:
     partition_count: int
     configs: dict[str, str] = field(default_factory=dict)
     internal: bool = False
+    deleted: bool = False
+    """Gone for clients; its partitions must not be touched any more."""
 
     @property
     def max_message_bytes(self) -> int | None:
@@ -93,16 +98,33 @@ class Topic:
         return _TOPIC_PREFIX + self.name, value
 
 
+def _deletion(topic: Topic) -> Entry:
+    return topic.entry(deleted=True)
+
+
+def _tombstone(topic: Topic) -> Entry:
+    return _TOPIC_PREFIX + topic.name, None
+
+
+def _producer_ids(following: int) -> Entry:
+    return _PRODUCER_IDS, {"next": following}
+
+
 class Catalog:
     """The topics, by name and by id. Reading is a dict lookup, changing a sync."""
 
     def __init__(
-        self, open_log: Callable[[int], Log], group_partitions: int, off_loop: OffLoop
+        self,
+        open_log: Callable[[int], Log],
+        group_partitions: int,
+        off_loop: OffLoop,
+        turns: Turns,
     ) -> None:
         """`open_log` is given the offset from which on to cut the log off: `Log.open`'s `end`."""
         self._open_log = open_log
         self._group_partitions = group_partitions
         self._off_loop = off_loop
+        self._turns = turns
         self._log: Log | None = None
         self._end = NO_END
         """Where the log ends as far as it is durable, and so in memory, too."""
@@ -113,11 +135,16 @@ class Catalog:
         self.by_id: dict[bytes, Topic] = {}
         self.counts: dict[str, int] = {}
         """Partitions by topic: asked once per committed topic, so it is one lookup."""
+        self.partition_total = 0
+        """Of all topics together."""
+        self.widest = 0
+        """No topic of now has more partitions."""
         self.cluster_id = ""
         self.leftovers: dict[str, Topic] = {}
         """Topics whose deletion is promised while something of theirs may still be there."""
         self._next_producer_id = 0
-        self._names_by_collision_key: dict[str, set[str]] = {}
+        # Tuples, as there are many, and garbage collection passes over those of strings.
+        self._names_by_collision_key: dict[str, tuple[str, ...]] = {}
 
     def load(self, wall_ms: int, new_cluster_id: Callable[[], str]) -> None:
         """Read the log from its start, blocking; on the very first start the cluster gets its id.
@@ -130,7 +157,7 @@ class Catalog:
             self._compact(wall_ms)
         if not self.cluster_id:
             cluster_id = new_cluster_id()
-            self._append([(_CLUSTER, {"id": cluster_id})], wall_ms)
+            self._append([_record((_CLUSTER, {"id": cluster_id}))], wall_ms)
             self.cluster_id = cluster_id
         self._add(
             Topic(
@@ -148,39 +175,31 @@ class Catalog:
 
     async def create(self, topics: Sequence[Topic], wall_ms: int) -> None:
         """Make the topics durable, then visible. Raises StorageError: none of them exists then."""
-        await self._write([topic.entry() for topic in topics], wall_ms)
-        for topic in topics:
-            self._add(topic)
+        await self._write(topics, Topic.entry, wall_ms)
+        await self._turns.run(each(topics, self._add))
 
     async def change(self, topics: Sequence[Topic], wall_ms: int) -> None:
         """Give existing topics the partition counts and configs of these copies: durable, then
         visible. Raises StorageError: all are then as they were.
         """
-        await self._write([topic.entry() for topic in topics], wall_ms)
-        for changed in topics:
-            topic = self.by_name[changed.name]
-            topic.partition_count = changed.partition_count
-            topic.configs = changed.configs
-            self.counts[topic.name] = topic.partition_count
+        await self._write(topics, Topic.entry, wall_ms)
+        await self._turns.run(each(topics, self._become))
 
     async def delete(self, topics: Sequence[Topic], wall_ms: int) -> None:
         """Promise the deletion: the topics are gone for clients, their rests are due."""
-        await self._write([topic.entry(deleted=True) for topic in topics], wall_ms)
-        for topic in topics:
-            self._remove(topic)
-            self.leftovers[topic.name] = topic
+        await self._write(topics, _deletion, wall_ms)
+        await self._turns.run(each(topics, self._doom))
 
     async def purged(self, topics: Sequence[Topic], wall_ms: int) -> None:
         """Nothing is left of them. Until this is written, every start ends them again."""
-        await self._write([(_TOPIC_PREFIX + topic.name, None) for topic in topics], wall_ms)
-        for topic in topics:
-            self.leftovers.pop(topic.name, None)
+        await self._write(topics, _tombstone, wall_ms)
+        await self._turns.run(each(topics, lambda topic: self.leftovers.pop(topic.name, None)))
 
     async def reserve_producer_ids(self, wall_ms: int) -> range:
         """The next block of producer ids; no id is ever given out twice, crashes included."""
         first = self._next_producer_id
         following = first + PRODUCER_ID_BLOCK
-        await self._write([(_PRODUCER_IDS, {"next": following})], wall_ms)
+        await self._write([following], _producer_ids, wall_ms)
         self._next_producer_id = following
         return range(first, following)
 
@@ -195,26 +214,47 @@ class Catalog:
         self.by_name[topic.name] = topic
         self.by_id[topic.topic_id] = topic
         self.counts[topic.name] = topic.partition_count
-        self._names_by_collision_key.setdefault(collision_key(topic.name), set()).add(topic.name)
+        key = collision_key(topic.name)
+        self._names_by_collision_key[key] = (*self._names_by_collision_key.get(key, ()), topic.name)
+        self.partition_total += topic.partition_count
+        self.widest = max(self.widest, topic.partition_count)
+
+    def _become(self, changed: Topic) -> None:
+        """A topic becomes what its copy is."""
+        topic = self.by_name[changed.name]
+        self.partition_total += changed.partition_count - topic.partition_count
+        self.widest = max(self.widest, changed.partition_count)
+        topic.partition_count = changed.partition_count
+        topic.configs = changed.configs
+        self.counts[topic.name] = topic.partition_count
+
+    def _doom(self, topic: Topic) -> None:
+        self._remove(topic)
+        topic.deleted = True
+        self.leftovers[topic.name] = topic
 
     def _remove(self, topic: Topic) -> None:
+        self.partition_total -= topic.partition_count
         del self.by_name[topic.name]
         del self.by_id[topic.topic_id]
         del self.counts[topic.name]
-        names = self._names_by_collision_key[collision_key(topic.name)]
-        names.discard(topic.name)
-        if not names:
-            del self._names_by_collision_key[collision_key(topic.name)]
+        key = collision_key(topic.name)
+        names = self._names_by_collision_key.pop(key)
+        if len(names) > 1:
+            self._names_by_collision_key[key] = tuple(n for n in names if n != topic.name)
 
     # ------------------------------------------------------------ disk
 
-    async def _write(self, entries: Sequence[Entry], wall_ms: int) -> None:
-        if entries:
-            await self._off_loop(lambda: self._append(entries, wall_ms))
+    async def _write(
+        self, changed: Sequence[Changed], entry: Callable[[Changed], Entry], wall_ms: int
+    ) -> None:
+        if changed:
+            records = await self._turns.run(each(changed, lambda one: _record(entry(one))))
+            await self._off_loop(lambda: self._append(records, wall_ms))
 
-    def _append(self, entries: Sequence[Entry], wall_ms: int) -> None:
+    def _append(self, records: Sequence[KeyValue], wall_ms: int) -> None:
         log = self._opened()
-        batch = encode_batch(log.next_offset, 0, wall_ms, _records(entries))
+        batch = encode_batch(log.next_offset, 0, wall_ms, records)
         with self._taking_back():
             log.append(batch)
             log.sync()
@@ -226,7 +266,7 @@ class Catalog:
         if log.size < COMPACTED_BYTES:
             return
         start = log.next_offset
-        snapshot = encode_batch(start, 0, wall_ms, _records(self._entries()))
+        snapshot = encode_batch(start, 0, wall_ms, [_record(entry) for entry in self._entries()])
         if len(snapshot) > log.size // 2:
             return
         with self._taking_back():

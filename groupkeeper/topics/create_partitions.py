@@ -4,8 +4,7 @@ Not the growing itself (topic_admin.py). Source: Kafka's ``ControllerApis.create
 ``ReplicationControlManager.createPartitions``; KIP-195.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,13 +13,17 @@ from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics import assignments
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.slices import counts, each
 from groupkeeper.topics.topic_admin import (
     MAX_PARTITIONS,
     TOO_MANY_PARTITIONS,
     UNWRITABLE,
     Refusal,
+    Room,
     TopicAdmin,
+    UnwantedError,
 )
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -44,20 +47,22 @@ class CreatingPartitions:
 
     def handle(
         self, request: CreatePartitionsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Response | None:
+    ) -> Slices[Response | None]:
         """The response if there is no time for anything, else None and the response later."""
         if request.timeout_ms <= 0:
-            return _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT)
+            timed_out: Refusal = (ErrorCode.REQUEST_TIMED_OUT, None)
+            results = yield from each(request.topics, lambda topic: _result(topic.name, timed_out))
+            return CreatePartitionsResponse(results=results)
         self._late.start(
             self._grow(request),
             reply_to,
-            lambda: _refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR),
+            lambda: _broken(request),
         )
         return None
 
     async def _grow(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
         async with self._admin.changing:
-            grown, results = self._plan(request.topics)
+            grown, results = await self._late.turns.run(self._plan(request.topics))
             if grown and not request.validate_only:
                 code = await self._admin.change(list(grown.values()))
                 for name in grown if code != ErrorCode.NONE else ():
@@ -65,32 +70,37 @@ class CreatingPartitions:
         return CreatePartitionsResponse(results=list(results.values()))
 
     def _plan(
-        self, wishes: Iterable[CreatePartitionsTopic]
-    ) -> tuple[dict[str, Topic], dict[str, CreatePartitionsTopicResult]]:
+        self, wishes: Sequence[CreatePartitionsTopic]
+    ) -> Slices[tuple[dict[str, Topic], dict[str, CreatePartitionsTopicResult]]]:
         """The topics as they shall be, and one result for every name: as in Kafka, those that
         were named more than once come first.
         """
-        wishes = list(wishes)
-        repeated = [name for name, times in Counter(w.name for w in wishes).items() if times > 1]
+        times = yield from counts(wishes, lambda wish: wish.name)
         grown: dict[str, Topic] = {}
-        results = {name: _result(name, _TWICE) for name in repeated}
-        room = MAX_PARTITIONS
-        for wish in wishes:
+        results: dict[str, CreatePartitionsTopicResult] = {}
+        asked = _Asked(self._admin.room())
+
+        def refuse_repeated(name: str) -> None:
+            if times[name] > 1:
+                results[name] = _result(name, _TWICE)
+
+        def plan(wish: CreatePartitionsTopic) -> None:
             if wish.name in results:
-                continue
+                return
             topic = self._admin.catalog.by_name.get(wish.name)
-            refusal = _UNKNOWN if topic is None else self._refusal(wish, topic, room)
+            refusal = _UNKNOWN if topic is None else self._refusal(wish, topic, asked)
             results[wish.name] = _result(wish.name, refusal)
             if topic is not None and refusal is None:
-                room -= wish.count - topic.partition_count
                 grown[wish.name] = replace(topic, partition_count=wish.count)
+
+        yield from each(times, refuse_repeated)
+        yield from each(wishes, plan)
         return grown, results
 
-    def _refusal(self, wish: CreatePartitionsTopic, topic: Topic, room: int) -> Refusal | None:
-        """Why the topic cannot grow so, checked in Kafka's order, or None.
-
-        `room` is how many partitions the request may still add.
-        """
+    def _refusal(
+        self, wish: CreatePartitionsTopic, topic: Topic, asked: "_Asked"
+    ) -> Refusal | None:
+        """Why the topic cannot grow so, checked in Kafka's order, or None."""
         additional = wish.count - topic.partition_count
         if additional <= 0:
             return ErrorCode.INVALID_PARTITIONS, _no_increase(wish, topic.partition_count)
@@ -101,11 +111,11 @@ class CreatingPartitions:
             # Kafka would do it, and look for its groups in the wrong partitions from then on.
             fixed = f"Topic '{wish.name}' is internal: its partitions were fixed when it was made."
             return ErrorCode.INVALID_TOPIC_EXCEPTION, fixed
-        if additional > room:
+        if additional > asked.left:
             return ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS
         if wish.count > MAX_PARTITIONS:
             return ErrorCode.POLICY_VIOLATION, _TOO_LARGE
-        return None
+        return asked.take(additional)
 
     def _misplaced(self, wish: CreatePartitionsTopic, additional: int) -> str | None:
         """What is wrong with a manual assignment, or None."""
@@ -123,6 +133,22 @@ class CreatingPartitions:
         return next((complaint for complaint in complaints if complaint is not None), None)
 
 
+class _Asked:
+    """What one request may still add."""
+
+    def __init__(self, room: Room) -> None:
+        self.left = MAX_PARTITIONS
+        self._room = room
+
+    def take(self, partitions: int) -> Refusal | None:
+        try:
+            self._room.take(0, partitions)
+        except UnwantedError as unwanted:
+            return unwanted.code, unwanted.message
+        self.left -= partitions
+        return None
+
+
 def _no_increase(wish: CreatePartitionsTopic, count: int) -> str:
     if wish.count == count:
         return f"Topic already has {count} partition(s)."
@@ -137,7 +163,8 @@ def _result(name: str, refusal: Refusal | None) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
 
 
-def _refuse_all(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
+def _broken(request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    broken: Refusal = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
     return CreatePartitionsResponse(
-        results=[_result(topic.name, (code, None)) for topic in request.topics]
+        results=[_result(topic.name, broken) for topic in request.topics]
     )

@@ -5,8 +5,7 @@ Not the creating itself (topic_admin.py). Source: Kafka's ``ControllerApis.creat
 (ids).
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from coordinator.caller import Caller
@@ -16,12 +15,15 @@ from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.names import collision_key
 from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.slices import Pace, counts, each
 from groupkeeper.topics.topic_admin import (
     MAX_PARTITIONS,
     TOO_MANY_PARTITIONS,
     UNWRITABLE,
     TopicAdmin,
+    UnwantedError,
 )
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -35,20 +37,13 @@ from protocol.wire import cut_text
 
 _DEFAULT: Final = -1
 _REPLICAS: Final = 1
+_CONFIGS: Final = 10
+"""What it costs to list a topic's configs, in small things."""
 
 _MAX_RECORDS: Final = 10_000
 """Kafka's controller makes all topics of a request in one batch, and this is its limit."""
 
 _TOO_MANY_RECORDS: Final = "Unable to perform excessively large batch operation."
-
-
-class UnwantedError(Exception):
-    """What is wished for this topic cannot be; the others of the request go on."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 class CreatingTopics:
@@ -70,48 +65,60 @@ class CreatingTopics:
 
     def handle(
         self, request: CreateTopicsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Response | None:
+    ) -> Slices[Response | None]:
         """The response if nothing is tried, else None and the response later."""
         if request.timeout_ms <= 0:
-            return _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None)
-        if sum(map(self._wished_count, request.topics)) > MAX_PARTITIONS:
-            return _refuse_all(request, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
+            return (yield from _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None))
+        if sum((yield from each(request.topics, self._wished_count))) > MAX_PARTITIONS:
+            code = ErrorCode.POLICY_VIOLATION
+            return (yield from _refuse_all(request, code, TOO_MANY_PARTITIONS))
         self._late.start(self._create(request), reply_to, lambda: _broken(request))
         return None
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        turns = self._late.turns
         await self._admin.ended(wish.name for wish in request.topics)
         async with self._admin.changing:
-            planned, refused = self._plan(request.topics)
+            planned, results = await turns.run(self._plan(request.topics))
             if sum(map(_record_count, planned.values())) > _MAX_RECORDS:
-                return _refuse_all(request, ErrorCode.POLICY_VIOLATION, _TOO_MANY_RECORDS)
+                refusal = _refuse_all(request, ErrorCode.POLICY_VIOLATION, _TOO_MANY_RECORDS)
+                return await turns.run(refusal)
+            code = ErrorCode.NONE
             if planned and not request.validate_only:
                 code = await self._admin.create(list(planned.values()))
-                if code != ErrorCode.NONE:
-                    refused.update((name, _refused(name, code, UNWRITABLE)) for name in planned)
-        results = {**self._created(planned.values()), **refused}
-        names = dict.fromkeys(wish.name for wish in request.topics)
-        return CreateTopicsResponse(topics=[results[name] for name in names])
+        if code != ErrorCode.NONE:
+            results.update((name, _refused(name, code, UNWRITABLE)) for name in planned)
+        else:
+            await turns.run(self._fill_in(planned.values(), results))
+        return CreateTopicsResponse(topics=list(results.values()))
 
     def _plan(
-        self, wishes: Iterable[CreatableTopic]
-    ) -> tuple[dict[str, Topic], dict[str, CreatableTopicResult]]:
-        """The topics to create, and a result for every name that gets none."""
-        wishes = list(wishes)
-        times = Counter(wish.name for wish in wishes)
+        self, wishes: Sequence[CreatableTopic]
+    ) -> Slices[tuple[dict[str, Topic], dict[str, CreatableTopicResult]]]:
+        """The topics to create, and a result for every name in the order given; for those to
+        create it is still to be filled in.
+        """
+        times = yield from counts(wishes, lambda wish: wish.name)
         planned: dict[str, Topic] = {}
-        refused: dict[str, CreatableTopicResult] = {}
+        results: dict[str, CreatableTopicResult] = {}
         taken: dict[str, str] = {}
-        for wish in wishes:
+        room = self._admin.room()
+
+        def plan(wish: CreatableTopic) -> None:
+            results[wish.name] = _refused(wish.name, ErrorCode.NONE, None)
             try:
                 if times[wish.name] > 1:
                     raise UnwantedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                planned[wish.name] = self._checked(wish, taken)
+                topic = self._checked(wish, taken)
+                room.take(1, topic.partition_count)
             except UnwantedError as unwanted:
-                refused[wish.name] = _refused(wish.name, unwanted.code, unwanted.message)
+                results[wish.name] = _refused(wish.name, unwanted.code, unwanted.message)
             else:
+                planned[wish.name] = topic
                 taken[collision_key(wish.name)] = wish.name
-        return planned, refused
+
+        yield from each(wishes, plan)
+        return planned, results
 
     def _checked(self, wish: CreatableTopic, taken: dict[str, str]) -> Topic:
         """The topic as it would be made; raises UnwantedError. Checks in Kafka's order."""
@@ -137,13 +144,16 @@ class CreatingTopics:
             raise UnwantedError(ErrorCode.INVALID_CONFIG, str(invalid)) from None
         return self._admin.new_topic(wish.name, self._partition_count(wish), own)
 
-    def _created(self, topics: Iterable[Topic]) -> dict[str, CreatableTopicResult]:
-        """What was made, by name. Topics with the same configs share one list of all in effect."""
+    def _fill_in(
+        self, topics: Iterable[Topic], results: dict[str, CreatableTopicResult]
+    ) -> Slices[None]:
+        """What was made. Topics with the same configs share one list of all in effect."""
+        pace = Pace()
         told: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
-        results = {}
         for topic in topics:
             own = frozenset(topic.configs.items())
-            if own not in told:
+            is_new = own not in told
+            if is_new:
                 told[own] = self._configs(topic)
             results[topic.name] = CreatableTopicResult(
                 name=topic.name,
@@ -153,7 +163,8 @@ class CreatingTopics:
                 replication_factor=_REPLICAS,
                 configs=told[own],
             )
-        return results
+            if pace.spent(_CONFIGS if is_new else 1):
+                yield
 
     def _configs(self, topic: Topic) -> list[CreatableTopicConfigs]:
         return [
@@ -239,10 +250,15 @@ def _refused(name: str, code: ErrorCode, message: str | None) -> CreatableTopicR
 
 def _refuse_all(
     request: CreateTopicsRequest, code: ErrorCode, message: str | None
-) -> CreateTopicsResponse:
-    names = dict.fromkeys(wish.name for wish in request.topics)
-    return CreateTopicsResponse(topics=[_refused(name, code, message) for name in names])
+) -> Slices[CreateTopicsResponse]:
+    names = yield from counts(request.topics, lambda wish: wish.name)
+    results = yield from each(names, lambda name: _refused(name, code, message))
+    return CreateTopicsResponse(topics=results)
 
 
 def _broken(request: CreateTopicsRequest) -> CreateTopicsResponse:
-    return _refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed")
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    names = dict.fromkeys(wish.name for wish in request.topics)
+    return CreateTopicsResponse(
+        topics=[_refused(name, code, "The server failed") for name in names]
+    )

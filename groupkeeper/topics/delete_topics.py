@@ -4,7 +4,6 @@ Not the deleting itself (topic_admin.py). Source: Kafka's ``ControllerApis.delet
 (by id).
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -13,7 +12,9 @@ from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.slices import counts, each
 from groupkeeper.topics.topic_admin import UNWRITABLE, Refusal, TopicAdmin
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -47,21 +48,27 @@ class DeletingTopics:
 
     def handle(
         self, request: DeleteTopicsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Response | None:
+    ) -> Slices[Response | None]:
         """The response if there is no time for anything, else None and the response later."""
-        wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
+        wanted = request.topics or (
+            yield from each(request.topic_names, lambda name: DeleteTopicState(name=name))
+        )
         if request.timeout_ms <= 0:
-            return _refuse_all(wanted, ErrorCode.REQUEST_TIMED_OUT, None)
+            timed_out: Refusal = (ErrorCode.REQUEST_TIMED_OUT, None)
+            results = yield from each(
+                wanted, lambda state: _result(state.name, state.topic_id, timed_out)
+            )
+            return DeleteTopicsResponse(responses=results)
         self._late.start(
             self._delete(wanted),
             reply_to,
-            lambda: _refuse_all(wanted, ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed"),
+            lambda: _broken(wanted),
         )
         return None
 
     async def _delete(self, wanted: list[DeleteTopicState]) -> DeleteTopicsResponse:
         async with self._admin.changing:
-            doomed, results = self._plan(wanted)
+            doomed, results = await self._late.turns.run(self._plan(wanted))
             code = await self._admin.delete(list(doomed.values())) if doomed else ErrorCode.NONE
         message = UNWRITABLE
         if code == ErrorCode.NONE and not await self._admin.ended(doomed):
@@ -74,25 +81,28 @@ class DeletingTopics:
 
     def _plan(
         self, wanted: Iterable[DeleteTopicState]
-    ) -> tuple[dict[str, Topic], list[DeletableTopicResult]]:
+    ) -> Slices[tuple[dict[str, Topic], list[DeletableTopicResult]]]:
         """The topics to delete, and one result for each that is named, if all goes well."""
-        times = Counter((state.name, state.topic_id) for state in wanted)
+        times = yield from counts(wanted, lambda state: (state.name, state.topic_id))
         doomed: dict[str, Topic] = {}
-        results = []
-        for (name, topic_id), count in times.items():
-            refusal = _unclear(name, topic_id, count)
+        results: list[DeletableTopicResult] = []
+
+        def plan(name: str | None, topic_id: bytes) -> None:
+            refusal = _unclear(name, topic_id, times[name, topic_id])
             topic = self._find(name, topic_id)
             if refusal is not None or topic is None:
                 unknown = _UNKNOWN_ID if name is None else _UNKNOWN_NAME
                 results.append(_result(name, topic_id, refusal or unknown))
-                continue
-            if name is None and times[topic.name, NO_ID] == 1:
-                continue  # it has its result under its name
-            meant_twice = name is not None and times[None, topic.topic_id] > 0
+                return
+            if name is None and times.get((topic.name, NO_ID)) == 1:
+                return  # it has its result under its name
+            meant_twice = name is not None and (None, topic.topic_id) in times
             refusal = _MEANT_TWICE if meant_twice else _internal(topic)
             results.append(_result(topic.name, topic.topic_id, refusal))
             if refusal is None:
                 doomed[topic.name] = topic
+
+        yield from each(times, lambda named: plan(*named))
         return doomed, results
 
     def _find(self, name: str | None, topic_id: bytes) -> Topic | None:
@@ -127,9 +137,8 @@ def _result(name: str | None, topic_id: bytes, refusal: Refusal | None) -> Delet
     )
 
 
-def _refuse_all(
-    wanted: Iterable[DeleteTopicState], code: ErrorCode, message: str | None
-) -> DeleteTopicsResponse:
+def _broken(wanted: Iterable[DeleteTopicState]) -> DeleteTopicsResponse:
+    broken: Refusal = (ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed")
     return DeleteTopicsResponse(
-        responses=[_result(state.name, state.topic_id, (code, message)) for state in wanted]
+        responses=[_result(state.name, state.topic_id, broken) for state in wanted]
     )

@@ -14,6 +14,8 @@ from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.configs import TABLE
 from groupkeeper.topics.effective_configs import EffectiveConfig, EffectiveConfigs
+from groupkeeper.topics.slices import Pace, each
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.describe_configs import (
     ConfigSource,
@@ -44,22 +46,26 @@ class DescribingConfigs:
 
     def handle(
         self, request: DescribeConfigsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> DescribeConfigsResponse:
+    ) -> Slices[DescribeConfigsResponse]:
         """One result for each resource, in the order asked."""
-        return DescribeConfigsResponse(
-            results=[self._describe(resource, request) for resource in request.resources]
-        )
+        pace = Pace()
+        results = []
+        for resource in request.resources:
+            result = self._describe(resource, request)
+            results.append(result)
+            if pace.spent(1 + (len(result.configs) + len(resource.configuration_keys or ())) // 8):
+                yield
+        return DescribeConfigsResponse(results=results)
 
     def list_topics(
         self, request: ListConfigResourcesRequest, caller: Caller, reply_to: ReplyTo
-    ) -> ListConfigResourcesResponse:
+    ) -> Slices[ListConfigResourcesResponse]:
         """All topics; nobody asks here for anything else."""
-        return ListConfigResourcesResponse(
-            config_resources=[
-                ConfigResource(resource_name=name, resource_type=ResourceType.TOPIC)
-                for name in self._catalog.by_name
-            ]
+        resources = yield from each(
+            list(self._catalog.by_name),
+            lambda name: ConfigResource(resource_name=name, resource_type=ResourceType.TOPIC),
         )
+        return ListConfigResourcesResponse(config_resources=resources)
 
     def _describe(
         self, resource: DescribeConfigsResource, request: DescribeConfigsRequest

@@ -4,6 +4,8 @@ Not Metadata, which gives all at once and can make topics. Source: Kafka's
 ``DescribeTopicPartitionsRequestHandler``; KIP-966.
 """
 
+import heapq
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,7 +14,9 @@ from groupkeeper.exchange import ReplyTo
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.metadata import TOPIC_OPERATIONS
+from groupkeeper.topics.slices import Pace, counts, each
 from groupkeeper.topics.topic_admin import TopicAdmin
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -20,11 +24,16 @@ from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
 )
 
 MAX_PAGE: Final = 2000
 """Most partitions of one page, whatever the client asks for (Kafka's
 ``max.request.partition.size.limit``)."""
+
+
+_RUN: Final = 2000
+"""Names sorted in one slice."""
 
 
 class DescribingPartitions:
@@ -36,22 +45,23 @@ class DescribingPartitions:
 
     def handle(
         self, request: DescribeTopicPartitionsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> DescribeTopicPartitionsResponse:
-        wanted = [topic.name for topic in request.topics]
+    ) -> Slices[DescribeTopicPartitionsResponse]:
+        wanted = list((yield from counts(request.topics, lambda topic: topic.name)))
         cursor = request.cursor
         if cursor is not None and not _within(cursor, wanted):
-            return _refuse_all(wanted)
-        ordered = sorted(set(wanted or self._admin.catalog.by_name))
+            return (yield from _refuse_all(request.topics))
+        ordered = yield from _sorted(wanted or list(self._admin.catalog.by_name))
         if cursor is not None:
-            ordered = [name for name in ordered if name >= cursor.topic_name]
+            del ordered[: bisect_left(ordered, cursor.topic_name)]
         room = max(1, min(request.response_partition_limit, MAX_PAGE))
-        return self._page(ordered, cursor, room)
+        return (yield from self._page(ordered, cursor, room))
 
     def _page(
         self, ordered: Iterable[str], cursor: Cursor | None, room: int
-    ) -> DescribeTopicPartitionsResponse:
+    ) -> Slices[DescribeTopicPartitionsResponse]:
         """`room` partitions of topics in this order; topics that there are not take none."""
         page = DescribeTopicPartitionsResponse()
+        pace = Pace()
         for name in ordered:
             if room == 0:
                 page.next_cursor = Cursor(topic_name=name)
@@ -59,10 +69,14 @@ class DescribingPartitions:
             topic = self._admin.catalog.by_name.get(name)
             if topic is None:
                 page.topics.append(self._unknown(name))
+                if pace.spent():
+                    yield
                 continue
             first = 0 if cursor is None or cursor.topic_name != name else cursor.partition_index
             indexes = range(first, topic.partition_count)
             page.topics.append(self._topic(topic, indexes[:room]))
+            if pace.spent(len(indexes[:room])):
+                yield
             if len(indexes) > room:
                 page.next_cursor = Cursor(topic_name=name, partition_index=indexes[room])
                 break
@@ -107,10 +121,21 @@ def _within(cursor: Cursor, wanted: list[str]) -> bool:
     return known and cursor.partition_index >= 0
 
 
-def _refuse_all(wanted: list[str]) -> DescribeTopicPartitionsResponse:
-    return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(name=name, error_code=ErrorCode.INVALID_REQUEST)
-            for name in wanted
-        ]
+def _refuse_all(wanted: list[TopicRequest]) -> Slices[DescribeTopicPartitionsResponse]:
+    topics = yield from each(
+        wanted,
+        lambda topic: DescribeTopicPartitionsResponseTopic(
+            name=topic.name, error_code=ErrorCode.INVALID_REQUEST
+        ),
     )
+    return DescribeTopicPartitionsResponse(topics=topics)
+
+
+def _sorted(names: list[str]) -> Slices[list[str]]:
+    """Runs are sorted one by one, then merged."""
+    runs = []
+    for at in range(0, len(names), _RUN):
+        if at:
+            yield
+        runs.append(sorted(names[at : at + _RUN]))
+    return (yield from each(heapq.merge(*runs), str))

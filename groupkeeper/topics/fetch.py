@@ -1,21 +1,25 @@
 """Fetch: answer from the logs now, when enough has come, or when the client's patience ends.
 
 Not the reading itself (read.py). Waiting costs nothing: appends tell the waiting Fetch how much
-came, one timer of the loop ends it. Sessions (KIP-227) are declined with session id 0, so every
+came, one timer of the loop ends it. Those that have waited enough take turns (``turns``), in the
+order in which they began to wait. Sessions (KIP-227) are declined with session id 0, so every
 Fetch names all its partitions.
 Source: Kafka's ``DelayedFetch`` and ``FetchManager``.
 """
 
 import asyncio
-from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.topics.limits import WATCHED_MOST, LimitReached
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Partitions
-from groupkeeper.topics.read import Reader
+from groupkeeper.topics.partitions import Failed
+from groupkeeper.topics.read import Look, Reader
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import TURN_S, Slices, Turns, Work
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest, FetchResponse
 
@@ -27,88 +31,170 @@ MAX_WAIT_MS: Final = 5 * 60_000
 gone, and clients that are there ask for half a second, at most for their request timeout."""
 
 
+_ALL: Final = 2**62
+"""More bytes than anybody waits for."""
+
+
 class Fetching:
     """Answers Fetch and keeps those that wait."""
 
-    def __init__(self, partitions: Partitions, reader: Reader, opening: Opening) -> None:
-        self._partitions = partitions
+    def __init__(self, reader: Reader, opening: Opening, turns: Turns, failed: Failed) -> None:
         self._reader = reader
         self._opening = opening
+        self.turns = turns
+        self._failed = failed
         self._closing = False
+        self._ended = asyncio.Event()
+        self._watched = 0
         self.waiting: dict[WaitingFetch, None] = {}
+        """Until they are answered."""
 
-    def handle(self, request: FetchRequest, caller: Caller, reply_to: ReplyTo) -> Response | None:
+    def handle(
+        self, request: FetchRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
         """The response, or None when it waits or logs have to be opened first."""
         if request.session_epoch not in _FULL_FETCH:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        return self._opening.answer(
-            (partition for partition in self._wanted(request) if not partition.readable),
-            lambda: self._read_or_wait(request, reply_to),
-            reply_to,
-            lambda: FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR),
+        return (
+            yield from self._opening.answer_when_readable(
+                request.topics,
+                lambda topic: ((topic.topic, wanted.partition) for wanted in topic.partitions),
+                lambda: self._read_or_wait(request, reply_to),
+                reply_to,
+                _broken,
+            )
         )
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Answer all that wait with what there is, and let nobody wait any more."""
         self._closing = True
-        for waiting in list(self.waiting):
-            waiting.finish()
+        for waiting in self.waiting:
+            waiting.changed()
+        while self.waiting:
+            self._ended.clear()
+            await self._ended.wait()
 
-    def _wanted(self, request: FetchRequest) -> Iterator[Partition]:
-        return self._partitions.existing(
-            (topic.topic, wanted.partition)
-            for topic in request.topics
-            for wanted in topic.partitions
-        )
-
-    def _read_or_wait(self, request: FetchRequest, reply_to: ReplyTo) -> FetchResponse | None:
-        look = self._reader.look(request)
-        missing = min(request.min_bytes, self._reader.max_bytes) - look.size
-        at_once = missing <= 0 or look.failed or request.max_wait_ms <= 0 or not request.topics
-        if at_once or self._closing:
+    def _read_or_wait(
+        self, request: FetchRequest, reply_to: ReplyTo
+    ) -> Slices[FetchResponse | None]:
+        if request.max_wait_ms <= 0 or request.min_bytes <= 0 or not request.topics:
+            look = yield from self._reader.look(request)
             return look.response
-        waiting = WaitingFetch(self, request, reply_to, missing)
-        waiting.watch(list(self._wanted(request)))
-        return None
+        waiting = WaitingFetch(self, request, reply_to)
+        try:
+            # What is appended to a partition that was read already must not be missed.
+            look = yield from self._reader.look(request, waiting.watch)
+            missing = min(request.min_bytes, look.budget) - look.size
+            if missing > 0 and not look.failed and self._may_wait(look):
+                self.waiting[waiting] = None
+                waiting.wait(missing, look.partitions)
+                return None
+            yield from waiting.unwatch()
+        except BaseException:  # the client is gone, or this is a bug: nobody must be left to watch
+            self.turns.start(waiting.unwatch(), lambda _: None)
+            raise
+        return look.response
 
-    def look_again(self, request: FetchRequest) -> FetchResponse:
-        return self._reader.look(request).response
+    def _may_wait(self, look: Look) -> bool:
+        if self._closing:
+            return False
+        if self._watched + look.partitions > WATCHED_MOST:
+            limit = f"waiting Fetches name more than {WATCHED_MOST} partitions"
+            self._failed("fetch", LimitReached(limit))
+            return False
+        self._watched += look.partitions
+        return True
+
+    def finish(self, waiting: "WaitingFetch") -> Slices[FetchResponse]:
+        """Stop watching, look once more."""
+        yield from waiting.unwatch()
+        try:
+            look = yield from self._reader.look(waiting.request)
+        except Exception as error:  # noqa: BLE001  # a request ends here, and must be answered
+            self._failed("request", error)
+            return _broken()
+        return look.response
+
+    def answered(self, waiting: "WaitingFetch") -> None:
+        """It waits no more."""
+        del self.waiting[waiting]
+        self._watched -= waiting.partitions
+        self._ended.set()
 
 
 class WaitingFetch:
-    """A Fetch that waits for `missing` bytes; finished exactly once."""
+    """A Fetch that waits for bytes to come; answered exactly once."""
 
-    __slots__ = ("_fetching", "_missing", "_partitions", "_reply_to", "_request", "_timer")
+    __slots__ = (
+        "_fetching",
+        "_missing",
+        "_reply_to",
+        "_timer",
+        "_watched",
+        "_woken",
+        "partitions",
+        "request",
+    )
 
-    def __init__(
-        self, fetching: Fetching, request: FetchRequest, reply_to: ReplyTo, missing: int
-    ) -> None:
+    def __init__(self, fetching: Fetching, request: FetchRequest, reply_to: ReplyTo) -> None:
+        self.request = request
+        self.partitions = 0
+        """As many as it names."""
         self._fetching = fetching
-        self._request = request
         self._reply_to = reply_to
-        self._missing = missing
-        self._partitions: list[Partition] = []
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(min(request.max_wait_ms, MAX_WAIT_MS) / 1000, self.finish)
+        self._missing = 0
+        self._watched: list[Partition] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._woken = False
 
-    def watch(self, partitions: list[Partition]) -> None:
-        self._partitions = partitions
-        self._fetching.waiting[self] = None
-        for partition in partitions:
-            partition.watchers[self] = None
+    def watch(self, partition: Partition) -> None:
+        """Count what is appended from now on."""
+        self._watched.append(partition)
+        partition.watch(self)
+
+    def unwatch(self) -> Slices[None]:
+        """Look away from all partitions."""
+        pace = Pace()
+        while self._watched:
+            self._watched.pop().watchers.pop(self, None)
+            if pace.spent():
+                yield
+
+    def wait(self, missing: int, partitions: int) -> None:
+        """Begin to wait for so many bytes, less what came while the partitions were read."""
+        self.partitions = partitions
+        self._missing += missing
+        patience = min(self.request.max_wait_ms, MAX_WAIT_MS) / 1000
+        self._timer = asyncio.get_running_loop().call_later(patience, self.changed)
+        self.grew(0)
 
     def grew(self, size: int) -> None:
         self._missing -= size
         if self._missing <= 0:
-            self.finish()
+            self.changed()
 
     def changed(self) -> None:
-        self.finish()
+        """Enough has come, or nothing is as it was, or the time is over."""
+        if self._timer is None:
+            self._missing = -_ALL  # it need not begin to wait
+        elif not self._woken:
+            self._woken = True
+            self._fetching.turns.first(self._turn)
 
-    def finish(self) -> None:
-        """Stop watching, look once more, answer."""
+    def _turn(self) -> None:
+        assert self._timer is not None, "it waited"
         self._timer.cancel()
-        del self._fetching.waiting[self]
-        for partition in self._partitions:
-            partition.watchers.pop(self, None)
-        self._reply_to.answer(self._fetching.look_again(self._request))
+        work = Work(self._fetching.finish(self))
+        self._go_on(work)
+
+    def _go_on(self, work: Work[FetchResponse]) -> None:
+        loop = asyncio.get_running_loop()
+        if work.run(loop.time, loop.time() + TURN_S):
+            self._fetching.answered(self)
+            self._reply_to.answer(work.result)
+        else:
+            self._fetching.turns.again(partial(self._go_on, work))
+
+
+def _broken() -> FetchResponse:
+    return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -7,8 +7,9 @@ Source: Kafka's ``KafkaApis.handleTopicMetadataRequest``; KIP-204 (creation), KI
 KIP-516 (ids).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from coordinator.caller import Caller
@@ -16,7 +17,10 @@ from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin
+from groupkeeper.topics.partition import LEADER_EPOCH
+from groupkeeper.topics.slices import each
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin, UnwantedError
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import (
     AUTHORIZED_OPERATIONS_OMITTED,
@@ -31,6 +35,7 @@ from protocol.messages.metadata import (
 _NO_ID: Final = bytes(16)
 _NULL_MEANS_ALL_SINCE: Final = 1
 _CREATION_CAN_BE_FORBIDDEN_SINCE: Final = 4
+_NO_ROOM: Final = ErrorCode.POLICY_VIOLATION
 _IDS_SINCE: Final = 12
 """Versions 10 and 11 have the field, but brokers refuse ids in it."""
 
@@ -66,72 +71,101 @@ class Describing:
         self._node = node
         self._auto_create_partitions = auto_create_partitions
         self._late = late
+        self._shared: list[MetadataResponsePartition] = []
+        """Partitions of ordinary topics differ by their index only, so all answers share them."""
 
     def handle(
         self, request: MetadataRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Response | None:
+    ) -> Slices[Response | None]:
         """The response, or None when topics are created first."""
         version = caller.api_version
+        yield from self._share()
         if _asks_for_all(request, version):
-            return self._answer(request, [self._topic(t) for t in self._catalog.by_name.values()])
+            topics = yield from each(list(self._catalog.by_name.values()), self._topic)
+            return (yield from self._answer(request, topics))
         assert request.topics is not None, "null asks for all"
-        wanted = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
-        if version < _IDS_SINCE and any(t.name is None or t.topic_id != _NO_ID for t in wanted):
-            return self._answer(
-                request, [_error(topic, ErrorCode.INVALID_REQUEST) for topic in wanted]
-            )
-        missing = self._to_create(request, wanted, version)
+        wanted = yield from _distinct(request.topics)
+        if version < _IDS_SINCE and (yield from _have_ids(wanted)):
+            topics = yield from each(wanted, partial(_error, code=ErrorCode.INVALID_REQUEST))
+            return (yield from self._answer(request, topics))
+        missing = yield from self._to_create(request, wanted, version)
         if missing:
             self._late.start(
                 self._create_and_answer(request, wanted, missing),
                 reply_to,
-                lambda: self._answer(
-                    request, [_error(t, ErrorCode.UNKNOWN_SERVER_ERROR) for t in wanted]
-                ),
+                lambda: self._broken(request, wanted),
             )
             return None
-        return self._answer(request, [self._found(topic) for topic in wanted])
+        topics = yield from each(wanted, self._found)
+        return (yield from self._answer(request, topics))
 
     def _to_create(
         self, request: MetadataRequest, wanted: Iterable[MetadataRequestTopic], version: int
-    ) -> list[str]:
+    ) -> Slices[list[str]]:
         allowed = version < _CREATION_CAN_BE_FORBIDDEN_SINCE or request.allow_auto_topic_creation
         if not allowed or self._auto_create_partitions is None:
             return []
-        return [
-            topic.name
-            for topic in wanted
-            if topic.name is not None
-            and topic.topic_id == _NO_ID
-            and topic.name not in self._catalog.by_name
-            and self._admin.name_complaint(topic.name) is None
-        ]
+        names = yield from each(wanted, self._missing_name)
+        return [name for name in names if name is not None]
+
+    def _missing_name(self, topic: MetadataRequestTopic) -> str | None:
+        """The name that a topic can be made under, where there is none."""
+        name = topic.name
+        if name is None or topic.topic_id != _NO_ID or name in self._catalog.by_name:
+            return None
+        return name if self._admin.name_complaint(name) is None else None
 
     async def _create_and_answer(
         self, request: MetadataRequest, wanted: list[MetadataRequestTopic], missing: list[str]
     ) -> MetadataResponse:
         partitions = self._auto_create_partitions
         assert partitions is not None, "creation is allowed"
+        turns = self._late.turns
         most = MAX_PARTITIONS // partitions
-        refused = dict.fromkeys(missing[most:], ErrorCode.POLICY_VIOLATION)
+        refused = dict.fromkeys(missing[most:], _NO_ROOM)
         await self._admin.ended(missing[:most])
         async with self._admin.changing:
             # Somebody else may have made some of them while this request waited.
-            new = {
-                names.collision_key(name): self._admin.new_topic(name, partitions, {})
-                for name in missing[:most]
-                if self._is_free(name)
-            }
-            code = await self._admin.create(list(new.values())) if new else ErrorCode.NONE
+            free = await turns.run(each(missing[:most], self._is_free))
+            names_free = [name for name, is_free in zip(missing, free, strict=False) if is_free]
+            distinct = {names.collision_key(name): name for name in names_free}
+            new = await turns.run(self._new_topics(distinct.values(), partitions, refused))
+            code = await self._admin.create(new) if new else ErrorCode.NONE
         if code != ErrorCode.NONE:
             refused.update(dict.fromkeys(missing[:most], code))
-        return self._answer(
-            request,
-            [
-                _error(topic, refused[topic.name]) if topic.name in refused else self._found(topic)
-                for topic in wanted
-            ],
-        )
+        return await turns.run(self._found_or_refused(request, wanted, refused))
+
+    def _new_topics(
+        self, names: Iterable[str], partitions: int, refused: dict[str, ErrorCode]
+    ) -> Slices[list[Topic]]:
+        """As many as there is room for."""
+        room = self._admin.room()
+        new = []
+
+        def make(name: str) -> None:
+            try:
+                room.take(1, partitions)
+            except UnwantedError as unwanted:
+                refused[name] = unwanted.code
+            else:
+                new.append(self._admin.new_topic(name, partitions, {}))
+
+        yield from each(names, make)
+        return new
+
+    def _found_or_refused(
+        self,
+        request: MetadataRequest,
+        wanted: list[MetadataRequestTopic],
+        refused: Mapping[str, ErrorCode],
+    ) -> Slices[MetadataResponse]:
+        def answer(topic: MetadataRequestTopic) -> MetadataResponseTopic:
+            code = refused.get(topic.name) if topic.name is not None else None
+            return self._found(topic) if code is None else _error(topic, code)
+
+        yield from self._share()
+        topics = yield from each(wanted, answer)
+        return (yield from self._answer(request, topics))
 
     def _is_free(self, name: str) -> bool:
         return (
@@ -154,31 +188,47 @@ class Describing:
         return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _topic(self, topic: Topic) -> MetadataResponseTopic:
-        node_id = self._node.node_id
         return MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=topic.internal,
-            partitions=[
-                MetadataResponsePartition(
-                    partition_index=index,
-                    leader_id=node_id,
-                    leader_epoch=self._admin.leader_epoch(topic, index),
-                    replica_nodes=[node_id],
-                    isr_nodes=[node_id],
-                )
-                for index in range(topic.partition_count)
-            ],
+            partitions=self._partitions(topic),
+        )
+
+    def _partitions(self, topic: Topic) -> list[MetadataResponsePartition]:
+        if topic.internal:  # each has epochs of its own
+            epochs = (self._admin.leader_epoch(topic, at) for at in range(topic.partition_count))
+            return [self._partition(index, epoch) for index, epoch in enumerate(epochs)]
+        return self._shared[: topic.partition_count]
+
+    def _share(self) -> Slices[None]:
+        """Make what any topic needs by now."""
+        indexes = range(len(self._shared), self._catalog.widest)
+        made = yield from each(indexes, lambda index: self._partition(index, LEADER_EPOCH))
+        # Another request may have made some of them meanwhile.
+        self._shared += made[len(self._shared) - indexes.start :]
+
+    def _partition(self, index: int, epoch: int) -> MetadataResponsePartition:
+        node_id = self._node.node_id
+        return MetadataResponsePartition(
+            partition_index=index,
+            leader_id=node_id,
+            leader_epoch=epoch,
+            replica_nodes=[node_id],
+            isr_nodes=[node_id],
         )
 
     def _answer(
         self, request: MetadataRequest, topics: list[MetadataResponseTopic]
+    ) -> Slices[MetadataResponse]:
+        if request.include_topic_authorized_operations:
+            yield from each(topics, _authorize)
+        return self._response(request, topics)
+
+    def _response(
+        self, request: MetadataRequest, topics: list[MetadataResponseTopic]
     ) -> MetadataResponse:
         host, port = self._node.address()
-        if request.include_topic_authorized_operations:
-            for topic in topics:
-                if topic.error_code == ErrorCode.NONE:
-                    topic.topic_authorized_operations = TOPIC_OPERATIONS
         return MetadataResponse(
             brokers=[MetadataResponseBroker(node_id=self._node.node_id, host=host, port=port)],
             cluster_id=self._catalog.cluster_id,
@@ -188,6 +238,29 @@ class Describing:
             if request.include_cluster_authorized_operations
             else AUTHORIZED_OPERATIONS_OMITTED,
         )
+
+    def _broken(
+        self, request: MetadataRequest, wanted: list[MetadataRequestTopic]
+    ) -> MetadataResponse:
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+        return self._response(request, [_error(topic, code) for topic in wanted])
+
+
+def _distinct(topics: Iterable[MetadataRequestTopic]) -> Slices[list[MetadataRequestTopic]]:
+    wanted: dict[tuple[str | None, bytes], MetadataRequestTopic] = {}
+    yield from each(topics, lambda topic: wanted.update({(topic.name, topic.topic_id): topic}))
+    return list(wanted.values())
+
+
+def _have_ids(wanted: Iterable[MetadataRequestTopic]) -> Slices[bool]:
+    """Whether any of them is not given by its name alone."""
+    ids = yield from each(wanted, lambda topic: topic.name is None or topic.topic_id != _NO_ID)
+    return any(ids)
+
+
+def _authorize(topic: MetadataResponseTopic) -> None:
+    if topic.error_code == ErrorCode.NONE:
+        topic.topic_authorized_operations = TOPIC_OPERATIONS
 
 
 def _asks_for_all(request: MetadataRequest, version: int) -> bool:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.turns import Turns
 
 T = TypeVar("T")
 
@@ -40,8 +41,10 @@ class WorkerThread:
 class LateAnswers:
     """The answers under way: each is a task that ends with exactly one ``reply_to.answer``."""
 
-    def __init__(self, failed: Callable[[str, BaseException], None]) -> None:
+    def __init__(self, failed: Callable[[str, BaseException], None], turns: Turns) -> None:
         self._failed = failed
+        self.turns = turns
+        """Where such a task does in slices what may be long."""
         # Any: what a task returns is nobody's business here.
         self._tasks: set[asyncio.Task[Any]] = set()
 

@@ -4,7 +4,7 @@ Not the epochs themselves (leader_epochs.py). Source: Kafka's
 ``ReplicaManager.lastOffsetForLeaderEpoch``; KIP-101, KIP-320.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
@@ -12,12 +12,15 @@ from groupkeeper.topics.leader_epochs import check_leader_epoch, end_of_epoch
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import LEADER_EPOCH, Partition
 from groupkeeper.topics.partitions import Partitions
+from groupkeeper.topics.slices import each_within
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 
@@ -31,17 +34,22 @@ class EndingEpochs:
 
     def handle(
         self, request: OffsetForLeaderEpochRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Response | None:
+    ) -> Slices[Response | None]:
         """The response, or None when logs have to be opened first."""
         return self._opening.answer_when_readable(
-            ((topic.topic, p.partition) for topic in request.topics for p in topic.partitions),
-            lambda: _response(request, self._end),
+            request.topics,
+            lambda topic: ((topic.topic, wanted.partition) for wanted in topic.partitions),
+            lambda: self._answer(request),
             reply_to,
-            lambda: _response(request, _broken),
+            lambda: _broken(request),
         )
 
-    def _end(self, topic_name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-        partition = self._partitions.find(topic_name, wanted.partition)
+    def _answer(self, request: OffsetForLeaderEpochRequest) -> Slices[OffsetForLeaderEpochResponse]:
+        topics = yield from each_within(request.topics, _partitions_of, self._end, _result)
+        return OffsetForLeaderEpochResponse(topics=topics)
+
+    def _end(self, topic: OffsetForLeaderTopic, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+        partition = self._partitions.find(topic.topic, wanted.partition)
         if partition is None:
             return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         code = check_leader_epoch(partition, wanted.current_leader_epoch)
@@ -66,20 +74,21 @@ def _refused(wanted: OffsetForLeaderPartition, code: ErrorCode) -> EpochEndOffse
     return EpochEndOffset(partition=wanted.partition, error_code=code)
 
 
-def _broken(topic_name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-    return _refused(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+def _partitions_of(topic: OffsetForLeaderTopic) -> Sequence[OffsetForLeaderPartition]:
+    return topic.partitions
 
 
-def _response(
-    request: OffsetForLeaderEpochRequest,
-    answer: Callable[[str, OffsetForLeaderPartition], EpochEndOffset],
-) -> OffsetForLeaderEpochResponse:
+def _result(
+    topic: OffsetForLeaderTopic, partitions: list[EpochEndOffset]
+) -> OffsetForLeaderTopicResult:
+    return OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions)
+
+
+def _broken(request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
     return OffsetForLeaderEpochResponse(
         topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[answer(topic.topic, wanted) for wanted in topic.partitions],
-            )
+            _result(topic, [_refused(wanted, code) for wanted in topic.partitions])
             for topic in request.topics
         ]
     )

@@ -10,6 +10,8 @@ from typing import Final, Protocol
 
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.producers import ProducerStates
+from groupkeeper.topics.slices import ITEMS, Pace
+from groupkeeper.turns import Slices, Turns
 from protocol.record_batch import (
     BatchHeader,
     iter_batches,
@@ -30,8 +32,6 @@ LEARN_BYTES: Final = 16 * 1024 * 1024
 """About so much of the end of a log is looked through for producers when it is opened: a producer
 that repeats a batch does so soon, and one that is not known may begin with any sequence."""
 
-NO_TIMESTAMP: Final = -1
-
 
 class Watcher(Protocol):
     """A waiting Fetch, as a partition sees it."""
@@ -47,8 +47,9 @@ class Partition:
     """One partition of one topic. It makes no files before the first append."""
 
     __slots__ = (
-        "_max_timestamp",
-        "deleted",
+        "_telling",
+        "_turns",
+        "_untold",
         "index",
         "log",
         "producers",
@@ -57,20 +58,28 @@ class Partition:
         "watchers",
     )
 
-    def __init__(self, topic: Topic, index: int) -> None:
+    def __init__(self, topic: Topic, index: int, turns: Turns) -> None:
         self.topic = topic
         self.index = index
         self.log: Log | None = None
         """None until it is opened, and again after it has failed."""
         self.unsynced_bytes = 0
-        self.deleted = False
         self.producers = ProducerStates()
-        self.watchers: dict[Watcher, None] = {}
-        self._max_timestamp = NO_TIMESTAMP
+        self.watchers: dict[Watcher, int] = {}
+        """Those who wait, in their order, each with how much of `_untold` it knows."""
+        self._turns = turns
+        self._telling = False
+        self._untold = 0
+        """Bytes that came since it was decided to tell those who wait."""
 
     @property
     def folder(self) -> str:
         return f"{self.topic.name}-{self.index}"
+
+    @property
+    def deleted(self) -> bool:
+        """Its topic is gone for clients."""
+        return self.topic.deleted
 
     @property
     def leader_epoch(self) -> int:
@@ -109,41 +118,36 @@ class Partition:
 
     def grew(self, size: int) -> None:
         """Tell those who wait that so many bytes came."""
+        if self._telling:
+            self._untold += size
+        elif len(self.watchers) <= ITEMS:
+            for watcher in self.watchers:  # they look away later, when it is their turn
+                watcher.grew(size)
+        else:
+            self._telling = True
+            self._untold = size
+            self._turns.start(self._tell(), lambda _: None)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell it of all that comes from now on, until it is out of `watchers`."""
+        self.watchers[watcher] = self._untold
+
+    def _tell(self) -> Slices[None]:
+        """Tell many at once what came since this was begun."""
+        came, self._untold, self._telling = self._untold, 0, False
+        pace = Pace()
         for watcher in list(self.watchers):
-            watcher.grew(size)
-
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """Offset and timestamp of the first record that is at least that young, or None.
-
-        Raises StorageError, OSError and CorruptBatch (a client's compressed bytes are not checked).
-        """
-        return None if self.log is None else self.log.offset_for_timestamp(timestamp_ms)
-
-    def newest_timestamp(self) -> tuple[int, int] | None:
-        """Offset and epoch milliseconds of the first record with the largest timestamp.
-
-        Raises as `offset_for_timestamp`. Two looks into the log, unless older messages have larger
-        timestamps than all that were seen since it was opened.
-        """
-        newest = self.offset_for_timestamp(self._max_timestamp)
-        if newest is None:
-            # Empty, or a client's header said more than its records hold.
-            newest = self.offset_for_timestamp(NO_TIMESTAMP)
-        step = 1
-        while newest is not None and step:
-            later = self.offset_for_timestamp(newest[1] + step)
-            if later is not None:
-                newest = later
-                step *= 2
-            else:
-                step //= 2
-        return newest
+            known = self.watchers.get(watcher)
+            if known is not None:
+                self.watchers[watcher] = 0
+                watcher.grew(came - known)
+            if pace.spent():
+                yield
 
     def open(self, open_log: Callable[[], Log]) -> None:
         """Open the log, blocking, and learn from its end. Raises StorageError and OSError."""
         log = open_log()
         self.producers = ProducerStates()
-        self._max_timestamp = NO_TIMESTAMP
         self.unsynced_bytes = 0
         for chunk in log.batches(_recent(log)):
             for header in iter_batches(chunk):
@@ -173,7 +177,6 @@ class Partition:
             log.delete()
 
     def _note(self, header: BatchHeader, base_offset: int) -> None:
-        self._max_timestamp = max(self._max_timestamp, header.max_timestamp)
         if header.producer_id >= 0 and not header.is_control:
             self.producers.appended(
                 header.producer_id,

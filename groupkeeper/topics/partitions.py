@@ -4,18 +4,25 @@ Not one partition's behaviour (partition.py). Start-up does not look at any of t
 opened, off the event loop, by the first request that needs it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
+from typing import Final
 
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.offload import OffLoop
 from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import Slices, Turns
 from storage.errors import StorageError
 from storage.files import Files
 from storage.limits import Limits
 from storage.log import NO_END, Log
 from storage.segment import Segment
 from storage.start import write_start
+
+AT_ONCE: Final = 16
+"""Partitions in one job of the worker: what others want of it comes between."""
 
 Failed = Callable[[str, BaseException], None]
 """Told what could not be done and why; the data plane itself writes no log lines."""
@@ -52,11 +59,17 @@ class Partitions:
     """Finds, opens and deletes partitions."""
 
     def __init__(
-        self, catalog: Catalog, folders: TopicFolders, off_loop: OffLoop, failed: Failed
+        self,
+        catalog: Catalog,
+        folders: TopicFolders,
+        off_loop: OffLoop,
+        turns: Turns,
+        failed: Failed,
     ) -> None:
         self._catalog = catalog
         self._folders = folders
         self._off_loop = off_loop
+        self._turns = turns
         self._failed = failed
         self._known: dict[tuple[str, int], Partition] = {}
         self._detached: list[Partition] = []
@@ -67,23 +80,16 @@ class Partitions:
     def find(self, topic_name: str, index: int) -> Partition | None:
         """The partition, opened or not; None if there is no such topic or no such index."""
         partition = self._known.get((topic_name, index))
-        if partition is None:
+        if partition is None or partition.deleted:
             topic = self._catalog.by_name.get(topic_name)
             if topic is None or not 0 <= index < topic.partition_count:
                 return None
-            partition = self._known[topic_name, index] = Partition(topic, index)
+            partition = self._known[topic_name, index] = Partition(topic, index, self._turns)
         if partition.topic.internal:
             # Opened, closed and reloaded by the coordinator: always ask. Nothing to read while it
             # has none.
             partition.log = self.group_log(index)
         return partition
-
-    def existing(self, places: Iterable[tuple[str, int]]) -> Iterator[Partition]:
-        """Those of the partitions (topic and index) that there are."""
-        for topic_name, index in places:
-            partition = self.find(topic_name, index)
-            if partition is not None:
-                yield partition
 
     def grew(self, topic_name: str, index: int, size: int) -> None:
         """Somebody else appended to the partition: tell those who wait for it."""
@@ -98,7 +104,9 @@ class Partitions:
     async def prepare(self, partitions: Iterable[Partition]) -> None:
         """Open what is not open, write back what is due. What fails has no log afterwards."""
         wanted = list(partitions)
-        await self._off_loop(lambda: self._prepare(wanted))
+        for first in range(0, len(wanted), AT_ONCE):
+            some = wanted[first : first + AT_ONCE]
+            await self._off_loop(partial(self._prepare, some))
 
     def _prepare(self, partitions: list[Partition]) -> None:
         for partition in partitions:
@@ -126,7 +134,8 @@ class Partitions:
             if isinstance(error, StorageError):
                 partition.close()
             return False
-        gone = partition.log.begin_at(offset) if partition.log is not None else ()
+        log = partition.log
+        gone = () if log is None else await self._turns.run(log.begin_at(offset))
         if gone:
             await self._off_loop(lambda: self._remove_segments(partition, gone))
         return True
@@ -144,29 +153,37 @@ class Partitions:
             # They are not seen any more, and the next opening removes them.
             self._failed(partition.folder, error)
 
-    def detach(self, topic: Topic) -> None:
-        """Forget a deleted topic's partitions and answer who waits for them. Files stay."""
-        for index in range(topic.partition_count):
-            partition = self._known.get((topic.name, index))
-            if partition is None or partition.topic is not topic:
-                continue
-            del self._known[topic.name, index]
-            partition.deleted = True
-            for watcher in list(partition.watchers):
-                watcher.changed()
-            self._detached.append(partition)
+    def detach(self, topics: Iterable[Topic]) -> Slices[None]:
+        """Forget deleted topics' partitions and answer who waits for them. Files stay."""
+        pace = Pace()
+        for topic in topics:
+            for index in range(topic.partition_count):
+                partition = self._known.get((topic.name, index))
+                if partition is not None and partition.topic is topic:
+                    del self._known[topic.name, index]
+                    self._detached.append(partition)
+                    for watcher in list(partition.watchers):
+                        watcher.changed()
+                        if pace.spent():
+                            yield
+                if pace.spent():
+                    yield
 
     async def purge(self, topics: Iterable[Topic]) -> None:
         """Close and remove the files of detached topics. Raises OSError; may be repeated."""
-        doomed = list(topics)
-        await self._off_loop(lambda: self._remove_files(doomed))
-
-    def _remove_files(self, topics: Iterable[Topic]) -> None:
         while self._detached:
+            await self._off_loop(self._delete_some)
+        names = (f"{topic.name}-{n}" for topic in topics for n in range(topic.partition_count))
+        while some := list(islice(names, AT_ONCE)):
+            await self._off_loop(partial(self._remove_folders, some))
+
+    def _delete_some(self) -> None:
+        for _ in range(min(AT_ONCE, len(self._detached))):
             self._detached.pop().delete()
-        for topic in topics:
-            for index in range(topic.partition_count):
-                self._folders.remove(f"{topic.name}-{index}")
+
+    def _remove_folders(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._folders.remove(name)
 
     def close(self) -> None:
         """Close every log; a failure is told and does not keep the others open."""

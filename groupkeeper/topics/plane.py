@@ -23,17 +23,21 @@ from groupkeeper.topics.describe_configs import DescribingConfigs
 from groupkeeper.topics.describe_topic_partitions import DescribingPartitions
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.fetch import Fetching
+from groupkeeper.topics.limits import OPEN_FILES_MOST
 from groupkeeper.topics.list_offsets import ListingOffsets
 from groupkeeper.topics.metadata import Describing, Node
 from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.topics.offload import LateAnswers, OffLoop, WorkerThread
 from groupkeeper.topics.offset_for_leader_epoch import EndingEpochs
+from groupkeeper.topics.open_files import OpenFiles
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partitions import Failed, Partitions, TopicFolders
 from groupkeeper.topics.produce import Producing
 from groupkeeper.topics.producer_ids import ProducerIds
 from groupkeeper.topics.read import Reader
+from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
+from groupkeeper.turns import Turns
 from storage.files import Files
 from storage.limits import Limits
 from storage.log import Log
@@ -118,6 +122,8 @@ class Snapshot:
     """Without internal ones."""
     partitions: int
     open_logs: int
+    open_files: int
+    """Descriptors of topic logs."""
     waiting_fetches: int
 
 
@@ -130,7 +136,9 @@ class TopicsWorld:
     wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     random_bytes: Callable[[int], bytes] = os.urandom
     failed: Failed = lambda where, error: None
-    """Told about every failure of the disk, for the log."""
+    """Told about every failure of the disk, and of every limit reached, for the log."""
+    open_files_most: int = OPEN_FILES_MOST
+    """Descriptors for topic logs; with more, those used longest ago are closed meanwhile."""
 
 
 class EmbeddedTopics:
@@ -146,24 +154,27 @@ class EmbeddedTopics:
         settings: TopicSettings,
         node: Node,
         world: TopicsWorld | None = None,
+        turns: Turns | None = None,
     ) -> None:
-        world = world or TopicsWorld()
+        world, turns = world or TopicsWorld(), turns or Turns()
         self._worker = world.worker
-        folders = TopicFolders(
-            world.files, store.data_dir, Limits(segment_bytes=settings.log_segment_bytes)
-        )
+        limits = Limits(segment_bytes=settings.log_segment_bytes)
+        self._files = OpenFiles(world.files, world.open_files_most)
+        folders = TopicFolders(self._files, store.data_dir, limits)
         self._catalog = Catalog(
-            partial(folders.open_log, CATALOG_FOLDER),
+            partial(TopicFolders(world.files, store.data_dir, limits).open_log, CATALOG_FOLDER),
             settings.offsets_topic_num_partitions,
             world.worker,
+            turns,
         )
-        self._partitions = Partitions(self._catalog, folders, world.worker, world.failed)
-        self._late = LateAnswers(world.failed)
+        self._partitions = Partitions(self._catalog, folders, world.worker, turns, world.failed)
+        self._late = LateAnswers(world.failed, turns)
         self._admin = admin = TopicAdmin(
             self._catalog,
             self._partitions,
             Outside(world.wall_ms, lambda: world.random_bytes(16)),
             world.failed,
+            turns,
         )
         self.topics_deleted = admin.topics_deleted
         self._wire(settings, node, world, admin)
@@ -173,9 +184,10 @@ class EmbeddedTopics:
         self, settings: TopicSettings, node: Node, world: TopicsWorld, admin: TopicAdmin
     ) -> None:
         late, partitions = self._late, self._partitions
-        reader = Reader(partitions, settings.fetch_max_bytes, world.failed)
+        self._reader = Reader(partitions, settings.fetch_max_bytes, world.failed)
         opening = Opening(partitions, late)
-        self._fetching = Fetching(partitions, reader, opening)
+        self._fetching = Fetching(self._reader, opening, late.turns, world.failed)
+        lookup = TimeLookup(world.worker, late.turns)
         auto_create = settings.num_partitions if settings.auto_create_topics_enable else None
         producing = Producing(partitions, opening, settings.message_max_bytes, world.failed)
         configs = EffectiveConfigs(settings)
@@ -185,7 +197,7 @@ class EmbeddedTopics:
         self.handlers: dict[int, Handler] = {
             PRODUCE: producing.handle,
             FETCH: self._fetching.handle,
-            LIST_OFFSETS: ListingOffsets(partitions, opening, world.failed).handle,
+            LIST_OFFSETS: ListingOffsets(partitions, opening, lookup, world.failed).handle,
             METADATA: Describing(admin, node, auto_create, late).handle,
             CREATE_TOPICS: creating.handle,
             DELETE_TOPICS: DeletingTopics(admin, late).handle,
@@ -193,12 +205,16 @@ class EmbeddedTopics:
             ALTER_CONFIGS: altering.handle,
             INCREMENTAL_ALTER_CONFIGS: altering.handle,
             LIST_CONFIG_RESOURCES: describing.list_topics,
-            DELETE_RECORDS: DeletingRecords(partitions, late).handle,
+            DELETE_RECORDS: DeletingRecords(partitions, opening, late).handle,
             INIT_PRODUCER_ID: ProducerIds(self._catalog, late, world.wall_ms).handle,
             OFFSET_FOR_LEADER_EPOCH: EndingEpochs(partitions, opening).handle,
             DESCRIBE_TOPIC_PARTITIONS: DescribingPartitions(admin, node.node_id).handle,
             CREATE_PARTITIONS: CreatingPartitions(admin, node.node_id, late).handle,
         }
+
+    def answer_room(self, room: Callable[[], int]) -> None:
+        """Whom Fetch asks how many bytes of answers may still be held for clients."""
+        self._reader.room = room
 
     def finish_deletions(self) -> None:
         """Finish in the background what a crash interrupted. To be called when the event loop runs
@@ -228,11 +244,12 @@ class EmbeddedTopics:
             topics=len(counts) - internal,
             partitions=sum(counts.values()) - counts[GROUP_TOPIC],
             open_logs=self._partitions.opened(),
+            open_files=len(self._files),
             waiting_fetches=len(self._fetching.waiting),
         )
 
     async def close(self) -> None:
-        self._fetching.close()
+        await self._fetching.close()
         await self._late.finish()
         await self._admin.close()
         await self._worker(self._partitions.close)

@@ -5,6 +5,7 @@ from the page cache, like Kafka's: acks 1 and all are the same with one replica.
 Source: Kafka's ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendRecords``.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from coordinator.caller import Caller
@@ -19,12 +20,15 @@ from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed, Partitions
+from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from protocol.record_batch import BatchHeader
@@ -35,6 +39,12 @@ FIRST_VERSION: Final = 3
 formats."""
 
 _NO_OFFSET: Final = -1
+
+# What an append costs, in small things: it, the first one of a log that makes its files, and so
+# many bytes of its batch.
+_APPEND: Final = 10
+_FIRST: Final = 50
+_BYTES: Final = 8 * 1024
 
 
 class Producing:
@@ -48,33 +58,48 @@ class Producing:
         self._message_max_bytes = message_max_bytes
         self._failed = failed
 
-    def handle(self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo) -> Response | None:
+    def handle(
+        self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
         """The response, NO_REPLY for acks 0, or None when logs have to be opened first."""
         version = caller.api_version
-        refused = _refusal(request, version)
-        if refused is not None:
+        refusal = _refusal(request, version)
+        if refusal is not None:
+            refused = yield from each_within(
+                request.topic_data,
+                _partitions_of,
+                lambda topic, data: _refused(data.index, *refusal),
+                _result,
+            )
             return _reply(request, refused)
-        wanted = self._partitions.existing(
-            (topic.name, data.index)
-            for topic in request.topic_data
-            if topic.name not in RESERVED
-            for data in topic.partition_data
+        unready = yield from self._opening.unready(
+            request.topic_data,
+            lambda topic: ((topic.name, data.index) for data in topic.partition_data),
+            _is_ready,
         )
-        return self._opening.answer(
-            (partition for partition in wanted if not partition.may_append),
-            lambda: _reply(request, self._append_all(request, version)),
-            reply_to,
-            lambda: _reply(request, refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR)),
+        return (
+            yield from self._opening.answer(
+                unready,
+                lambda: self._append_all(request, version),
+                reply_to,
+                lambda: _broken(request),
+            )
         )
 
-    def _append_all(self, request: ProduceRequest, api_version: int) -> ProduceResponse:
-        response = ProduceResponse()
+    def _append_all(self, request: ProduceRequest, api_version: int) -> Slices[Response]:
+        pace = Pace()
+        results = []
         for topic in request.topic_data:
-            answers = [self._append(topic.name, data, api_version) for data in topic.partition_data]
-            response.responses.append(
-                TopicProduceResponse(name=topic.name, partition_responses=answers)
-            )
-        return response
+            answers = []
+            for data in topic.partition_data:
+                answers.append(self._append(topic.name, data, api_version))
+                cost = _FIRST if answers[-1].base_offset == 0 else _APPEND
+                if pace.spent(cost + len(data.records or b"") // _BYTES):
+                    yield
+            results.append(_result(topic, answers))
+            if pace.spent():
+                yield
+        return _reply(request, results)
 
     def _append(
         self, topic_name: str, data: PartitionProduceData, api_version: int
@@ -133,32 +158,24 @@ def _duplicate(partition: Partition, header: BatchHeader) -> int | None:
     return stored_at
 
 
-def _refusal(request: ProduceRequest, api_version: int) -> ProduceResponse | None:
+def _is_ready(partition: Partition) -> bool:
+    """What belongs to the server is refused in any case."""
+    return partition.may_append or partition.topic.internal
+
+
+def _refusal(request: ProduceRequest, api_version: int) -> tuple[ErrorCode, str | None] | None:
     """What is wrong with the request as a whole is still answered partition by partition."""
     if api_version < FIRST_VERSION:
-        return refuse_all(request, ErrorCode.UNSUPPORTED_VERSION)
+        return ErrorCode.UNSUPPORTED_VERSION, None
     if request.acks not in (-1, 0, 1):
-        return refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
+        return ErrorCode.INVALID_REQUIRED_ACKS, None
     if request.transactional_id is not None:
-        return refuse_all(request, TRANSACTIONS_REFUSED, NO_TRANSACTIONS)
+        return TRANSACTIONS_REFUSED, NO_TRANSACTIONS
     return None
 
 
-def refuse_all(
-    request: ProduceRequest, code: ErrorCode, message: str | None = None
-) -> ProduceResponse:
-    """The same error for every partition."""
-    return ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                name=topic.name,
-                partition_responses=[
-                    _refused(data.index, code, message) for data in topic.partition_data
-                ],
-            )
-            for topic in request.topic_data
-        ]
-    )
+def _partitions_of(topic: TopicProduceData) -> Sequence[PartitionProduceData]:
+    return topic.partition_data
 
 
 def _refused(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
@@ -167,5 +184,22 @@ def _refused(index: int, code: ErrorCode, message: str | None = None) -> Partiti
     )
 
 
-def _reply(request: ProduceRequest, response: ProduceResponse) -> Response:
-    return NO_REPLY if request.acks == 0 else response
+def _result(
+    topic: TopicProduceData, answers: list[PartitionProduceResponse]
+) -> TopicProduceResponse:
+    return TopicProduceResponse(name=topic.name, partition_responses=answers)
+
+
+def _broken(request: ProduceRequest) -> Response:
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return _reply(
+        request,
+        [
+            _result(topic, [_refused(data.index, code) for data in topic.partition_data])
+            for topic in request.topic_data
+        ],
+    )
+
+
+def _reply(request: ProduceRequest, results: list[TopicProduceResponse]) -> Response:
+    return NO_REPLY if request.acks == 0 else ProduceResponse(responses=results)

@@ -3,12 +3,16 @@
 Not the waiting (fetch.py). Source: Kafka's ``ReplicaManager.readFromLog`` (KIP-74 for the limits).
 """
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.topics.leader_epochs import check_leader_epoch
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed, Partitions
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -24,8 +28,19 @@ RESPONSE_BYTES: Final = 8 * 1024 * 1024
 """Most record bytes of one response, so that reading them does not hold up the event loop; clients
 come again."""
 
+LEAST_BYTES: Final = 64 * 1024
+"""So much one response may have however little room is left for answers that clients have not
+taken yet: consumers slow down and go on."""
+
+ROOM_SHARE: Final = 16
+"""One response takes at most this fraction of the room that is left, so that many have some."""
+
 _READ_COMMITTED: Final = 1
 _NO_OFFSET: Final = -1
+
+# What reading records costs, in small things: the call, and so many bytes of them.
+_READ: Final = 10
+_BYTES: Final = 8 * 1024
 
 
 @dataclass(slots=True)
@@ -33,8 +48,11 @@ class Look:
     """A response, and whether it should be sent without waiting for more."""
 
     response: FetchResponse
-    size: int
-    failed: bool
+    budget: int
+    """The most record bytes it might have."""
+    size: int = 0
+    failed: bool = False
+    partitions: int = 0
 
 
 class Reader:
@@ -42,29 +60,44 @@ class Reader:
 
     def __init__(self, partitions: Partitions, max_bytes: int, failed: Failed) -> None:
         self._partitions = partitions
-        self.max_bytes = min(max_bytes, RESPONSE_BYTES)
+        self._max_bytes = min(max_bytes, RESPONSE_BYTES)
         self._failed = failed
+        self.room: Callable[[], int] = lambda: sys.maxsize
+        """Bytes of answers that may still be held for clients, asked for each response."""
 
-    def look(self, request: FetchRequest) -> Look:
-        """Partitions in their order: the first with data gives a batch, however large."""
-        budget = min(request.max_bytes, self.max_bytes)
-        look = Look(FetchResponse(), 0, False)
+    def look(
+        self, request: FetchRequest, watch: Callable[[Partition], None] | None = None
+    ) -> Slices[Look]:
+        """Partitions in their order: the first with data gives a batch, however large. `watch` is
+        told of each before it is read.
+        """
+        pace = Pace()
+        share = max(LEAST_BYTES, self.room() // ROOM_SHARE)
+        look = Look(FetchResponse(), min(request.max_bytes, self._max_bytes, share))
         for topic in request.topics:
             answer = FetchableTopicResponse(topic=topic.topic)
+            look.response.responses.append(answer)
+            if pace.spent():
+                yield
             for wanted in topic.partitions:
-                data = self._read(topic.topic, wanted, budget - look.size, look.size == 0)
+                partition = self._partitions.find(topic.topic, wanted.partition)
+                if watch is not None and partition is not None:
+                    watch(partition)
+                data = self._read(partition, wanted, look.budget - look.size, look.size == 0)
                 if request.isolation_level != _READ_COMMITTED:
                     data.aborted_transactions = None
-                look.size += len(data.records or b"")
-                look.failed = look.failed or data.error_code != ErrorCode.NONE
                 answer.partitions.append(data)
-            look.response.responses.append(answer)
+                size = len(data.records or b"")
+                look.size += size
+                look.failed = look.failed or data.error_code != ErrorCode.NONE
+                look.partitions += 1
+                if pace.spent(_READ + size // _BYTES if size else 1):
+                    yield
         return look
 
     def _read(
-        self, topic_name: str, wanted: FetchPartition, budget: int, first: bool
+        self, partition: Partition | None, wanted: FetchPartition, budget: int, first: bool
     ) -> PartitionData:
-        partition = self._partitions.find(topic_name, wanted.partition)
         if partition is None:
             return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
@@ -96,8 +129,7 @@ def _bounded(log: Log, wanted: FetchPartition, budget: int, first: bool) -> byte
     limit = min(wanted.partition_max_bytes, budget)
     if limit <= 0 and not first:
         return b""
-    records = log.read(wanted.fetch_offset, max(limit, 0))
-    return records if first or len(records) <= limit else b""
+    return log.read(wanted.fetch_offset, max(limit, 0), at_least_one=first)
 
 
 def _without_log(partition: Partition, wanted: FetchPartition) -> PartitionData:

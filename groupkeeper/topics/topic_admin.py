@@ -15,8 +15,11 @@ from typing import Final
 
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
+from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST, LimitReached
 from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.partitions import Failed, Partitions
+from groupkeeper.topics.slices import each
+from groupkeeper.turns import Turns
 from protocol.errors import ErrorCode
 from storage.errors import StorageError
 
@@ -26,6 +29,11 @@ answer of Metadata has all of them."""
 
 TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
 """What Kafka says about more."""
+
+FULL: Final = (
+    f"This server has at most {TOPICS_MOST} topics, with {PARTITIONS_MOST} partitions in all."
+)
+"""What clients are told who want more."""
 
 UNWRITABLE: Final = "The catalog of topics cannot be written"
 """What clients are told of a change that is not made because it cannot be kept."""
@@ -41,6 +49,15 @@ TopicsDeleted = Callable[[list[str]], Awaitable[None]]
 when it cannot be done in this process any more: the next one tries again."""
 
 
+class UnwantedError(Exception):
+    """What is wished for this topic cannot be; the others of the request go on."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
 @dataclass(slots=True)
 class Outside:
     """What comes from outside and tests want to choose."""
@@ -51,16 +68,41 @@ class Outside:
     """Sixteen random bytes."""
 
 
+class Room:
+    """What one request may still add under the server's limits."""
+
+    def __init__(self, catalog: Catalog, failed: Failed) -> None:
+        self._topics = TOPICS_MOST - len(catalog.by_name)
+        self._partitions = PARTITIONS_MOST - catalog.partition_total
+        self._failed: Failed | None = failed
+
+    def take(self, topics: int, partitions: int) -> None:
+        """Raises UnwantedError if there is not as much; the first time it is told, too."""
+        if topics > self._topics or partitions > self._partitions:
+            failed, self._failed = self._failed, None
+            if failed is not None:
+                failed("topics", LimitReached(FULL))
+            raise UnwantedError(ErrorCode.POLICY_VIOLATION, FULL)
+        self._topics -= topics
+        self._partitions -= partitions
+
+
 class TopicAdmin:
     """The catalog's only writer. Callers hold `changing` from their checks to the end."""
 
     def __init__(
-        self, catalog: Catalog, partitions: Partitions, outside: Outside, failed: Failed
+        self,
+        catalog: Catalog,
+        partitions: Partitions,
+        outside: Outside,
+        failed: Failed,
+        turns: Turns,
     ) -> None:
         self.catalog = catalog
         self._partitions = partitions
         self._outside = outside
         self._failed = failed
+        self._turns = turns
         self.changing = asyncio.Lock()
         self.topics_deleted: list[TopicsDeleted] = []
         self._ending: dict[str, asyncio.Task[bool]] = {}
@@ -82,6 +124,10 @@ class TopicAdmin:
         """A topic with an id of its own, not yet created."""
         return Topic(name, self._outside.new_id(), partition_count, configs)
 
+    def room(self) -> Room:
+        """For one request, from its checks to the end of the change."""
+        return Room(self.catalog, self._failed)
+
     def leader_epoch(self, topic: Topic, index: int) -> int:
         """The present epoch of one of the topic's partitions."""
         partition = self._partitions.find(topic.name, index) if topic.internal else None
@@ -99,8 +145,7 @@ class TopicAdmin:
         """All of them are gone for clients, or none; the rest is begun. See `ended`."""
         code = await self._written(self.catalog.delete(topics, self._outside.wall_ms()))
         if code == ErrorCode.NONE:
-            for topic in topics:
-                self._partitions.detach(topic)
+            await self._turns.run(self._partitions.detach(topics))
             self._begin_to_end(topics)
         return code
 
@@ -110,7 +155,11 @@ class TopicAdmin:
         True when nothing is remembered of any of them. Their files may still resist, and their
         names are not free then: see `is_ending`.
         """
-        deleted = [name for name in dict.fromkeys(names) if name in self.catalog.leftovers]
+        if not self.catalog.leftovers:
+            return True
+        distinct = dict.fromkeys(names)
+        asked = await self._turns.run(each(distinct, lambda name: name in self.catalog.leftovers))
+        deleted = [name for name, is_deleted in zip(distinct, asked, strict=True) if is_deleted]
         self._begin_to_end([self.catalog.leftovers[name] for name in deleted])
         tasks = {self._ending[name] for name in deleted}
         if not tasks:

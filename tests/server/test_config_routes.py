@@ -13,6 +13,7 @@ from protocol.messages import incremental_alter_configs as incremental
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.support.served import Served
+from tests.support.slices import counted
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND = 0, 1, 2
@@ -261,5 +262,6 @@ def test_without_topics_nobody_is_asked() -> None:
     nothing: Any = None
     routes = ConfigRoutes({}, nothing)
     assert routes.table() == {}
-    answer: Any = routes.alter(incremental.IncrementalAlterConfigsRequest(), nothing, nothing)
+    slices: Any = routes.alter(incremental.IncrementalAlterConfigsRequest(), nothing, nothing)
+    answer, _ = counted(slices)
     assert answer.responses == []

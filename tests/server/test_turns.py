@@ -128,3 +128,25 @@ async def test_a_coroutine_that_is_cancelled_ends_its_work(
     await asyncio.sleep(0)
     assert ended == [True]
     assert len(turns) == 0
+
+
+async def test_work_without_a_coroutine_takes_turns_and_tells_its_result() -> None:
+    turns, told = Turns(), []
+    turns.start(counting(3), told.append)
+    assert told == []
+    await asyncio.sleep(0)
+    assert told == [3]
+
+
+async def test_a_coroutine_waits_for_another_turn() -> None:
+    turns, order = Turns(), []
+    turns.again(lambda: order.append("other"))
+    await turns.wait()
+    order.append("waited")
+    assert order == ["other", "waited"]
+
+
+def counting(count: int) -> Slices[int]:
+    for _ in range(count):
+        yield
+    return count

@@ -10,6 +10,7 @@ from storage.limits import Limits
 from storage.log import Log
 from tests.support.batches import TIME, batch, offsets_of, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.log_times import offset_for_timestamp
 
 LIMITS = Limits(segment_bytes=400, index_interval_bytes=100)
 FIRST = "data/t-0/00000000000000000000.log"
@@ -149,11 +150,11 @@ def test_a_timestamp_leads_to_the_first_record_that_is_not_older(
     log = Log.open(files, "data/t-0", limits)
     fill(log, 23)
     log = reopen(log, files, limits)
-    assert [log.offset_for_timestamp(TIME + at) for at in range(23)] == [
+    assert [offset_for_timestamp(log, TIME + at) for at in range(23)] == [
         (at, TIME + at) for at in range(23)
     ]
-    assert log.offset_for_timestamp(0) == (0, TIME)
-    assert log.offset_for_timestamp(TIME + 23) is None
+    assert offset_for_timestamp(log, 0) == (0, TIME)
+    assert offset_for_timestamp(log, TIME + 23) is None
 
 
 @pytest.mark.parametrize("lost", [1, 10, SIZE - 1])

@@ -7,7 +7,7 @@ data = await scene.fetch(("t", 0, 0))
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from protocol.messages.list_offsets import (
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.slices import counted
 
 T = TypeVar("T")
 NOW = 1_700_000_000_000
@@ -112,6 +113,8 @@ class Scene:
 
     def __post_init__(self) -> None:
         self.failures: list[str] = []
+        self.slices = 0
+        """Of the handler of the latest request."""
         self.port = 9092
         self._ids = iter(range(1, 1_000_000))
         self.files = FakeFiles(self.disk)
@@ -151,6 +154,8 @@ class Scene:
         """Give a request to its handler; the reply may come later."""
         reply = Reply()
         response = self.plane.handlers[key](request, Caller(api_version=version), reply)
+        if isinstance(response, Generator):
+            response, self.slices = counted(response)
         if response is not None:
             reply.answer(response)
         return reply

@@ -7,6 +7,7 @@ import pytest
 
 from groupkeeper.topics import plane
 from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK, Catalog, Topic
+from groupkeeper.turns import Turns
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -23,7 +24,7 @@ def opened(disk: FakeDisk, cluster_id: str = "cluster-1") -> Catalog:
     disk.sync_names(".")
     limits = Limits()
     catalog = Catalog(
-        lambda end: Log.open(files, "data/catalog", limits, end=end), 4, InlineWorker()
+        lambda end: Log.open(files, "data/catalog", limits, end=end), 4, InlineWorker(), Turns()
     )
     catalog.load(NOW, lambda: cluster_id)
     return catalog
@@ -31,6 +32,19 @@ def opened(disk: FakeDisk, cluster_id: str = "cluster-1") -> Catalog:
 
 def topic(name: str, partitions: int = 1, **configs: str) -> Topic:
     return Topic(name, name.encode().ljust(16, b"."), partitions, configs)
+
+
+async def test_partitions_are_counted_through_all_changes():
+    disk = FakeDisk()
+    catalog = opened(disk)
+    group = catalog.partition_total
+    await catalog.create([topic("a", 3), topic("b", 2)], NOW)
+    assert (catalog.partition_total, catalog.widest) == (group + 5, max(group, 3))
+    await catalog.change([topic("a", 7)], NOW)
+    assert (catalog.partition_total, catalog.widest) == (group + 9, 7)
+    await catalog.delete([catalog.by_name["b"]], NOW)
+    assert catalog.partition_total == group + 7
+    assert opened(disk).partition_total == group + 7
 
 
 async def test_topics_come_back_as_they_were():

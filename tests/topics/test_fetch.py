@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from coordinator.caller import Caller
 from groupkeeper.topics import plane
 from groupkeeper.topics.fetch import MAX_WAIT_MS
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.record_batch import iter_batches
+from tests.support.slices import counted
 from tests.support.virtual_loop import VirtualLoop
-from tests.topics.scene import HeldWorker, Scene, batch
+from tests.topics.scene import HeldWorker, Reply, Scene, batch
 
 LONG = 60_000
 
@@ -270,6 +273,168 @@ async def test_a_damaged_log_is_a_storage_error_and_said_aloud(scene):
     assert (await again.produce("t", 1, batch("c"))).error_code == 0
 
 
+# -- many that wait
+
+
+class Order:
+    """Notes in which order its replies were answered."""
+
+    def __init__(self, expected: int = 0) -> None:
+        self.expected = expected
+        self.complete = asyncio.Event()
+        self.answered: list[int] = []
+        self.records: list[bytes] = []
+
+    def reply(self, number: int) -> "Numbered":
+        return Numbered(self, number)
+
+
+class Numbered:
+    def __init__(self, order: Order, number: int) -> None:
+        self.order = order
+        self.number = number
+
+    def answer(self, response: Any) -> None:
+        self.order.answered.append(self.number)
+        self.order.records.append(response.responses[0].partitions[0].records)
+        if len(self.order.answered) == self.order.expected:
+            self.order.complete.set()
+
+
+def wait_for(scene: Scene, order: Order, number: int, *partitions: int) -> None:
+    wanted = [FetchPartition(partition=at, partition_max_bytes=1 << 20) for at in partitions]
+    request = FetchRequest(
+        min_bytes=1, max_wait_ms=LONG, topics=[FetchTopic(topic="t", partitions=wanted)]
+    )
+    reply = order.reply(number)
+    assert counted(scene.plane.handlers[1](request, Caller(12), reply))[0] is None
+
+
+async def test_all_that_wait_are_answered_once_and_in_their_order(scene):
+    await scene.fetch(("t", 0, 0))
+    order = Order(300)
+    for number in range(300):
+        wait_for(scene, order, number, 0)
+    scene.send_produce("t", 0, batch("a"))
+    scene.send_produce("t", 0, batch("b"))
+    await order.complete.wait()
+    assert order.answered == list(range(300))
+    assert {len(records) for records in order.records} == {len(batch("a")) * 2}
+    await scene.produce("t", 0, batch("c"))
+    await asyncio.sleep(0)
+    assert (len(order.answered), scene.plane.snapshot().waiting_fetches) == (300, 0)
+
+
+async def test_who_comes_before_the_others_are_told_is_not_told_what_it_has_read(scene):
+    size = len(batch("a"))
+    await scene.fetch(("t", 0, 0))
+    order = Order(300)
+    for number in range(300):
+        wait_for(scene, order, number, 0)
+    scene.send_produce("t", 0, batch("a"))
+    late = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=3 * size)
+    scene.send_produce("t", 0, batch("a"))
+    await order.complete.wait()
+    await asyncio.sleep(0)
+    assert not late.answered
+    await scene.produce("t", 0, batch("a"))
+    assert (await late.wait()).responses[0].partitions[0].high_watermark == 3
+
+
+async def test_an_append_answers_nobody_itself(scene):
+    await scene.fetch(("t", 0, 0))
+    order = Order()
+    for number in range(3):
+        wait_for(scene, order, number, 0)
+    scene.send_produce("t", 0, batch("a"))
+    assert order.answered == []
+
+
+async def test_what_comes_while_a_long_fetch_is_read_ends_its_wait(scene):
+    await scene.create("wide", 1000)
+    await scene.fetch(*(("wide", n, 0) for n in range(1000)))
+    wanted = [FetchPartition(partition=n, partition_max_bytes=1 << 20) for n in range(1000)]
+    request = FetchRequest(
+        min_bytes=1, max_wait_ms=LONG, topics=[FetchTopic(topic="wide", partitions=wanted)]
+    )
+    reply = Reply()
+    slices = scene.plane.handlers[1](request, Caller(12), reply)
+    for _ in range(8):
+        next(slices)
+    await scene.produce("wide", 0, batch("read already"))
+    assert counted(slices)[0] is None
+    response = await reply.wait()
+    assert response.responses[0].partitions[0].high_watermark == 1
+
+
+async def test_a_long_fetch_that_is_dropped_watches_nothing(scene):
+    await scene.create("wide", 1000)
+    await scene.fetch(*(("wide", n, 0) for n in range(1000)))
+    wanted = [FetchPartition(partition=n) for n in range(1000)]
+    request = FetchRequest(
+        min_bytes=1, max_wait_ms=LONG, topics=[FetchTopic(topic="wide", partitions=wanted)]
+    )
+    slices = scene.plane.handlers[1](request, Caller(12), Reply())
+    for _ in range(8):
+        next(slices)
+    watched = [scene.plane._partitions.find("wide", n).watchers for n in range(1000)]
+    assert any(watched)
+    slices.close()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not any(watched)
+
+
+async def test_a_topic_deleted_while_a_long_fetch_is_read_ends_its_wait(scene):
+    await scene.create("wide", 1000)
+    await scene.fetch(*(("wide", n, 0) for n in range(1000)))
+    wanted = [FetchPartition(partition=n) for n in range(999)]
+    topics = [FetchTopic(topic="t", partitions=[FetchPartition()])]
+    topics.append(FetchTopic(topic="wide", partitions=wanted))
+    await scene.fetch(("t", 0, 0))
+    request = FetchRequest(min_bytes=1, max_wait_ms=LONG, topics=topics)
+    reply = Reply()
+    slices = scene.plane.handlers[1](request, Caller(12), reply)
+    for _ in range(7):
+        next(slices)
+    await scene.delete("t")
+    assert counted(slices)[0] is None
+    response = await reply.wait()
+    code = response.responses[0].partitions[0].error_code
+    assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_more_than_can_be_watched_is_answered_at_once(scene, monkeypatch):
+    monkeypatch.setattr("groupkeeper.topics.fetch.WATCHED_MOST", 3)
+    await scene.fetch(("t", 0, 0), ("t", 1, 0))
+    first = scene.send_fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=LONG)
+    second = scene.send_fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=LONG)
+    assert (first.answered, second.answered) == (False, True)
+    assert "more than 3 partitions" in scene.failures[0]
+    await scene.produce("t", 0, batch("a"))
+    await first.wait()
+    assert not scene.send_fetch(("t", 0, 1), ("t", 1, 0), max_wait_ms=LONG).answered
+
+
+async def test_answers_shrink_as_room_for_them_ends(scene):
+    for _ in range(4):
+        await scene.produce("t", 0, batch("a" * 50_000))
+    size = len(batch("a" * 50_000))
+    for room, batches in ((16 * 1_000_000, 4), (16 * 3 * size, 3), (16 * size, 1), (0, 1), (-5, 1)):
+        scene.plane.answer_room(lambda room=room: room)
+        assert len((await scene.fetch(("t", 0, 0))).records) == batches * size
+    await scene.produce("t", 1, batch("a" * 100_000))
+    assert len((await scene.fetch(("t", 1, 0))).records) > 100_000
+
+
+async def test_who_waits_for_more_than_there_is_room_for_need_not(scene):
+    await scene.fetch(("t", 0, 0))
+    scene.plane.answer_room(lambda: 0)
+    reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=1_000_000)
+    await scene.produce("t", 0, batch("a" * 70_000))
+    assert (await reply.wait()).responses[0].partitions[0].high_watermark == 1
+
+
 # -- the group topic
 
 
@@ -283,7 +448,7 @@ class GroupLog:
         self.records = records
         self.next_offset = next_offset
 
-    def read(self, offset: int, max_bytes: int) -> bytes:
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes:
         return self.records
 
 
@@ -310,4 +475,4 @@ async def test_who_waits_for_a_group_partition_is_woken_by_its_owner(scene):
     assert not reply.answered
     log.records, log.next_offset = batch("x"), 1
     scene.plane.group_log_grew(2, 70)
-    assert reply.response.responses[0].partitions[0].high_watermark == 1
+    assert (await reply.wait()).responses[0].partitions[0].high_watermark == 1

@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 from groupkeeper.topics.offload import LateAnswers, WorkerThread
+from groupkeeper.turns import Turns
 from tests.topics.scene import Reply
 
 
@@ -26,7 +27,7 @@ async def work(result: object) -> object:
 
 
 async def test_work_ends_with_one_answer():
-    late = LateAnswers(lambda where, error: None)
+    late = LateAnswers(lambda where, error: None, Turns())
     reply = Reply()
     late.start(work("done"), reply, lambda: "broken")
     await late.finish()
@@ -35,7 +36,7 @@ async def test_work_ends_with_one_answer():
 
 async def test_broken_work_is_told_and_answered():
     told: list[BaseException] = []
-    late = LateAnswers(lambda where, error: told.append(error))
+    late = LateAnswers(lambda where, error: told.append(error), Turns())
     reply = Reply()
     late.start(work(KeyError("x")), reply, lambda: "broken")
     await late.finish()
@@ -44,7 +45,7 @@ async def test_broken_work_is_told_and_answered():
 
 
 async def test_work_may_leave_the_answer_to_somebody_else():
-    late = LateAnswers(lambda where, error: None)
+    late = LateAnswers(lambda where, error: None, Turns())
     reply = Reply()
     late.start(work(None), reply, lambda: "broken")
     await late.finish()

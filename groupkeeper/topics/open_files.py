@@ -1,0 +1,225 @@
+"""The files of topic logs, of which only so many are open at a time.
+
+Whoever holds a handle need not know: a file that was closed, because others were used later, is
+opened again by the next use. Closing loses nothing: what was written is in the page cache and is
+synced through any handle. Not for logs that must hear of every error of the disk.
+"""
+
+import errno
+from collections import OrderedDict
+from threading import RLock
+from typing import Final
+
+from storage.files import Files
+
+_SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE))
+_SHED: Final = 4
+"""When the system has no more, one in so many of the open files is closed."""
+
+
+class _File:
+    """A file that somebody holds a handle of."""
+
+    __slots__ = ("closed", "descriptor", "path", "removed", "users")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self.descriptor: int | None = descriptor
+        """The real handle; None while it is not open."""
+        self.users = 0
+        """Calls under way, in any thread: it stays open meanwhile."""
+        self.removed = False
+        """Its path may be another file's by now: it stays open, or is lost."""
+        self.closed = False
+
+
+class OpenFiles(Files):
+    """Files whose handles last while their descriptors come and go; safe for several threads."""
+
+    def __init__(self, files: Files, most: int) -> None:
+        """At most so many descriptors, as far as they are not all in use at the same moment."""
+        self._files = files
+        self._most = most
+        self._lock = RLock()  # a segment may be finalized at any moment, in here, too
+        self._next = 0
+        self._held: dict[int, _File] = {}
+        self._by_path: dict[str, set[_File]] = {}
+        self._open: OrderedDict[_File, None] = OrderedDict()
+        """Those that may be closed, the one used longest ago first."""
+        self.shortages = 0
+        """How often the system had no descriptor left."""
+
+    def __len__(self) -> int:
+        """How many are open now."""
+        return len(self._open)
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        file = _File(path, self._descriptor(path, create=create))
+        with self._lock:
+            self._next += 1
+            self._held[self._next] = file
+            self._by_path.setdefault(path, set()).add(file)
+            self._open[file] = None
+            return self._next
+
+    def close(self, handle: int) -> None:
+        with self._lock:
+            file = self._held.pop(handle, None)
+            if file is None:
+                raise OSError(errno.EBADF, "Bad file descriptor")
+            file.closed = True
+            same = self._by_path[file.path]
+            same.discard(file)
+            if not same:
+                del self._by_path[file.path]
+            if not file.users:
+                self._let_go(file)
+
+    def size(self, handle: int) -> int:
+        file, descriptor = self._borrow(handle)
+        try:
+            return self._files.size(descriptor)
+        finally:
+            self._give_back(file)
+
+    def read(self, handle: int, size: int, position: int) -> bytes:
+        file, descriptor = self._borrow(handle)
+        try:
+            return self._files.read(descriptor, size, position)
+        finally:
+            self._give_back(file)
+
+    def write(self, handle: int, data: bytes, position: int) -> None:
+        file, descriptor = self._borrow(handle)
+        try:
+            self._files.write(descriptor, data, position)
+        finally:
+            self._give_back(file)
+
+    def truncate(self, handle: int, size: int) -> None:
+        file, descriptor = self._borrow(handle)
+        try:
+            self._files.truncate(descriptor, size)
+        finally:
+            self._give_back(file)
+
+    def sync(self, handle: int) -> None:
+        file, descriptor = self._borrow(handle)
+        try:
+            self._files.sync(descriptor)
+        finally:
+            self._give_back(file)
+
+    def make_folder(self, path: str) -> None:
+        self._files.make_folder(path)
+
+    def list_folder(self, path: str) -> list[str]:
+        try:
+            return self._files.list_folder(path)
+        except OSError as error:
+            self._make_way(error)
+            return self._files.list_folder(path)
+
+    def sync_folder(self, path: str) -> None:
+        try:
+            self._files.sync_folder(path)
+        except OSError as error:
+            self._make_way(error)
+            self._files.sync_folder(path)
+
+    def rename(self, path: str, to: str) -> None:
+        self._lose(path)
+        self._lose(to)
+        self._files.rename(path, to)
+
+    def remove(self, path: str) -> None:
+        self._lose(path)
+        self._files.remove(path)
+
+    def remove_folder(self, path: str) -> None:
+        self._files.remove_folder(path)
+
+    # -- descriptors
+
+    def _borrow(self, handle: int) -> tuple[_File, int]:
+        """The file, kept open until it is given back, and its descriptor. Raises OSError."""
+        with self._lock:
+            file = self._held.get(handle)
+            if file is None:
+                raise OSError(errno.EBADF, "Bad file descriptor")
+            if file.removed and file.descriptor is None:
+                raise FileNotFoundError(errno.ENOENT, "Removed", file.path)
+            file.users += 1
+            if file.descriptor is not None:
+                if file in self._open:
+                    self._open.move_to_end(file)
+                return file, file.descriptor
+        try:
+            return file, self._opened_again(file)
+        except BaseException:
+            self._give_back(file)
+            raise
+
+    def _opened_again(self, file: _File) -> int:
+        descriptor = self._descriptor(file.path)
+        with self._lock:
+            if file.descriptor is None and not file.removed:
+                file.descriptor = descriptor
+                self._open[file] = None
+                return descriptor
+            other = file.descriptor
+        # Another thread was faster.
+        self._files.close(descriptor)
+        if other is None:
+            raise FileNotFoundError(errno.ENOENT, "Removed", file.path)
+        return other
+
+    def _give_back(self, file: _File) -> None:
+        with self._lock:
+            file.users -= 1
+            if file.closed and not file.users:
+                self._let_go(file)
+
+    def _descriptor(self, path: str, *, create: bool = False) -> int:
+        """A new descriptor, for which another may have to go. Raises OSError."""
+        with self._lock:
+            self._shed(len(self._open) + 1 - self._most)
+        try:
+            return self._files.open(path, create=create)
+        except OSError as error:
+            self._make_way(error)
+            return self._files.open(path, create=create)
+
+    def _make_way(self, error: OSError) -> None:
+        """Close some if that is what was wrong; raises the error if not."""
+        if error.errno not in _SHORTAGES:
+            raise error
+        with self._lock:
+            self.shortages += 1
+            self._shed(len(self._open) // _SHED + 1)
+
+    def _shed(self, count: int) -> None:
+        """Close so many of those that nobody uses just now."""
+        if count <= 0:
+            return
+        idle = []
+        for file in self._open:
+            if not file.users:
+                idle.append(file)
+                if len(idle) == count:
+                    break
+        for file in idle:
+            self._let_go(file)
+
+    def _let_go(self, file: _File) -> None:
+        self._open.pop(file, None)
+        descriptor, file.descriptor = file.descriptor, None
+        if descriptor is not None:
+            self._files.close(descriptor)
+
+    def _lose(self, path: str) -> None:
+        """The path is about to be free, or another file's."""
+        with self._lock:
+            for file in self._by_path.get(path, ()):
+                file.removed = True
+                self._open.pop(file, None)

@@ -1,0 +1,77 @@
+"""Loops over what a request names, which may be thousands of things, done in slices (``turns``).
+
+Not the waiting for a turn: whoever runs the slices does that.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final, TypeVar
+
+from groupkeeper.turns import Slices
+
+Item = TypeVar("Item")
+Group = TypeVar("Group")
+Result = TypeVar("Result")
+Whole = TypeVar("Whole")
+Key = TypeVar("Key", bound=Hashable)
+
+ITEMS: Final = 200
+"""Small things done in one slice, about 5 us each."""
+
+
+class Pace:
+    """Says when a slice is full."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = ITEMS
+
+    def spent(self, items: int = 1) -> bool:
+        """So much was done, in small things; True when it is time to yield."""
+        self._left -= items
+        if self._left > 0:
+            return False
+        self._left = ITEMS
+        return True
+
+
+def each(items: Iterable[Item], work: Callable[[Item], Result]) -> Slices[list[Result]]:
+    """``work(item)`` of every item."""
+    results = []
+    for count, item in enumerate(items, 1):
+        results.append(work(item))
+        if not count % ITEMS:
+            yield
+    return results
+
+
+def counts(items: Iterable[Item], key: Callable[[Item], Key]) -> Slices[dict[Key, int]]:
+    """How often each key comes, in the order in which they first come."""
+    times: dict[Key, int] = {}
+    for count, item in enumerate(items, 1):
+        its_key = key(item)
+        times[its_key] = times.get(its_key, 0) + 1
+        if not count % ITEMS:
+            yield
+    return times
+
+
+def each_within(
+    groups: Iterable[Group],
+    items_of: Callable[[Group], Iterable[Item]],
+    work: Callable[[Group, Item], Result],
+    together: Callable[[Group, list[Result]], Whole],
+) -> Slices[list[Whole]]:
+    """``together(group, [work(group, item) of its items])`` of every group: partitions by topic."""
+    pace = Pace()
+    results = []
+    for group in groups:
+        of_group: list[Result] = []
+        for item in items_of(group):
+            of_group.append(work(group, item))
+            if pace.spent():
+                yield
+        results.append(together(group, of_group))
+        if pace.spent():
+            yield
+    return results

@@ -1,0 +1,164 @@
+"""Records by their time, whatever a producer has put into the batches.
+
+A batch is stored as it came: its header may promise a time that no record in it has, and a few
+bytes may unfold to many. So records are gone through in slices (``turns``), large batches are
+unfolded on the worker, one at a time, and a lookup that was promised too much gives up.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from groupkeeper.topics.limits import LimitReached
+from groupkeeper.topics.offload import OffLoop
+from groupkeeper.turns import Slices, Turns
+from protocol.compression import DecompressionError, decompress, decompress_mapped
+from protocol.record_batch import (
+    DECOMPRESSED_LIMIT,
+    HEADER_SIZE,
+    BatchHeader,
+    CorruptBatch,
+    read_header,
+    record_times,
+)
+from storage.log import Log
+from storage.scan import Batch
+from storage.segment import Segment
+
+Found = tuple[int, int]
+"""Offset of a record and its epoch milliseconds."""
+
+R = TypeVar("R")
+
+Look = Callable[[Iterator[Found]], Slices[R]]
+"""Goes through the records of one batch."""
+
+FALSE_PROMISES: Final = 3
+"""So many batches without the record that their headers promise end a lookup: no honest log has
+one."""
+
+RECORDS_MOST: Final = 1_000_000
+"""Records that one lookup goes through at most: as many as a batch of a mebibyte can unfold to, if
+they are not empty."""
+
+_SMALL: Final = 1024 * 1024
+"""Unfolded on the event loop, in less than a millisecond."""
+
+_RECORDS: Final = 2_000
+"""Records in one slice."""
+
+
+class TimeLookup:
+    """Looks into logs. Raises OSError, StorageError, CorruptBatch and LimitReached."""
+
+    def __init__(self, off_loop: OffLoop, turns: Turns) -> None:
+        self._off_loop = off_loop
+        self._turns = turns
+        self._large = asyncio.Lock()
+        """Memory for one large batch is enough."""
+
+    async def first(self, log: Log, timestamp_ms: int) -> Found | None:
+        """The first record that is not older, or None."""
+        start = log.start_offset
+        budget = _Budget()
+        promises = log.promising(timestamp_ms)
+        while (promise := await self._turns.run(_next(promises))) is not None:
+            found = await self._search(
+                promise, budget, lambda records: _first(records, timestamp_ms, start)
+            )
+            if found is not None:
+                return found
+            budget.disappointed(promise[1], start)
+        return None
+
+    async def newest(self, log: Log) -> Found | None:
+        """The first record with the largest time. Where headers promise more than there is, the
+        newest record of the first batch that promises the most.
+        """
+        start = log.start_offset
+        budget = _Budget()
+        promises = log.promising(log.max_timestamp)
+        newest: Found | None = None
+        while (promise := await self._turns.run(_next(promises))) is not None:
+            found = await self._search(promise, budget, lambda records: _newest(records, start))
+            if found is not None and (newest is None or found[1] > newest[1]):
+                newest = found
+            if promise[1].base_offset >= start:
+                break  # one that lost records by their deletion may come first, and promise more
+        return newest
+
+    async def _search(self, promise: tuple[Segment, Batch], budget: "_Budget", look: Look[R]) -> R:
+        segment, batch = promise
+        data = segment.read(batch.position, batch.size)
+        header = read_header(data)
+        budget.spend(header.record_count)
+        folded = data[HEADER_SIZE : header.end]
+        if not header.codec:
+            return await self._turns.run(look(record_times(folded, header)))
+        try:
+            small = decompress(header.codec, folded, _SMALL)
+        except DecompressionError:  # or it is not what it says, which is found out there
+            return await self._search_large(folded, header, look)
+        return await self._turns.run(look(record_times(small, header)))
+
+    async def _search_large(self, folded: bytes, header: BatchHeader, look: Look[R]) -> R:
+        async with self._large:
+            try:
+                data = await self._off_loop(
+                    lambda: decompress_mapped(header.codec, folded, DECOMPRESSED_LIMIT)
+                )
+            except DecompressionError as error:
+                raise CorruptBatch(f"the batch at offset {header.base_offset}: {error}") from error
+            return await self._turns.run(look(record_times(data, header)))
+
+
+class _Budget:
+    """What one lookup may cost."""
+
+    def __init__(self) -> None:
+        self._records = RECORDS_MOST
+        self._promises = FALSE_PROMISES
+
+    def spend(self, records: int) -> None:
+        self._records -= records
+        if self._records < 0:
+            raise LimitReached(f"a lookup by time goes through at most {RECORDS_MOST} records")
+
+    def disappointed(self, batch: Batch, start: int) -> None:
+        """A batch did not hold what it promised, unless that is deleted."""
+        self._promises -= batch.base_offset >= start
+        if not self._promises:
+            raise LimitReached(
+                f"{FALSE_PROMISES} batches do not hold the time that they promise, "
+                f"the last one at offset {batch.base_offset}"
+            )
+
+
+def _next(
+    promises: Iterator[tuple[Segment, Batch] | None],
+) -> Slices[tuple[Segment, Batch] | None]:
+    for promise in promises:
+        if promise is not None:
+            return promise
+        yield
+    return None
+
+
+def _first(records: Iterator[Found], timestamp_ms: int, start: int) -> Slices[Found | None]:
+    for count, record in enumerate(records, 1):
+        offset, time = record
+        if time >= timestamp_ms and offset >= start:
+            return record
+        if not count % _RECORDS:
+            yield
+    return None
+
+
+def _newest(records: Iterator[Found], start: int) -> Slices[Found | None]:
+    newest: Found | None = None
+    for count, record in enumerate(records, 1):
+        if record[0] >= start and (newest is None or record[1] > newest[1]):
+            newest = record
+        if not count % _RECORDS:
+            yield
+    return newest

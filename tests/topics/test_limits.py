@@ -1,0 +1,141 @@
+"""How much there may be in all: topics, partitions, and open files of a real process."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from groupkeeper.topics import plane
+from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.topics.scene import Scene
+
+POLICY_VIOLATION = ErrorCode.POLICY_VIOLATION
+
+
+@pytest.fixture
+async def small(monkeypatch) -> Scene:
+    """A server that is full with six topics or twelve partitions, and has one topic of two. Its
+    group topic counts: one topic of four partitions.
+    """
+    monkeypatch.setattr("groupkeeper.topics.topic_admin.TOPICS_MOST", 6)
+    monkeypatch.setattr("groupkeeper.topics.topic_admin.PARTITIONS_MOST", 12)
+    scene = Scene()
+    await scene.create("t", partitions=2)
+    return scene
+
+
+async def create(scene: Scene, *wishes: tuple[str, int]) -> list[tuple[int, bool]]:
+    """Error codes, and whether the message names the limit."""
+    topics = [
+        CreatableTopic(name=name, num_partitions=count, replication_factor=1)
+        for name, count in wishes
+    ]
+    response = await scene.ask(plane.CREATE_TOPICS, CreateTopicsRequest(topics=topics), 7)
+    return [
+        (topic.error_code, "has at most" in (topic.error_message or ""))
+        for topic in response.topics
+    ]
+
+
+async def test_topics_beyond_the_limit_are_refused_one_by_one(small):
+    names = [(f"n{n}", 1) for n in range(6)]
+    assert await create(small, *names) == [(0, False)] * 4 + [(POLICY_VIOLATION, True)] * 2
+    assert small.plane.snapshot().topics == 5
+    assert len(small.failures) == 1
+    await small.delete("n0")
+    assert await create(small, ("again", 1)) == [(0, False)]
+
+
+async def test_partitions_beyond_the_limit_are_refused(small):
+    assert await create(small, ("a", 7), ("b", 6), ("c", 1)) == [
+        (POLICY_VIOLATION, True),
+        (0, False),
+        (POLICY_VIOLATION, True),
+    ]
+
+
+async def test_growing_beyond_the_limit_is_refused(small):
+    topic = CreatePartitionsTopic(name="t", count=9, assignments=None)
+    request = CreatePartitionsRequest(topics=[topic], timeout_ms=1000)
+    result = (await small.ask(plane.CREATE_PARTITIONS, request, 3)).results[0]
+    assert (result.error_code, "has at most" in result.error_message) == (POLICY_VIOLATION, True)
+    topic.count = 8
+    result = (await small.ask(plane.CREATE_PARTITIONS, request, 3)).results[0]
+    assert result.error_code == 0
+    assert await create(small, ("full", 1)) == [(POLICY_VIOLATION, True)]
+
+
+async def test_auto_creation_ends_at_the_limit(small):
+    names = [f"n{n}" for n in range(5)]
+    response = await small.metadata(*names, allow_auto_topic_creation=True)
+    codes = {topic.name: topic.error_code for topic in response.topics}
+    assert [codes[name] for name in names] == [0, 0] + [POLICY_VIOLATION] * 3
+    assert len(small.failures) == 1
+
+
+async def test_what_is_there_survives_a_lower_limit(small, monkeypatch):
+    monkeypatch.setattr("groupkeeper.topics.topic_admin.TOPICS_MOST", 1)
+    again = await small.restart()
+    assert again.plane.partition_count("t") == 2
+    assert await create(again, ("new", 1)) == [(POLICY_VIOLATION, True)]
+
+
+PRODUCER = """
+import asyncio, resource, sys
+from types import SimpleNamespace
+from groupkeeper.topics.metadata import Node
+from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.support.slices import counted
+from tests.topics.scene import Reply, Settings, batch
+from coordinator.caller import Caller
+
+async def ask(plane, key, request, version):
+    reply = Reply()
+    response, _ = counted(plane.handlers[key](request, Caller(version), reply))
+    return response if response is not None else await reply.wait()
+
+async def main(folder, most):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    told = []
+    world = TopicsWorld(open_files_most=most, failed=lambda where, error: told.append(error))
+    node = Node(0, lambda: ("localhost", 9092))
+    plane = EmbeddedTopics(SimpleNamespace(data_dir=folder), Settings(), node, world)
+    wish = CreatableTopic(name="t", num_partitions=2000, replication_factor=1)
+    await ask(plane, 19, CreateTopicsRequest(topics=[wish]), 7)
+    for value in ("a", "b"):
+        data = [PartitionProduceData(index=n, records=batch(value)) for n in range(2000)]
+        topic = TopicProduceData(name="t", partition_data=data)
+        response = await ask(plane, 0, ProduceRequest(acks=1, topic_data=[topic]), 9)
+        codes = {one.error_code for one in response.responses[0].partition_responses}
+        assert codes == {0}, (codes, told[:3])
+    wanted = [FetchPartition(partition=n, partition_max_bytes=1000) for n in range(2000)]
+    topic = FetchTopic(topic="t", partitions=wanted)
+    response = await ask(plane, 1, FetchRequest(max_bytes=10**9, topics=[topic]), 12)
+    sizes = {len(data.records) for data in response.responses[0].partitions}
+    assert sizes == {2 * len(batch("a"))}, sizes
+    print(plane.snapshot().open_files)
+    await plane.close()
+    assert told == [], told[:3]
+
+asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("most", [50, 1_000_000])
+def test_more_partitions_than_descriptors(tmp_path, most):
+    done = subprocess.run(
+        [sys.executable, "-c", PRODUCER, str(tmp_path), str(most)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= min(most, 256)

@@ -1,0 +1,142 @@
+"""Files of which only some are open: handles last, descriptors come and go."""
+
+import errno
+import threading
+
+import pytest
+
+from groupkeeper.topics.open_files import OpenFiles
+from storage.files import Files
+from tests.support.fake_files import FakeDisk, FakeFiles
+
+
+class LimitedFiles(FakeFiles):
+    """Knows how many files were open at most, and has only so many."""
+
+    def __init__(self, disk: FakeDisk, limit: int = 1000) -> None:
+        super().__init__(disk)
+        self.limit = limit
+        self.now = self.most = self.opened = 0
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        if self.now >= self.limit:
+            raise OSError(errno.EMFILE, "Too many open files")
+        handle = super().open(path, create=create)
+        self.opened += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+        return handle
+
+    def close(self, handle: int) -> None:
+        super().close(handle)
+        self.now -= 1
+
+
+@pytest.fixture
+def real() -> LimitedFiles:
+    return LimitedFiles(FakeDisk())
+
+
+def written(files: OpenFiles, count: int) -> list[int]:
+    handles = [files.open(f"f{n}", create=True) for n in range(count)]
+    for n, handle in enumerate(handles):
+        files.write(handle, b"%d" % n, 0)
+    return handles
+
+
+def test_more_files_than_descriptors(real):
+    files = OpenFiles(real, 3)
+    handles = written(files, 10)
+    assert [files.read(handle, 9, 0) for handle in handles] == [b"%d" % n for n in range(10)]
+    assert [files.size(handle) for handle in handles] == [1] * 10
+    for handle in handles:
+        files.truncate(handle, 0)
+        files.sync(handle)
+        files.close(handle)
+    assert (real.most, real.now, len(files)) == (3, 0, 0)
+
+
+def test_the_one_used_longest_ago_is_closed(real):
+    files = OpenFiles(real, 2)
+    first, second = written(files, 2)
+    files.read(first, 1, 0)
+    files.open("third", create=True)
+    opened = real.opened
+    files.read(first, 1, 0)
+    assert real.opened == opened
+    files.read(second, 1, 0)
+    assert real.opened == opened + 1
+
+
+def test_when_the_system_has_no_more_some_are_closed(real):
+    real.limit = 8
+    files = OpenFiles(real, 1000)
+    handles = written(files, 100)
+    assert [files.read(handle, 9, 0) for handle in handles] == [b"%d" % n for n in range(100)]
+    assert files.shortages > 0
+
+
+def test_when_closing_does_not_help_the_error_is_told(real):
+    real.limit = 0
+    with pytest.raises(OSError, match="Too many open files"):
+        OpenFiles(real, 1000).open("f", create=True)
+
+
+def test_other_errors_close_nothing(real):
+    files = OpenFiles(real, 1000)
+    written(files, 10)
+    with pytest.raises(FileNotFoundError):
+        files.open("nowhere")
+    assert real.now == 10
+
+
+def test_a_removed_file_that_is_open_can_be_read_on(real):
+    files = OpenFiles(real, 2)
+    handle = written(files, 1)[0]
+    files.remove("f0")
+    written(files, 5)
+    assert files.read(handle, 9, 0) == b"0"
+
+
+def test_a_removed_file_is_never_mistaken_for_a_new_one_of_its_name(real):
+    files = OpenFiles(real, 1)
+    handle, _ = written(files, 2)
+    files.remove("f0")
+    new = files.open("f0", create=True)
+    files.write(new, b"new", 0)
+    with pytest.raises(FileNotFoundError):
+        files.read(handle, 9, 0)
+    with pytest.raises(FileNotFoundError):
+        files.write(handle, b"old", 0)
+    assert files.read(new, 9, 0) == b"new"
+
+
+def test_a_closed_handle_is_a_bad_one(real):
+    files = OpenFiles(real, 1)
+    handle = written(files, 1)[0]
+    files.close(handle)
+    for use in (files.size, files.sync, files.close):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            use(handle)
+
+
+def test_threads_never_see_each_others_files(tmp_path):
+    files = OpenFiles(Files(), 4)
+    handles = [files.open(str(tmp_path / str(n)), create=True) for n in range(16)]
+    for n, handle in enumerate(handles):
+        files.write(handle, bytes([n]) * 1000, 0)
+    wrong: list[int] = []
+
+    def read(shift: int) -> None:
+        for turn in range(500):
+            n = (turn * 7 + shift) % len(handles)
+            if files.read(handles[n], 1000, 0) != bytes([n]) * 1000:
+                wrong.append(n)
+
+    threads = [threading.Thread(target=read, args=(shift,)) for shift in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(files) <= 8

@@ -1,0 +1,174 @@
+"""ListOffsets by time: right for every honest log, and cheap for logs that lie."""
+
+from random import Random
+
+import pytest
+from crc32c import crc32c
+
+from groupkeeper.topics import plane, time_lookup
+from protocol.errors import ErrorCode
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from tests.topics.scene import COMPRESSIONS, NOW, Scene, batch
+
+LARGEST = -3
+
+
+def lying(raw: bytes, max_timestamp: int) -> bytes:
+    """The same batch, whose header says that a record in it is so young."""
+    changed = bytearray(raw)
+    changed[35:43] = max_timestamp.to_bytes(8, "big")
+    changed[17:21] = crc32c(bytes(changed[21:])).to_bytes(4, "big")
+    return bytes(changed)
+
+
+async def find(scene: Scene, timestamp: int) -> tuple[int, int, int]:
+    found = await scene.offsets("t", 0, timestamp)
+    return found.error_code, found.offset, found.timestamp
+
+
+async def delete_before(scene: Scene, offset: int) -> None:
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    topic = DeleteRecordsTopic(name="t", partitions=[partition])
+    response = await scene.ask(plane.DELETE_RECORDS, DeleteRecordsRequest(topics=[topic]), 2)
+    assert response.topics[0].partitions[0].error_code == 0
+
+
+@pytest.fixture
+def gone_through(monkeypatch) -> list[int]:
+    """Records in the batches that were looked into."""
+    counts: list[int] = []
+    record_times = time_lookup.record_times
+
+    def counted(data, header):
+        counts.append(header.record_count)
+        return record_times(data, header)
+
+    monkeypatch.setattr(time_lookup, "record_times", counted)
+    return counts
+
+
+# -- honest logs
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_any_log_of_batches_with_its_beginning_deleted(seed):
+    random = Random(seed)
+    scene = Scene()
+    scene.settings.log_segment_bytes = random.choice([2_000, 1 << 30])
+    scene = await scene.restart()
+    await scene.create("t")
+    times: list[int] = []
+    for _ in range(60):
+        first, count = NOW + random.randrange(500), random.randint(1, 4)
+        values = ["v" * random.choice([1, 300])] * count
+        codec = random.choice(list(COMPRESSIONS))
+        await scene.produce("t", 0, batch(*values, timestamp=first, compression=codec))
+        times += range(first, first + count)
+    for start in sorted(random.sample(range(len(times)), 4)):
+        await delete_before(scene, start)
+        if random.random() < 0.5:
+            scene = await scene.restart()
+        kept = list(enumerate(times))[start:]
+        for time in [NOW - 1, *(NOW + random.randrange(510) for _ in range(20))]:
+            young = ((0, offset, at) for offset, at in kept if at >= time)
+            assert await find(scene, time) == next(young, (0, -1, -1))
+        largest = max(at for _, at in kept)
+        first_of_them = next(offset for offset, at in kept if at == largest)
+        assert await find(scene, LARGEST) == (0, first_of_them, largest)
+
+
+async def test_the_largest_time_is_looked_for_in_one_batch(scene, gone_through):
+    for shift in (5, 50, 7, 50):
+        await scene.produce("t", 0, batch("a", "b", timestamp=NOW + shift))
+    assert await find(scene, LARGEST) == (0, 3, NOW + 51)
+    assert gone_through == [2]
+
+
+async def test_a_batch_that_unfolds_to_much_is_unfolded_beside_the_loop(scene):
+    jobs = []
+    worker = scene.plane._worker
+
+    class Watched:
+        async def __call__(self, job):
+            jobs.append(job)
+            return await worker(job)
+
+    values = ["x" * 100_000] * 30
+    lookup = time_lookup.TimeLookup(Watched(), scene.plane._late.turns)
+    for codec in COMPRESSIONS:
+        await scene.produce("t", 0, batch(*values[:8], compression=codec))
+    log = scene.plane._partitions.find("t", 0).log
+    assert await lookup.first(log, NOW) == (0, NOW)
+    assert jobs == []
+    for codec in ("gzip", "snappy", "lz4", "zstd"):
+        raw = batch(*values, compression=codec, timestamp=NOW + 1000 * len(jobs) + 1000)
+        base = (await scene.produce("t", 0, raw)).base_offset
+        assert await lookup.newest(log) == (base + 29, NOW + 1000 * len(jobs) + 29)
+    assert len(jobs) == 4
+
+
+# -- logs that lie
+
+
+async def test_a_lookup_ends_after_some_false_promises(scene, gone_through):
+    for _ in range(10):
+        await scene.produce("t", 0, lying(batch("a", "b"), NOW + 9_000))
+    assert await find(scene, NOW + 100) == (ErrorCode.CORRUPT_MESSAGE, -1, -1)
+    assert len(gone_through) == time_lookup.FALSE_PROMISES
+    assert "3 batches do not hold" in scene.failures[0]
+
+
+async def test_fewer_false_promises_keep_nobody_from_the_truth(scene):
+    for _ in range(2):
+        await scene.produce("t", 0, lying(batch("a"), NOW + 9_000))
+    await scene.produce("t", 0, batch("b", timestamp=NOW + 200))
+    assert await find(scene, NOW + 100) == (0, 2, NOW + 200)
+
+
+async def test_the_largest_time_costs_one_batch_however_many_lie(scene, gone_through):
+    for _ in range(10):
+        await scene.produce("t", 0, lying(batch("a", "b"), NOW + 9_000))
+    assert await find(scene, LARGEST) == (0, 1, NOW + 1)
+    assert gone_through == [2]
+
+
+async def test_a_lookup_goes_through_so_many_records(scene, monkeypatch):
+    monkeypatch.setattr(time_lookup, "RECORDS_MOST", 3)
+    await scene.produce("t", 0, batch("a", "b"))
+    await scene.produce("t", 0, lying(batch("a", "b"), NOW + 9_000))
+    await scene.produce("t", 0, lying(batch("a", "b"), NOW + 9_000))
+    assert await find(scene, NOW) == (0, 0, NOW)
+    assert (await find(scene, NOW + 100))[0] == ErrorCode.CORRUPT_MESSAGE
+    assert "at most 3 records" in scene.failures[0]
+
+
+async def test_a_batch_that_unfolds_to_more_than_the_limit_is_corrupt(scene, monkeypatch):
+    monkeypatch.setattr(time_lookup, "DECOMPRESSED_LIMIT", 2_000_000)
+    for codec in ("gzip", "snappy", "lz4", "zstd"):
+        await scene.produce("t", 0, batch(*["x" * 100_000] * 30, compression=codec))
+        assert (await find(scene, LARGEST))[0] == ErrorCode.CORRUPT_MESSAGE
+        await delete_before(scene, -1)
+
+
+async def test_records_are_gone_through_in_slices(scene):
+    class Counted:
+        slices = 0
+
+        async def run(self, slices):
+            while True:
+                try:
+                    next(slices)
+                except StopIteration as end:
+                    return end.value
+                self.slices += 1
+
+    turns = Counted()
+    await scene.produce("t", 0, lying(batch(*["v"] * 20_000), NOW + 99_999))
+    log = scene.plane._partitions.find("t", 0).log
+    lookup = time_lookup.TimeLookup(scene.plane._worker, turns)
+    assert await lookup.newest(log) == (19_999, NOW + 19_999)
+    assert turns.slices == 10
