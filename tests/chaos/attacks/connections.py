@@ -16,8 +16,8 @@ FAMILY = "connections"
 SHARE_MIB = 64 / 1024
 """Of memory for one connection: its buffers, and what the kernel does not hold."""
 FREED_MIB = 96.0
-"""What may be left of buffers of megabytes: once such were freed, glibc takes the next ones from its
-heap, which leaves holes (M_MMAP_THRESHOLD in mallopt(3))."""
+"""What may be left of buffers of megabytes: once such were freed, glibc takes the next ones from
+its heap, which leaves holes (M_MMAP_THRESHOLD in mallopt(3))."""
 TIMEOUT_SECONDS = 42
 """What the server allows a begun frame of 250 KB and an unread answer: 30 s, 4 s for the size, and
 5 s until it looks."""
