@@ -1,20 +1,17 @@
-"""DescribeGroups, ListGroups and DeleteGroups: what operators ask.
+"""DescribeGroups and ListGroups: what operators ask.
 
 A group that does not exist is ``Dead``: without an error up to v5, with one from v6 on (KIP-1043).
 Who may see what was decided before.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from coordinator.caller import Caller
-from coordinator.expiry import delete_group
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import (
-    DeletableGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-)
 from protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -83,6 +80,14 @@ def _describe_member(member: Member, protocol: str | None) -> DescribedGroupMemb
     )
 
 
+@dataclass(slots=True)
+class ListPiece:
+    """ListGroups of some groups of a partition; those that are gone are left out."""
+
+    request: ListGroupsRequest
+    group_ids: Sequence[str]
+
+
 def list_groups(
     groups: Groups, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
@@ -91,8 +96,16 @@ def list_groups(
     Filters ignore case, and that of states white space around a name; an unknown name matches
     nothing.
     """
-    states = {state.strip().lower() for state in request.states_filter}
-    types = {kind.lower() for kind in request.types_filter}
+    list_piece(groups, ListPiece(request, list(groups)), caller, reply_to, step)
+
+
+def list_piece(
+    groups: Groups, piece: ListPiece, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """The state of now of some of the partition's groups."""
+    states = {state.strip().lower() for state in piece.request.states_filter}
+    types = {kind.lower() for kind in piece.request.types_filter}
+    some = (groups[group_id] for group_id in piece.group_ids if group_id in groups)
     listed = [
         ListedGroup(
             group_id=group.group_id,
@@ -100,28 +113,7 @@ def list_groups(
             group_state=group.state,
             group_type=CLASSIC,
         )
-        for group in groups.values()
+        for group in some
         if (not states or group.state.lower() in states) and (not types or CLASSIC in types)
     ]
     step.reply(reply_to, ListGroupsResponse(groups=listed))
-
-
-def delete_groups(
-    groups: Groups, request: DeleteGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
-) -> None:
-    """Delete groups without members, with all their offsets. A repeated id is answered once."""
-    results = [
-        DeletableGroupResult(group_id=group_id, error_code=_delete(groups, group_id, step))
-        for group_id in dict.fromkeys(request.groups_names)
-    ]
-    step.reply(reply_to, DeleteGroupsResponse(results=results))
-
-
-def _delete(groups: Groups, group_id: str, step: Step) -> ErrorCode:
-    group = groups.get(group_id)
-    if group is None:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not GroupState.EMPTY:
-        return ErrorCode.NON_EMPTY_GROUP
-    delete_group(groups, group, False, step)
-    return ErrorCode.NONE

@@ -23,6 +23,7 @@ class TimerKind(StrEnum):
     JOIN = "join"
     SYNC = "sync"
     OFFSET_EXPIRY = "offset_expiry"
+    GROUP_DELETION = "group_deletion"
 
 
 class Timer(NamedTuple):

@@ -79,6 +79,11 @@ class GroupDeleted(Fact):
 
 
 @dataclass(slots=True)
+class GroupDropped(Fact):
+    """The group never had an assignment or an offset, and nobody is there who might want one."""
+
+
+@dataclass(slots=True)
 class MemberJoined(Fact):
     """A member was added."""
 
@@ -111,6 +116,25 @@ class MemberRemoved(Fact):
 
     who: Who
     cause: Cause
+
+
+@dataclass(slots=True)
+class PendingMemberDropped(Fact):
+    """A member id that was handed out (KIP-394) and never used is not waited for any longer."""
+
+    member: str
+    expired: bool
+    """Its time was over; otherwise there were too many."""
+
+
+@dataclass(slots=True)
+class LimitReached(Fact):
+    """Something was refused, or given up, because there would have been too much of it."""
+
+    limit: str
+    """Its name in ``coordinator.config``."""
+    most: int
+    who: Who
 
 
 @dataclass(slots=True)

@@ -25,10 +25,14 @@ class Unwritten:
 class ReplyGate:
     """Counts what was appended and what is durable, in records of this partition."""
 
+    batch_bytes: int
+    """The most that is handed out at a time, unless one step alone wrote more."""
     appended: int = 0
     taken: int = 0
     durable: int = 0
-    _queue: list[Record] = field(default_factory=list)
+    _queue: deque[tuple[list[Record], int]] = field(default_factory=deque)
+    """The records of each step and their size in bytes. They are not torn: what one step decided
+    is in the log as a whole or not at all."""
     _parked: deque[tuple[int, Replies]] = field(default_factory=deque)
 
     @property
@@ -44,7 +48,7 @@ class ReplyGate:
     def admit(self, step: Step) -> None:
         """Take the step's records; its replies stay in it only if they may leave now."""
         if step.records:
-            self._queue += step.records
+            self._queue.append((step.records, step.size))
             self.appended += len(step.records)
             step.records = []
         if step.replies and self.appended != self.durable:
@@ -52,10 +56,14 @@ class ReplyGate:
             step.replies = []
 
     def take(self) -> Unwritten | None:
-        """What has to be written next, or None."""
+        """What has to be written next, or None; there may be more behind it."""
         if not self._queue:
             return None
-        records, self._queue = self._queue, []
+        records, size = self._queue.popleft()
+        while self._queue and size + self._queue[0][1] <= self.batch_bytes:
+            more, more_bytes = self._queue.popleft()
+            records += more
+            size += more_bytes
         self.taken += len(records)
         return Unwritten(records, self.taken)
 

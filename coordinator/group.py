@@ -32,16 +32,22 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from coordinator.causes import Cause, Who
 from coordinator.step import ReplyTo
-from protocol.embedded import subscribed_topics
+from protocol.embedded import read_topics
 from protocol.messages.join_group import JoinGroupRequestProtocol
 
 Protocols = Sequence[JoinGroupRequestProtocol]
 
 CONSUMER = "consumer"
 """The only protocol type whose metadata is read."""
+
+MAX_TOPICS_READ: Final = 20_000
+"""So many topics of a group's members are read, where they are not the same ones over and over."""
+SUBSCRIPTION_OVERHEAD: Final = 10
+"""What one more subscription counts beside its topics."""
 
 
 class GroupState(StrEnum):
@@ -143,6 +149,10 @@ class Group:
     pending: dict[str, None] = field(default_factory=dict)
     records: dict[str, bytes] = field(default_factory=dict)
     """While Stable: the members as they stand in the group's last record; none after a load."""
+    is_stored: bool = False
+    """Something of it was written: a record of its own, or an offset."""
+    metadata_bytes: int = 0
+    """Of all members, for all their protocols."""
     pending_sync: dict[str, None] = field(default_factory=dict)
     """Members of this generation that have not sent SyncGroup yet (KAFKA-12890)."""
     subscription: frozenset[str] | None = None
@@ -253,6 +263,7 @@ class Group:
 
     def _count(self, protocols: Protocols, by: int) -> None:
         for protocol in protocols:
+            self.metadata_bytes += by * len(protocol.metadata)
             self.support[protocol.name] = count = self.support.get(protocol.name, 0) + by
             if not count:
                 del self.support[protocol.name]
@@ -286,7 +297,7 @@ class Group:
         return _most_wanted(candidates, (protocols if m is member else m.protocols for m in others))
 
     def resubscribe(self) -> None:
-        """Read the members' topics from their metadata; one unreadable makes all unknown."""
+        """Read the members' topics from their metadata; see :func:`topics_of_all`."""
         self.subscription = None
         if self.protocol_type != CONSUMER:
             return
@@ -295,17 +306,32 @@ class Group:
             return
         if self.protocol_name is None:
             return
-        topics: dict[str, None] = {}
-        for member in self.members.values():
-            read = subscribed_topics(member.metadata(self.protocol_name))
-            if read is None:
-                return
-            topics.update(dict.fromkeys(read))
-        self.subscription = frozenset(topics)
+        metadata = (member.metadata(self.protocol_name) for member in self.members.values())
+        self.subscription = topics_of_all(metadata)
 
     def subscribes(self, topic: str) -> bool:
         """Does any member want the topic? What cannot be told counts as yes."""
         return self.subscription is None or topic in self.subscription
+
+
+def topics_of_all(metadata: Iterable[bytes]) -> frozenset[str] | None:
+    """The topics of several subscriptions; None when one cannot be read, or there are too many.
+
+    Members that want the same begin with the same bytes: those are read once.
+    """
+    topics: set[str] = set()
+    heads: list[bytes] = []
+    left = MAX_TOPICS_READ
+    for data in metadata:
+        if data.startswith(tuple(heads)):
+            continue
+        found = read_topics(data, left)
+        if found is None:
+            return None
+        topics.update(found[0])
+        heads.append(data[: found[1]])
+        left -= len(found[0]) + SUBSCRIPTION_OVERHEAD
+    return frozenset(topics)
 
 
 def _most_wanted(candidates: set[str], ballots: Iterable[Protocols]) -> str:

@@ -6,14 +6,21 @@ the size limit KIP-389, the quick answer to a returning leader KIP-814.
 """
 
 from coordinator.caller import Caller
-from coordinator.causes import Cause, CauseCode
-from coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coordinator.causes import Cause, CauseCode, Who
+from coordinator.config import MAX_PENDING_MEMBERS, MAX_PROTOCOLS, NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator.deadlines import Timer, TimerKind
-from coordinator.facts import MemberJoined
+from coordinator.facts import LimitReached, MemberJoined, PendingMemberDropped
 from coordinator.group import Group, GroupState, Member
-from coordinator.groups import Groups
+from coordinator.groups import Groups, group_refused
 from coordinator.joining import Joining, park, what_changed
-from coordinator.rebalance import add_cause, complete_if_all_joined, drop_pending, prepare, remove
+from coordinator.rebalance import (
+    add_cause,
+    complete_early,
+    complete_if_all_joined,
+    drop_pending,
+    prepare,
+    remove,
+)
 from coordinator.replies import check_member, joined, note_fenced
 from coordinator.requests import join_flaw
 from coordinator.static_join import replace
@@ -37,17 +44,51 @@ def join(
         if member_id:  # a member id never creates a group
             joining.refuse(ErrorCode.UNKNOWN_MEMBER_ID, step, member_id)
             return
+        if len(groups) >= step.config.max_groups:
+            joining.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
+            who = joining.who(member_id)
+            step.note(group_refused(request.group_id, who, step))
+            return
         group = groups.create(request.group_id, step)
+    _join_group(group, joining, step)
+    if len(step.pending) > MAX_PENDING_MEMBERS:
+        give_up_pending(groups, next(iter(step.pending)), False, step)
+
+
+def _join_group(group: Group, joining: Joining, step: Step) -> None:
+    request, member_id = joining.request, joining.request.member_id
     if not _has_room(group, member_id, step.config.max_size):
         _turn_away(group, joining, step)
         return
+    if len(request.protocols) > MAX_PROTOCOLS:
+        joining.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
+        _note_limit(group, joining, "MAX_PROTOCOLS", MAX_PROTOCOLS, step)
+        return
     if not group.accepts(request.protocol_type, request.protocols):
         joining.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
+        return
+    if _metadata_with(group, joining) > step.config.max_metadata_bytes:
+        joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
+        _note_limit(group, joining, "max_metadata_bytes", step.config.max_metadata_bytes, step)
         return
     if member_id:
         _join_with_id(group, joining, step)
         return
     _join_without_id(group, joining, step)
+
+
+def _metadata_with(group: Group, joining: Joining) -> int:
+    """Bytes of metadata that the group would hold with what the request says."""
+    request = joining.request
+    known = group.instances.get(request.group_instance_id or "", request.member_id)
+    member = group.members.get(known)
+    before = 0 if member is None else sum(len(p.metadata) for p in member.protocols)
+    return group.metadata_bytes - before + sum(len(p.metadata) for p in request.protocols)
+
+
+def _note_limit(group: Group, joining: Joining, limit: str, most: int, step: Step) -> None:
+    who = joining.who(joining.request.member_id)
+    step.note(LimitReached(group.group_id, group.generation, group.state, limit, most, who))
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
@@ -93,6 +134,7 @@ def _join_without_id(group: Group, joining: Joining, step: Step) -> None:
         group.pending[new_id] = None
         timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, new_id)
         step.deadlines.set(timer, step.now + request.session_timeout_ms)
+        step.pending[timer] = None
         joining.refuse(ErrorCode.MEMBER_ID_REQUIRED, step, new_id)
         return
     _add(group, joining, new_id, joining.cause(CauseCode.MEMBER_JOINED, new_id), step)
@@ -160,3 +202,19 @@ def _rejoin(group: Group, member: Member, joining: Joining, step: Step) -> None:
         code = what_changed(member.protocols, joining.protocols)
     park(group, member, joining, step)
     prepare(group, joining.cause(code, member.member_id), step)
+
+
+# -- ids that were handed out --------------------------------------------------------------------
+
+
+def give_up_pending(groups: Groups, timer: Timer, expired: bool, step: Step) -> None:
+    """The id was never used (KIP-394); nobody waits for it any longer."""
+    group, member_id = groups[timer.group_id], timer.member_id
+    drop_pending(group, member_id, step)
+    at = group.group_id, group.generation, group.state
+    step.note(PendingMemberDropped(*at, member_id, expired))
+    if not expired:
+        who = Who(member_id)
+        step.note(LimitReached(*at, "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS, who))
+    complete_early(group, step)
+    groups.drop_unused(group, step)

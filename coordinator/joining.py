@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode, Who
-from coordinator.group import Group, Member, Protocols
+from coordinator.group import Group, Member, Protocols, topics_of_all
 from coordinator.replies import answer_join, join_refused
 from coordinator.step import ReplyTo, Step
-from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
@@ -53,11 +52,16 @@ def what_changed(before: Protocols, after: Protocols) -> CauseCode:
 
     The second is how a cooperative consumer asks for the round after a revocation (KIP-429).
     """
-    same_names = [p.name for p in before] == [p.name for p in after]
-    topics = [[subscribed_topics(p.metadata) for p in each] for each in (before, after)]
-    if same_names and None not in topics[0] and topics[0] == topics[1]:
-        return CauseCode.MEMBER_REJOINED
-    return CauseCode.SUBSCRIPTION_CHANGED
+    same = [p.name for p in before] == [p.name for p in after] and all(
+        _same_topics(p.metadata, q.metadata) for p, q in zip(before, after, strict=True)
+    )
+    return CauseCode.MEMBER_REJOINED if same else CauseCode.SUBSCRIPTION_CHANGED
+
+
+def _same_topics(before: bytes, after: bytes) -> bool:
+    """Very many topics count as others."""
+    topics = topics_of_all([before])
+    return topics is not None and topics == topics_of_all([after])
 
 
 def park(group: Group, member: Member, joining: Joining, step: Step) -> None:

@@ -56,6 +56,7 @@ def leave(
     results = [_remove_entry(group, entry, leaving, step) for entry in entries]
     if group is not None and leaving.cause is not None:
         _after(group, leaving.cause, step)
+        groups.drop_unused(group, step)
     if caller.api_version < 3:
         response = LeaveGroupResponse(error_code=results[0].error_code)
     else:

@@ -7,6 +7,7 @@ The driver reads the clock and passes it in, sends the replies of the returned s
 failure of any kind the partition is closed and a new one is loaded from the log: there is no undo.
 """
 
+import sys
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
@@ -15,24 +16,27 @@ from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode
 from coordinator.config import GroupConfig
 from coordinator.deadlines import Deadlines, Timer, TimerKind
+from coordinator.deletion import PIECE_SHARE, Piece, forget_topics
 from coordinator.facts import GroupsLoaded
 from coordinator.gate import Replies, ReplyGate, Unwritten
 from coordinator.group import Group
 from coordinator.groups import Groups
 from coordinator.heartbeat import Beat, steady_beat
-from coordinator.offsets import forget_topics
 from coordinator.rebalance import prepare, rearm_session
 from coordinator.refusals import refuse, spoil
 from coordinator.replay import Replay
 from coordinator.replies import answer_join, answer_sync
-from coordinator.requests import flaw_of
-from coordinator.shard import HANDLERS, expire
+from coordinator.requests import flaw_of, groups_of
+from coordinator.shard import HANDLERS, PIECES, expire
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 
-TIMERS_PER_TURN = 256
-"""How many timers one turn handles at most, so that a mass expiry does not stall the rest."""
+TIMERS_PER_TURN = 64
+"""So many timers, or answers to them, make a turn: a mass expiry must not stall the rest."""
+
+_PIECES = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
+"""What takes a turn of its own."""
 
 
 class PartitionState(StrEnum):
@@ -57,17 +61,19 @@ class Partition:
         self.state = PartitionState.LOADING
         self.groups = Groups()
         self.deadlines = Deadlines()
-        self.gate = ReplyGate()
+        self.gate = ReplyGate(config.message_max_bytes)
         self._config = config
         self._new_member_id = new_member_id
         self._replay: Replay | None = Replay()
-        self._deleted: list[str] = []
+        self._pending: dict[Timer, None] = {}
+        self._deleted: set[str] = set()
         """Topics that were deleted while loading: whatever the log says, their offsets go."""
         self._under_way: Step | None = None
         """A step that has begun and not ended: it raised, and what it answered was not sent."""
 
     def _begin(self, now: int, wall: int) -> Step:
-        step = Step(now, wall, self._config, self.deadlines, self._new_member_id)
+        pending, new_id = self._pending, self._new_member_id
+        step = Step(now, wall, self._config, self.deadlines, new_id, pending)
         self._under_way = step
         return step
 
@@ -89,7 +95,7 @@ class Partition:
         assert self._replay is not None and self.state is PartitionState.LOADING
         self._replay.restore(self.groups)
         step = self._begin(now, wall)
-        forget_topics(self.groups, self._deleted, step)
+        self._forget(self._deleted, step)
         for group in list(self.groups.values()):
             for member in group.members.values():
                 rearm_session(group, member, step)
@@ -113,39 +119,63 @@ class Partition:
     def handle(self, request: Any, caller: Caller, reply_to: ReplyTo, at: tuple[int, int]) -> Step:
         """One request. ``at`` is monotonic and wall time, in ms. The step has what may leave."""
         step = self._begin(*at)
-        if self.state is PartitionState.ACTIVE:
-            HANDLERS[type(request)](self.groups, request, caller, reply_to, step)
+        absence, deletions = ABSENCE.get(self.state), self.groups.deletions
+        if deletions and not deletions.keys().isdisjoint(groups_of(request)):
+            absence = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if absence is None:
+            decide = HANDLERS.get(type(request)) or PIECES[type(request)]
+            decide(self.groups, request, caller, reply_to, step)
         else:
-            error = flaw_of(request, caller.api_version, self._config) or ABSENCE[self.state]
+            error = flaw_of(request, caller.api_version, self._config) or absence
             step.reply(reply_to, refuse(request, caller, error))
         return self._end(step)
 
     def advance(self, now: int, wall: int) -> Step:
         """Handle the timers that have come due."""
         step = self._begin(now, wall)
-        for _ in range(TIMERS_PER_TURN):
+        most = self._config.message_max_bytes
+        for timers in range(TIMERS_PER_TURN):
             timer = self.deadlines.pop(now)
             if timer is None:
                 break
             expire(self.groups, timer, step)
+            if timer.kind in _PIECES or timers + len(step.replies) >= TIMERS_PER_TURN:
+                break
+            if step.size > most // PIECE_SHARE:
+                break
         return self._end(step)
 
     def next_deadline(self) -> int | None:
         """When :meth:`advance` has something to do, in monotonic ms."""
         return self.deadlines.next()
 
-    def forget_topics(self, topics: list[str], now: int, wall: int) -> Step:
-        """Topics were deleted, and with them goes what was committed for them.
+    def forget_topics(self, topics: set[str], left: list[str], at: tuple[int, int]) -> Step:
+        """Topics were deleted, and with them goes what was committed for them: one piece of it.
 
-        While loading this is kept for the end of it. A closed partition knows no offsets: the one
-        that is loaded after it has to be told.
+        ``left`` are the ids of the groups that are to be gone through (:meth:`group_ids`). Those
+        that are done are taken out of it; call again while there are some.
         """
-        step = self._begin(now, wall)
+        step = self._begin(*at)
         if self.state is PartitionState.ACTIVE:
-            forget_topics(self.groups, topics, step)
-        elif self.state is PartitionState.LOADING:
-            self._deleted += topics
+            forget_topics(self.groups, topics, left, Piece.of(step), step)
+        else:
+            left.clear()
         return self._end(step)
+
+    def forget_when_loaded(self, topics: set[str]) -> None:
+        """Topics were deleted while the partition is loading. A closed partition knows no offsets:
+        the one that is loaded after it has to be told.
+        """
+        if self.state is PartitionState.LOADING:
+            self._deleted |= topics
+
+    def _forget(self, topics: set[str], step: Step) -> None:
+        everything = Piece(sys.maxsize, sys.maxsize)
+        forget_topics(self.groups, topics, list(self.groups), everything, step)
+
+    def group_ids(self) -> list[str]:
+        """The groups of now."""
+        return list(self.groups)
 
     # -- the short cut for steady heartbeats -----------------------------------------------------
 
@@ -186,10 +216,14 @@ class Partition:
         if self._under_way is not None:
             unsent += self._under_way.replies
         step = self._begin(0, 0)
+        for deletion in {id(each): each for each in self.groups.deletions.values()}.values():
+            step.reply(deletion.reply_to, spoil(deletion.response, error))
         for group in self.groups.values():
             _dismiss(group, error, step)
+        self.groups.deletions.clear()
         self.groups.clear()
         self.deadlines = Deadlines()
+        self._pending.clear()
         self._replay = self._under_way = None
         return [(to, spoil(reply, error)) for to, reply in unsent] + step.replies
 

@@ -143,6 +143,7 @@ def empty(group: Group, step: Step) -> None:
     group.resubscribe()
     group.become(GroupState.EMPTY, step.wall)
     step.append(group_key(group.group_id), group_value(group, ()))
+    group.is_stored = True
     step.note(GroupEmptied(group.group_id, group.generation, group.state, cause))
 
 
@@ -204,7 +205,9 @@ def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
 def drop_pending(group: Group, member_id: str, step: Step) -> None:
     """An id that was handed out is not waited for any longer (KIP-394)."""
     del group.pending[member_id]
-    step.deadlines.cancel(Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id))
+    timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id)
+    step.deadlines.cancel(timer)
+    step.pending.pop(timer, None)
 
 
 def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:

@@ -6,17 +6,14 @@ Not here: when a record is written. That is the handlers' decision.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from struct import Struct
 
 from coordinator.group import Group, GroupState, Member
-from coordinator.step import Record
 from protocol.messages.join_group import JoinGroupRequestProtocol
 from protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
-    OffsetCommitKey,
     OffsetCommitValue,
     decode_offset_value,
     encode_group_value,
@@ -25,22 +22,12 @@ from protocol.records.consumer_offsets import (
     encode_value,
 )
 
+_KEY_HEAD, _LENGTH = Struct(">hh").pack, Struct(">h").pack
 _PARTITION = Struct(">i")
 _PLAIN_VALUE = Struct(">hqihq")
 """OffsetCommitValue v3 with empty metadata: version, offset, leader epoch, 0, commit timestamp."""
+_TIMESTAMP = Struct(">q")
 _V3, _EMPTY = b"\0\3", b"\0\0"
-
-_BATCH_OVERHEAD = 61
-RECORD_OVERHEAD = 20
-"""Bytes that a record batch adds, and upper bound of what it adds per small record."""
-
-
-def too_large(records: Sequence[Record], limit: int) -> bool:
-    """Would the records of one decision exceed the largest message (``message.max.bytes``)?"""
-    size = _BATCH_OVERHEAD + RECORD_OVERHEAD * len(records)
-    for key, value in records:
-        size += len(key) + len(value or b"")
-    return size > limit
 
 
 def group_key(group_id: str) -> bytes:
@@ -48,10 +35,11 @@ def group_key(group_id: str) -> bytes:
     return encode_key(GroupMetadataKey(group=group_id))
 
 
-@lru_cache(4096)
 def offset_key_head(group_id: str, topic: str) -> bytes:
     """OffsetCommitKey, type 1, without the partition: what all offsets of a topic share."""
-    return encode_key(OffsetCommitKey(group=group_id, topic=topic))[: -_PARTITION.size]
+    # By hand: every commit needs it, and what is remembered instead is memory that clients fill.
+    group, name = group_id.encode(), topic.encode()
+    return b"".join((_KEY_HEAD(1, len(group)), group, _LENGTH(len(name)), name))
 
 
 def offset_key(head: bytes, partition: int) -> bytes:
@@ -82,6 +70,14 @@ def checked_offset_value(value: bytes) -> bytes:
     if not plain:
         decode_offset_value(value)
     return value
+
+
+def offset_times(value: bytes) -> tuple[int, int]:
+    """Commit time and explicit expiry, -1 for none, of a checked value, in Unix milliseconds."""
+    if value.startswith(_V3):  # nearly all; the time stands at the end
+        return _TIMESTAMP.unpack_from(value, len(value) - _TIMESTAMP.size)[0], -1
+    decoded = decode_offset_value(value)
+    return decoded.commit_timestamp, decoded.expire_timestamp
 
 
 def group_value(group: Group, members: Sequence[bytes]) -> bytes:
@@ -127,6 +123,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
         generation=value.generation,
         protocol_type=value.protocol_type,
         protocol_name=value.protocol,
+        is_stored=True,
     )
     for each in _without_doubles(value.members):
         protocol = JoinGroupRequestProtocol(name=value.protocol or "", metadata=each.subscription)

@@ -6,8 +6,9 @@ out of a decision are not here but with the decision.
 
 from typing import Any
 
+from coordinator.admin import ListPiece
 from coordinator.caller import Caller
-from coordinator.offsets import commit_refused
+from coordinator.commit import PreparedCommit, commit_refused, spoil_commit
 from coordinator.replies import join_refused
 from coordinator.step import Response
 from protocol.errors import ErrorCode
@@ -53,13 +54,15 @@ def refuse(request: Any, caller: Caller, error: ErrorCode) -> Response:
             return commit_refused(request, error)
         case OffsetDeleteRequest():
             return OffsetDeleteResponse(error_code=error)
-        case ListGroupsRequest():
+        case ListGroupsRequest() | ListPiece():
             return ListGroupsResponse(error_code=error)
     return _refuse_each(request, error)
 
 
 def _refuse_each(request: Any, error: ErrorCode) -> Response:
     match request:
+        case PreparedCommit():
+            return request.refused(error)
         case OffsetFetchRequest():
             fetched = [
                 OffsetFetchResponseGroup(group_id=g.group_id, error_code=error)
@@ -94,9 +97,7 @@ def spoil(response: Response, error: ErrorCode) -> Response:
 def _spoil_each(response: Response, error: ErrorCode) -> Response:
     match response:
         case OffsetCommitResponse():
-            for topic in response.topics:
-                for partition in topic.partitions:
-                    partition.error_code = error
+            return spoil_commit(response, error)
         case OffsetFetchResponse():
             response.groups = [
                 OffsetFetchResponseGroup(group_id=g.group_id, error_code=error)

@@ -68,5 +68,5 @@ class Replay:
         for key, value in offsets:
             group = groups.get(key.group)
             if group is None:  # a simple group: offsets, and no members ever
-                group = groups[key.group] = Group(key.group, state_timestamp_ms=-1)
+                group = groups[key.group] = Group(key.group, -1, is_stored=True)
             group.offsets.setdefault(key.topic, {})[key.partition] = checked_offset_value(value)

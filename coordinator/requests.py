@@ -4,14 +4,20 @@ Kafka looks at this before it asks whether it is the group's coordinator at all,
 partition is loading, too. Not here: anything that depends on a group.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
+from coordinator.admin import ListPiece
 from coordinator.config import GroupConfig
 from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest
+from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
+from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.messages.sync_group import SyncGroupRequest
 
 
@@ -45,3 +51,17 @@ def sync_flaw(request: SyncGroupRequest, version: int) -> ErrorCode:
     if version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def groups_of(request: Any) -> Iterable[str]:
+    """The ids of the groups that a request names; ListGroups names none."""
+    match request:
+        case DescribeGroupsRequest():
+            return request.groups
+        case DeleteGroupsRequest():
+            return request.groups_names
+        case OffsetFetchRequest():
+            return (group.group_id for group in request.groups)
+        case ListGroupsRequest() | ListPiece():
+            return ()
+    return (request.group_id,)

@@ -6,24 +6,24 @@ Not here: durability and life cycle, which are ``coordinator.partition``'s.
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.admin import delete_groups, describe, list_groups
+from coordinator.admin import ListPiece, describe, list_groups, list_piece
 from coordinator.caller import Caller
-from coordinator.causes import Cause, CauseCode, Who
+from coordinator.causes import Cause, CauseCode
+from coordinator.commit import PreparedCommit, commit, commit_prepared
 from coordinator.deadlines import Timer, TimerKind
-from coordinator.expiry import PIECE_PAUSE_MS, expire_offsets
-from coordinator.facts import MemberRemoved
+from coordinator.deletion import PIECE_PAUSE_MS, delete_groups, go_on_deleting
+from coordinator.expiry import expire_offsets
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
 from coordinator.heartbeat import heartbeat
-from coordinator.join import join
+from coordinator.join import give_up_pending, join
 from coordinator.leave import leave
-from coordinator.offsets import commit, delete, fetch
+from coordinator.offsets import delete, fetch
 from coordinator.rebalance import (
     add_cause,
     complete,
     complete_early,
     delay_over,
-    drop_pending,
     prepare,
     remove,
 )
@@ -53,6 +53,14 @@ HANDLERS: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
     DeleteGroupsRequest: delete_groups,
 }
 
+"""What clients ask."""
+
+PIECES: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
+    PreparedCommit: commit_prepared,
+    ListPiece: list_piece,
+}
+"""What becomes of requests that are too large for one step."""
+
 
 def expire(groups: Groups, timer: Timer, step: Step) -> None:
     """A timer has come due."""
@@ -60,6 +68,9 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
         is_over = expire_offsets(groups, step)
         interval = step.config.offsets_retention_check_interval_ms
         step.deadlines.set(timer, step.now + (interval if is_over else PIECE_PAUSE_MS))
+        return
+    if timer.kind is TimerKind.GROUP_DELETION:
+        go_on_deleting(groups, timer, step)
         return
     group = groups[timer.group_id]
     match timer.kind:
@@ -69,7 +80,7 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
             member = group.members[timer.member_id]
             _remove(group, member, Cause(CauseCode.JOIN_TIMEOUT, member.who), step)
         case TimerKind.PENDING_MEMBER:
-            _pending_over(group, timer.member_id, step)
+            give_up_pending(groups, timer, True, step)
         case TimerKind.INITIAL_DELAY:
             delay_over(group, step)
         case TimerKind.JOIN:
@@ -91,12 +102,3 @@ def _remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
         complete_early(group, step)
     else:
         prepare(group, cause, step)
-
-
-def _pending_over(group: Group, member_id: str, step: Step) -> None:
-    """The id was never used (KIP-394); nobody waits for it any longer."""
-    drop_pending(group, member_id, step)
-    cause = Cause(CauseCode.PENDING_MEMBER_EXPIRED, Who(member_id))
-    who = Who(member_id)
-    step.note(MemberRemoved(group.group_id, group.generation, group.state, who, cause))
-    complete_early(group, step)

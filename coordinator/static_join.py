@@ -14,9 +14,9 @@ from coordinator.facts import MemberReplaced
 from coordinator.group import Group, GroupState, Member
 from coordinator.joining import Joining, park
 from coordinator.rebalance import prepare
-from coordinator.records import group_key, group_value, member_record, too_large
+from coordinator.records import group_key, group_value, member_record
 from coordinator.replies import answer_join, answer_sync, join_refused, joined
-from coordinator.step import Step
+from coordinator.step import Step, size_of
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse
 
@@ -47,7 +47,7 @@ def _go_on(group: Group, member: Member, new_id: str, joining: Joining, step: St
     leader = new_id if led else group.leader_id
     value = group_value(copied(group, leader_id=leader), list(records.values()))
     record = group_key(group.group_id), value
-    if too_large([record], step.config.message_max_bytes):
+    if size_of([record]) > step.config.message_max_bytes:
         step.reply(joining.reply_to, _too_large(group, joining))
         return
     _take_over(group, member, new_id, step)

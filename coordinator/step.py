@@ -4,14 +4,13 @@ Handlers receive a step as an out-parameter, so that they compose by being calle
 nothing: replies are sent, records are written and facts are read by whoever drives the partition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.config import GroupConfig
-from coordinator.deadlines import Deadlines
+from coordinator.deadlines import Deadlines, Timer
 from coordinator.facts import Fact
-from protocol.wire import LONGEST_TEXT
 
 ReplyTo = Any
 """An opaque token, given with a request and handed back once, with its answer."""
@@ -22,8 +21,21 @@ Response = Any
 Record = tuple[bytes, bytes | None]
 """Key and value of a log record; None as value is a tombstone."""
 
-PREFIX_BYTES = LONGEST_TEXT - len("-00000000-0000-0000-0000-000000000000")
-"""What a UUID leaves of the longest text, in UTF-8: a member id has to fit into a record."""
+RECORD_OVERHEAD = 20
+"""Upper bound of the bytes that a record batch adds per small record."""
+
+_BATCH_OVERHEAD = 61
+
+PREFIX_BYTES = 255
+"""So much of a client or instance id, in UTF-8, a member id begins with: it is kept for long."""
+
+
+def size_of(records: Sequence[Record]) -> int:
+    """Upper bound of the bytes that records take as a batch."""
+    size = _BATCH_OVERHEAD + RECORD_OVERHEAD * len(records)
+    for key, value in records:
+        size += len(key) + len(value or b"")
+    return size
 
 
 @dataclass(slots=True)
@@ -38,12 +50,16 @@ class Step:
     deadlines: Deadlines
     id_with: Callable[[str], str]
     """Makes ``<prefix>-<uuid>``."""
+    pending: dict[Timer, None]
+    """The partition's pending ids, by their timers and in the order they were handed out."""
     replies: list[tuple[ReplyTo, Response]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    size: int = _BATCH_OVERHEAD
+    """Upper bound of the bytes that the records take as a batch."""
 
     def new_member_id(self, prefix: str) -> str:
-        """An id nobody has, beginning with as much of the prefix as fits into a text."""
+        """An id nobody has, beginning with at least the first characters of the prefix."""
         if len(prefix) > PREFIX_BYTES // 4:  # only then can it be too long
             prefix = prefix.encode()[:PREFIX_BYTES].decode(errors="ignore")
         return self.id_with(prefix)
@@ -55,6 +71,12 @@ class Step:
     def append(self, key: bytes, value: bytes | None) -> None:
         """Write a record."""
         self.records.append((key, value))
+        self.size += RECORD_OVERHEAD + len(key) + len(value or b"")
+
+    def write(self, records: list[Record], size: int) -> None:
+        """Write several records, of which :func:`size_of` is known."""
+        self.records += records
+        self.size += size
 
     def note(self, fact: Fact) -> None:
         """Note what happened."""

@@ -11,10 +11,10 @@ from coordinator.facts import RebalanceCompleted
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
 from coordinator.rebalance import prepare, rearm_session, remove, withdraw_plan
-from coordinator.records import group_key, group_value, member_record, too_large
+from coordinator.records import group_key, group_value, member_record
 from coordinator.replies import answer_sync, check_member, note_fenced, sync_refused, synced
 from coordinator.requests import sync_flaw
-from coordinator.step import ReplyTo, Step
+from coordinator.step import ReplyTo, Step, size_of
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupRequest
 
@@ -80,7 +80,7 @@ def _assign(group: Group, request: SyncGroupRequest, step: Step) -> None:
     }
     # The time in the record is that of the join completion, as Kafka's.
     record = group_key(group.group_id), group_value(group, list(records.values()))
-    if too_large([record], step.config.message_max_bytes):
+    if size_of([record]) > step.config.message_max_bytes:
         _refuse_plan(group, step)
         return
     for member in group.members.values():
@@ -88,6 +88,7 @@ def _assign(group: Group, request: SyncGroupRequest, step: Step) -> None:
     group.become(GroupState.STABLE, step.wall)
     group.records = records
     step.append(*record)
+    group.is_stored = True
     for member in group.members.values():
         if member.awaiting_sync is not None:
             step.reply(member.awaiting_sync, synced(group, member))

@@ -88,20 +88,22 @@ class Turns:
         loop, queue = asyncio.get_running_loop(), self._first
         deadline = loop.time() + TURN_S
         self._first_scheduled = False
-        for _ in range(len(queue)):
-            queue.popleft()()
-            if loop.time() >= deadline:
-                break
-        if queue and not self._first_scheduled:
-            self._first_scheduled = True
-            loop.call_soon(self._serve_first)
+        try:
+            for _ in range(len(queue)):
+                queue.popleft()()
+                if loop.time() >= deadline:
+                    break
+        finally:  # one that raises must not take the others' turns with it
+            if queue and not self._first_scheduled:
+                self._first_scheduled = True
+                loop.call_soon(self._serve_first)
 
     def _serve_again(self) -> None:
-        self._again_scheduled = False
-        self._again.popleft()()
-        if self._again and not self._again_scheduled:
-            self._again_scheduled = True
+        turn = self._again.popleft()
+        self._again_scheduled = bool(self._again)
+        if self._again_scheduled:
             asyncio.get_running_loop().call_soon(self._serve_again)
+        turn()
 
     def start(self, slices: Slices[T], done: Callable[[T], None]) -> None:
         """Do work that raises nothing, where there is no coroutine; ``done`` gets its result."""

@@ -33,9 +33,9 @@ SLICE_ITEMS = 500
 """Items of arrays that a decoder in slices reads before it yields."""
 SLICE_NUMBERS = 16_384
 """Numbers of one array that a decoder in slices reads before it yields."""
-SLICES = 2_000
-"""Slices of items in one message: a million items are more than any client sends, and take some
-hundred megabytes."""
+SLICES = 1_000
+"""Slices of items in one message: half a million items are more than any client sends, and take up
+to a hundred megabytes."""
 
 
 _HELPERS = (

@@ -76,11 +76,17 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
     """The topics of a subscription, or None where the bytes are no subscription. Never raises."""
+    read = read_topics(data)
+    return None if read is None else read[0]
+
+
+def read_topics(data: bytes, most: int = 2**31) -> tuple[tuple[str, ...], int] | None:
+    """As :func:`subscribed_topics`, with the position behind them; None for more than ``most``."""
     topics = []
     try:
         version, count = _read_version_and_count(data)
         pos = 6
-        if version < 0 or count < 0:
+        if version < 0 or not 0 <= count <= most:
             return None
         for _ in range(count):
             (length,) = _read_length(data, pos)
@@ -92,7 +98,7 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
             pos = stop
     except (struct_error, UnicodeDecodeError):
         return None
-    return tuple(topics)
+    return tuple(topics), pos
 
 
 def _layout_version(data: bytes) -> int:

@@ -14,7 +14,7 @@ from coordinator.caller import Caller
 from groupkeeper.exchange import Handler, ReplyTo, Response
 from groupkeeper.server.broker_configs import BrokerConfigs, Refusal
 from groupkeeper.server.discovery import MALFORMED
-from groupkeeper.server.gather import Gather
+from groupkeeper.server.gather import After
 from groupkeeper.topics.alter_configs import response_to
 from groupkeeper.topics.config_changes import AlterRequest, AlterResource, Change, changes_of
 from groupkeeper.topics.slices import Pace, counts, each
@@ -189,14 +189,14 @@ class ConfigRoutes:
         if split.asked is None:
             return split.merged([])
 
-        def merge(replies: list[Any]) -> Response:
-            return split.merged(split.results(replies[0]))
+        def merge(reply: Any) -> Response:
+            return split.merged(split.results(reply))
 
-        part = Gather(reply_to, 1, merge).part(0)
+        part = After(reply_to, merge)
         answer = self._topics[split.key](split.asked, caller, part)
         if isinstance(answer, Generator):
             answer = yield from answer
-        return None if answer is None else merge([answer])
+        return None if answer is None else merge(answer)
 
 
 class Split(NamedTuple):

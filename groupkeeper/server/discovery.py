@@ -6,11 +6,14 @@ Not the topics: Metadata is the data plane's.
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.server.logs import Log
 from groupkeeper.topics.metadata import CLUSTER_OPERATIONS, Node
 from protocol.errors import ErrorCode
+from protocol.mapped import mapped
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.describe_cluster import (
     ENDPOINT_BROKERS,
@@ -33,6 +36,9 @@ API_VERSIONS = 18
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client may call itself (KIP-511)."""
 
+MAX_KEYS_ASKED: Final = 100_000
+"""How many groups one FindCoordinator may name; more are INVALID_REQUEST."""
+
 MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the "
     "message was sent to an incompatible broker. See the broker logs for more details."
@@ -51,6 +57,8 @@ _ERRORS = {
     # As a broker without share coordinator answers, for good keys and bad ones.
     KEY_TYPE_SHARE: ErrorCode.INVALID_REQUEST,
 }
+
+_log = Log("connection")
 
 
 class Versions:
@@ -94,13 +102,24 @@ class CoordinatorLookup:
         The newer ones have a message only where the whole request is refused, as in Kafka.
         """
         error = _ERRORS.get(request.key_type, ErrorCode.INVALID_REQUEST)
+        message = "" if request.key_type in _ERRORS else REASONS[error]
+        if len(request.coordinator_keys) > MAX_KEYS_ASKED:
+            error, message = ErrorCode.INVALID_REQUEST, f"at most {MAX_KEYS_ASKED} keys"
+            _log.warning(
+                "limit reached",
+                limit="MAX_KEYS_ASKED",
+                most=MAX_KEYS_ASKED,
+                api="FindCoordinator",
+                client_id=caller.client_id,
+                host=caller.client_host,
+            )
         node_id, (host, port) = self._node_id, self._address()
         if error:
             node_id, host, port = -1, "", -1
         if caller.api_version >= 4:
-            message = "" if request.key_type in _ERRORS else REASONS[error]
-            results = [
-                Coordinator(
+
+            def found(key: str) -> Coordinator:
+                return Coordinator(
                     key=key,
                     node_id=node_id,
                     host=host,
@@ -108,9 +127,8 @@ class CoordinatorLookup:
                     error_code=error,
                     error_message=message,
                 )
-                for key in request.coordinator_keys
-            ]
-            return FindCoordinatorResponse(coordinators=results)
+
+            return FindCoordinatorResponse(coordinators=mapped(found, request.coordinator_keys))
         return FindCoordinatorResponse(
             error_code=error, error_message=REASONS[error], node_id=node_id, host=host, port=port
         )

@@ -48,7 +48,8 @@ COUNTERS = {
     "rebalance_causes_added": ("cause", "Further triggers while a join phase was under way."),
     "rebalances_completed": ("", "Rebalances whose assignment was accepted."),
     "groups_created": ("", "Groups seen for the first time."),
-    "groups_deleted": ("reason", "Groups deleted, on request or because all had expired."),
+    "groups_deleted": ("reason", "Groups deleted, on request, all expired, or never used."),
+    "limits_reached": ("limit", "What was refused, or given up, because there was too much of it."),
     "members_joined": ("cause", "Members added to a group."),
     "members_replaced": (
         "rebalance",
@@ -59,6 +60,7 @@ COUNTERS = {
     "offsets_committed": ("", "Offsets accepted, one per partition of a commit."),
     "offsets_removed": ("reason", "Offsets deleted, on request or because they had expired."),
     "partitions_closed": ("error", "Partitions closed and loaded again, by what had failed."),
+    "pending_members_dropped": ("reason", "Member ids that were handed out and never used."),
     "replayed_records": ("", "Records read back from the log when partitions were loaded."),
 }
 """Counters of facts: name without prefix and suffix -> its label, if any, and its help."""

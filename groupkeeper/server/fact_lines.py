@@ -9,6 +9,7 @@ from coordinator.facts import (
     Fact,
     GroupDeleted,
     GroupEmptied,
+    LimitReached,
     MemberFenced,
     RebalanceCauseAdded,
     RebalanceCompleted,
@@ -53,6 +54,16 @@ def write_line(fact: Fact) -> None:
         case GroupEmptied():
             _log.info(
                 "group empty", group=fact.group, generation=fact.generation, **_words(fact.cause)
+            )
+        case LimitReached():
+            _log.warning(
+                "limit reached",
+                limit=fact.limit,
+                most=fact.most,
+                group=fact.group,
+                member=fact.who.member,
+                client_id=fact.who.client_id,
+                host=fact.who.host,
             )
         case GroupDeleted():
             _log.info("group deleted", group=fact.group, expired=fact.expired)

@@ -7,10 +7,12 @@ that is loading, or fails meanwhile, is told again until it has answered.
 import asyncio
 from typing import Final
 
+from coordinator.admin import ListPiece
 from coordinator.caller import Caller
 from groupkeeper.exchange import Response
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.turns import Turns
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
 
@@ -26,21 +28,27 @@ class StoppingError(Exception):
 class Forgetting:
     """What ``topics_deleted`` of the data plane calls."""
 
-    def __init__(self, hosts: Hosts) -> None:
+    def __init__(self, hosts: Hosts, turns: Turns) -> None:
         self._hosts = hosts
+        self._turns = turns
 
     async def __call__(self, topics: list[str]) -> None:
         """Done when no offset of these topics would survive a crash. Raises StoppingError."""
+        deleted, left = set(topics), list(self._hosts)
         pause = PAUSE_FIRST_S
-        while True:
-            self._hosts.forget_topics(topics)
-            codes = set(await asyncio.gather(*(_written(host) for host in self._hosts)))
-            if codes == {ErrorCode.NONE}:
-                return
-            if ErrorCode.COORDINATOR_NOT_AVAILABLE in codes:
+        while left:
+            asked = {
+                host: _written(host)  # at once: it must not fail in between
+                for host in left
+                if await self._turns.run(host.forget_topics(deleted))
+            }
+            codes = {host: (await answer).error_code for host, answer in asked.items()}
+            if ErrorCode.COORDINATOR_NOT_AVAILABLE in codes.values():
                 raise StoppingError("stopped before the offsets of deleted topics were forgotten")
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, PAUSE_MOST_S)
+            left = [host for host in left if codes.get(host) != ErrorCode.NONE]
+            if left:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, PAUSE_MOST_S)
 
 
 class _Answer:
@@ -54,11 +62,10 @@ class _Answer:
             self.response.set_result(response)
 
 
-async def _written(host: PartitionHost) -> ErrorCode:
-    """NONE when all that the partition has decided so far is durable: no reply, to whatever
-    question, leaves an active partition earlier.
+def _written(host: PartitionHost) -> "asyncio.Future[Response]":
+    """Answered without an error when all that the partition has decided so far is durable: no
+    reply, to whatever question, leaves an active partition earlier.
     """
     answer = _Answer()
-    host.call(ListGroupsRequest(states_filter=["none"]), Caller(0), answer)
-    response = await answer.response
-    return ErrorCode(response.error_code)
+    host.call(ListPiece(ListGroupsRequest(), ()), Caller(0), answer)
+    return answer.response

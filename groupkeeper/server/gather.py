@@ -1,48 +1,58 @@
-"""One request that several partitions have to answer: split, ask each, put the replies together.
+"""One request that several steps have to answer: ask for each part, put the replies together.
 
-Counts and merges, nothing more. What the parts are and how their replies make one is said where
-the routes are declared.
+Counts, nothing more. What the parts are and how their replies make one is said where the routes are
+declared.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from groupkeeper.exchange import ReplyTo, Response
-
-Merge = Callable[[list[Response]], Response]
-"""Replies in the order of the parts -> the one reply."""
 
 
 class Gather:
     """Waits for the replies to all parts of a request."""
 
-    def __init__(self, reply_to: ReplyTo, parts: int, merge: Merge) -> None:
-        self._reply_to = reply_to
-        self._merge = merge
-        self._replies: list[Any] = [None] * parts
+    def __init__(self, reply_to: ReplyTo, parts: int, whole: Callable[[], Response]) -> None:
+        """``whole`` puts the answer together when the last reply is there; it must be quick."""
+        self.reply_to = reply_to
+        self._whole = whole
         self._missing = parts
 
-    def part(self, index: int) -> "Part":
-        """Where the reply to one part goes."""
-        return Part(self, index)
+    def part(self, take: Callable[[Response], None]) -> "Part":
+        """Where the reply to one part goes, and from there to ``take``."""
+        return Part(self, take)
 
-    def arrived(self, index: int, response: Response) -> None:
+    def arrived(self) -> None:
         """One reply is here; with the last one the request is answered."""
-        assert self._replies[index] is None, "a part is answered exactly once"
-        self._replies[index] = response
         self._missing -= 1
         if not self._missing:
-            self._reply_to.answer(self._merge(self._replies))
+            self.reply_to.answer(self._whole())
 
 
 class Part:
     """The reply token of one part."""
 
-    __slots__ = ("_gather", "_index")
+    __slots__ = ("_take", "gather")
 
-    def __init__(self, gather: Gather, index: int) -> None:
-        self._gather = gather
-        self._index = index
+    def __init__(self, gather: Gather, take: Callable[[Response], None]) -> None:
+        self.gather = gather
+        self._take: Callable[[Response], None] | None = take
 
     def answer(self, response: Response) -> None:
-        self._gather.arrived(self._index, response)
+        take, self._take = self._take, None
+        assert take is not None, "a part is answered exactly once"
+        take(response)
+        self.gather.arrived()
+
+
+class After:
+    """The reply token of a request whose answer is changed before it leaves."""
+
+    __slots__ = ("_change", "reply_to")
+
+    def __init__(self, reply_to: ReplyTo, change: Callable[[Response], Response]) -> None:
+        self.reply_to = reply_to
+        self._change = change
+
+    def answer(self, response: Response) -> None:
+        self.reply_to.answer(self._change(response))

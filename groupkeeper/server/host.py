@@ -8,12 +8,15 @@ log, active, and after any failure closed and loaded again, because there is no 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from coordinator.caller import Caller
+from coordinator.commit import PreparedCommit
 from coordinator.config import GroupConfig
 from coordinator.facts import Fact
 from coordinator.gate import Replies, Unwritten
+from coordinator.group import Group
 from coordinator.heartbeat import Beat
 from coordinator.partition import Partition, PartitionState
 from coordinator.refusals import refuse
@@ -23,10 +26,12 @@ from groupkeeper.server.clock import Clock
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
 from groupkeeper.server.metrics import Metrics, PartitionSnapshot
+from groupkeeper.server.release import Release
 from groupkeeper.server.writer import Writer
 from groupkeeper.turns import Slices, Turns
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.record_batch import CorruptBatch
 from storage.errors import StorageError, SyncFailed
 from storage.log import Log
@@ -60,6 +65,7 @@ class HostServices:
     give_up: Callable[[BaseException], None]
     """The disk cannot be trusted any more: end the process."""
     turns: Turns
+    release: Release
 
 
 class PartitionHost:
@@ -102,6 +108,18 @@ class PartitionHost:
             return
         self._settle(step)
 
+    def peek(self, group_id: str) -> Group | None:
+        """The group as it is now, to see how large it is; not to tell anybody."""
+        return self._partition.groups.get(group_id)
+
+    def group_ids(self) -> list[str]:
+        """The groups of now."""
+        return self._partition.group_ids()
+
+    def prepare(self, request: OffsetCommitRequest) -> PreparedCommit:
+        """A large commit, to be prepared a piece at a time before it is handed in."""
+        return PreparedCommit(request, self._services.clock.wall(), self._services.config)
+
     def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
         """See :meth:`Partition.steady_beat`."""
         return None if self._stopping else self._partition.steady_beat(request)
@@ -110,11 +128,19 @@ class PartitionHost:
         """A heartbeat as before; False when it has to take the long way."""
         return self._partition.beat(beat, now)
 
-    def forget_topics(self, topics: list[str]) -> None:
-        """Topics were deleted; so are the offsets committed for them."""
-        clock = self._services.clock
-        now, wall = clock.now(), clock.wall()
-        self._turn("a deletion failed", lambda: self._partition.forget_topics(topics, now, wall))
+    def forget_topics(self, topics: set[str]) -> Slices[bool]:
+        """Topics were deleted; so are the offsets committed for them, a piece at a time.
+
+        False when the partition closed meanwhile: the one that is loaded now has to be told again.
+        """
+        partition, clock = self._partition, self._services.clock
+        partition.forget_when_loaded(topics)
+        left = partition.group_ids()
+        while left and partition is self._partition:
+            at = clock.now(), clock.wall()
+            self._turn("a deletion failed", partial(partition.forget_topics, topics, left, at))
+            yield
+        return partition is self._partition
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
         """A step that no request asked for, and nobody waits for."""
@@ -130,8 +156,11 @@ class PartitionHost:
         if self._partition.has_unwritten:
             self._services.writer.enqueue(self)
         self._set_alarm()
-        for reply_to, response in step.replies:
+        if len(step.replies) == 1:  # nearly always
+            [(reply_to, response)] = step.replies
             reply_to.answer(response)
+        else:
+            self._services.release.send(step.replies)
         for fact in step.facts:
             self._services.observe(fact)
 
@@ -151,12 +180,15 @@ class PartitionHost:
         """A deadline has come. Much too late, what is in the sockets is read first: the process
         stood still (stopped, moved, short of time), and heartbeats that came meanwhile count.
         """
+        turns = self._services.turns
         if self._services.clock.now() - self._alarm_at > LATE_MS:
-            when_read(self._services.turns, self._advance, READ_FIRST_S)
-        else:
-            self._advance()
+            when_read(turns, self._advance, READ_FIRST_S)
+        else:  # many partitions may have a deadline at the same time
+            turns.first(self._advance)
 
     def _advance(self) -> None:
+        if self._stopping:
+            return
         self._alarm = None
         clock = self._services.clock
         now, wall = max(clock.now(), self._alarm_at), clock.wall()
@@ -177,8 +209,10 @@ class PartitionHost:
     def written(self, unwritten: Unwritten) -> None:
         """A round is durable."""
         if self._writing is self._partition:
-            for reply_to, response in self._partition.written(unwritten.mark):
-                reply_to.answer(response)
+            replies = self._partition.written(unwritten.mark)
+            if self._partition.has_unwritten:  # more than one batch may hold
+                self._services.writer.enqueue(self)
+            self._services.release.send(replies)
 
     def grown(self) -> None:
         """The log's files have caught up; whoever fetches the topic is told."""
@@ -216,9 +250,8 @@ class PartitionHost:
 
     def _dismiss(self, replies: Replies, answered: ReplyTo | None = None) -> None:
         # A step that raised may have left a request both with its member and among its replies.
-        for reply_to, response in {id(to): (to, reply) for to, reply in replies}.values():
-            if reply_to is not answered:
-                reply_to.answer(response)
+        once = {id(to): (to, reply) for to, reply in replies if to is not answered}
+        self._services.release.send(list(once.values()))
 
     def start_loading(self) -> None:
         """Load the partition in the background, for as long as it takes."""

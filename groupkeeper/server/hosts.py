@@ -24,6 +24,7 @@ class Hosts:
     def __init__(self, epochs: Sequence[int], services: HostServices) -> None:
         """``epochs`` are those under which the partitions were claimed, by index."""
         self._hosts = [PartitionHost(n, services, epoch) for n, epoch in enumerate(epochs)]
+        self._release = services.release
         self._placed: dict[str, PartitionHost] = {}
 
     def __iter__(self) -> Iterator[PartitionHost]:
@@ -62,6 +63,7 @@ class Hosts:
         """After :meth:`stop`, and when everything is written: dismiss whoever still waits."""
         for host in self._hosts:
             host.close()
+        self._release.flush()
 
     def log_of(self, partition: int) -> Log | None:
         """The log of one partition of the offsets topic, for who fetches it as a topic."""
@@ -78,8 +80,3 @@ class Hosts:
             found.append((yield from host.counted()))
             yield
         return found
-
-    def forget_topics(self, topics: list[str]) -> None:
-        """Topics were deleted: their committed offsets go too."""
-        for host in self._hosts:
-            host.forget_topics(topics)

@@ -14,6 +14,9 @@ from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import ConnectionStats, Histogram
 from groupkeeper.turns import ITERATION_S, Turns
 
+EVENTS: Final = 256
+"""Sockets that are read or written in one iteration."""
+
 _ACCEPT_FAILED: Final = "socket.accept() out of system resource"
 
 _log = Log("server")
@@ -27,6 +30,7 @@ class WatchedSelector(selectors.DefaultSelector):
         self.turns = Turns()
         self.iterations = Histogram()
         self._began = time.monotonic()
+        self._start = 0
 
     # Any: the keys and events are the loop's business.
     def select(self, timeout: float | None = None) -> Any:
@@ -35,7 +39,16 @@ class WatchedSelector(selectors.DefaultSelector):
         events = super().select(timeout)
         self._began = began = time.monotonic()
         self.turns.until = began + ITERATION_S
-        return events
+        return events if len(events) <= EVENTS else self._some(events)
+
+    # Any: see select.
+    def _some(self, events: list[Any]) -> list[Any]:
+        """Thousands that hang up together are not all seen to in one iteration. Which are, moves
+        on: what is left out comes again, and those that always have something must not be first.
+        """
+        start = self._start % len(events)
+        self._start = start + EVENTS
+        return (events[start:] + events[:start])[:EVENTS]
 
 
 def watched_loop() -> tuple[asyncio.AbstractEventLoop, WatchedSelector]:

@@ -14,13 +14,16 @@ from coordinator.facts import (
     Fact,
     GroupCreated,
     GroupDeleted,
+    GroupDropped,
     GroupsLoaded,
+    LimitReached,
     MemberFenced,
     MemberJoined,
     MemberRemoved,
     MemberReplaced,
     OffsetsCommitted,
     OffsetsRemoved,
+    PendingMemberDropped,
     RebalanceCauseAdded,
     RebalanceCompleted,
     RebalanceJoined,
@@ -188,6 +191,12 @@ class Metrics:
                 self.counts["groups_created", ""] += 1
             case GroupDeleted():
                 self.counts["groups_deleted", _why(fact.expired)] += 1
+            case GroupDropped():
+                self.counts["groups_deleted", "unused"] += 1
+            case PendingMemberDropped():
+                self.counts["pending_members_dropped", "expired" if fact.expired else "limit"] += 1
+            case LimitReached():
+                self.counts["limits_reached", fact.limit] += 1
             case OffsetsRemoved():
                 self.counts["offsets_removed", _why(fact.expired)] += fact.offsets
             case GroupsLoaded():

@@ -4,15 +4,21 @@ The core answers the newer shape; this is the way there and back. Errors sit on 
 on top from v2 to v7, and on every partition before.
 """
 
+from functools import partial
+
 from protocol.errors import ErrorCode
+from protocol.mapped import mapped
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
 )
 
 
@@ -39,36 +45,34 @@ def flat_reply(
         return _on_every_partition(request, group.error_code)
     if group.error_code:
         return OffsetFetchResponse(error_code=group.error_code)
-    topics = [
-        OffsetFetchResponseTopic(
-            name=topic.name,
-            partitions=[
-                OffsetFetchResponsePartition(
-                    partition_index=p.partition_index,
-                    committed_offset=p.committed_offset,
-                    committed_leader_epoch=p.committed_leader_epoch,
-                    metadata=p.metadata,
-                    error_code=p.error_code,
-                )
-                for p in topic.partitions
-            ],
-        )
-        for topic in group.topics
-    ]
-    return OffsetFetchResponse(topics=topics)
+    return OffsetFetchResponse(topics=mapped(_flat_topic, group.topics))
+
+
+def _flat_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
+    return OffsetFetchResponseTopic(name=topic.name, partitions=mapped(_flat, topic.partitions))
+
+
+def _flat(row: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=row.partition_index,
+        committed_offset=row.committed_offset,
+        committed_leader_epoch=row.committed_leader_epoch,
+        metadata=row.metadata,
+        error_code=row.error_code,
+    )
 
 
 def _on_every_partition(request: OffsetFetchRequest, error: int) -> OffsetFetchResponse:
-    topics = [
-        OffsetFetchResponseTopic(
-            name=topic.name,
-            partitions=[
-                OffsetFetchResponsePartition(
-                    partition_index=index, committed_offset=-1, error_code=error
-                )
-                for index in topic.partition_indexes
-            ],
+    refused = partial(_refused, error)
+    return OffsetFetchResponse(topics=mapped(refused, request.topics or []))
+
+
+def _refused(error: int, topic: OffsetFetchRequestTopic) -> OffsetFetchResponseTopic:
+    def row(index: int) -> OffsetFetchResponsePartition:
+        return OffsetFetchResponsePartition(
+            partition_index=index, committed_offset=-1, error_code=error
         )
-        for topic in request.topics or ()
-    ]
-    return OffsetFetchResponse(topics=topics)
+
+    return OffsetFetchResponseTopic(
+        name=topic.name, partitions=mapped(row, topic.partition_indexes)
+    )

@@ -6,8 +6,15 @@ Not the encoding. A transport takes whatever it is given; here is the bound.
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
 from groupkeeper.server.budget import Budget
+
+Piece = bytes | memoryview
+
+PIECE_BYTES: Final = 256 * 1024
+"""More than that is not given to the transport at a time: it would copy what the socket does not
+take."""
 
 
 class Outbox:
@@ -22,7 +29,7 @@ class Outbox:
         """None: there is no client (any more), and everything is dropped."""
         self.frames: list[bytes] = []
         """Whole answers that leave together, with the next :meth:`flush`."""
-        self._tail: deque[bytes] = deque()
+        self._tail: deque[Piece] = deque()
         """Pieces of an answer for which the transport had no room."""
         self.unsent = 0
         """Bytes that the client does not take; 0 while it takes its answers."""
@@ -30,12 +37,19 @@ class Outbox:
     def flush(self) -> None:
         """One write for everything that was answered together."""
         frames, transport = self.frames, self.transport
-        if frames and transport is not None:
-            transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+        if not frames:
+            return
+        data = frames[0] if len(frames) == 1 else b"".join(frames)
         frames.clear()
+        if transport is not None:
+            if self._tail or len(data) > PIECE_BYTES:
+                whole = memoryview(data)
+                self.send(whole[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES))
+            else:
+                transport.write(data)
 
-    def send(self, pieces: Iterable[bytes]) -> None:
-        """Write one answer in pieces, as far as there is room."""
+    def send(self, pieces: Iterable[Piece]) -> None:
+        """Write one answer in pieces, as far as there is room, behind what waits already."""
         self.flush()
         if self.transport is not None:
             self._tail.extend(pieces)

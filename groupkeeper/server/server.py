@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Final
 
 from coordinator.config import GroupConfig
 from coordinator.facts import Fact
@@ -27,6 +28,7 @@ from groupkeeper.server.listener import Listener
 from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import Metrics
 from groupkeeper.server.options import Address, ServeOptions
+from groupkeeper.server.release import Release
 from groupkeeper.server.routes import build_routes
 from groupkeeper.server.settings import Settings
 from groupkeeper.server.steady import Driver
@@ -40,6 +42,10 @@ from storage.errors import Locked, StorageError
 from storage.files import Files
 from storage.limits import Limits
 from storage.store import Store
+
+MAX_GROUPS: Final = 1_000_000
+"""How many groups a process has at most, divided among its partitions: 1.3 KB each while they are
+empty, beside their offsets."""
 
 _log = Log("server")
 
@@ -146,11 +152,12 @@ class Server:
             self.topics.group_log_grew,
             self._give_up,
             self.turns,
+            Release(self.turns),
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
         self.topics.serve_group_logs(self.hosts.log_of)
-        self.topics.topics_deleted.append(Forgetting(self.hosts))
+        self.topics.topics_deleted.append(Forgetting(self.hosts, self.turns))
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
         self.hosts.start(self.store)
@@ -221,4 +228,5 @@ def group_config(settings: Settings) -> GroupConfig:
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
         message_max_bytes=settings.message_max_bytes,
+        max_groups=-(-MAX_GROUPS // settings.offsets_topic_num_partitions),
     )

@@ -15,9 +15,12 @@ Topics = Sequence[Any]
 R = TypeVar("R", bound=Any)
 
 
-def all_known(topics: Topics, count: PartitionCount) -> bool:
-    """The usual case: every topic has partitions, and all of them exist."""
+def all_known(topics: Topics, count: PartitionCount, most: int) -> bool:
+    """The usual case: every topic has partitions, all of them exist, and they are not too many."""
     for topic in topics:
+        most -= len(topic.partitions)
+        if most < 0:
+            return False
         partitions = count(topic.name)
         if partitions is None or not topic.partitions:
             return False
@@ -25,22 +28,6 @@ def all_known(topics: Topics, count: PartitionCount) -> bool:
             if not 0 <= each.partition_index < partitions:
                 return False
     return True
-
-
-def answerable(topics: Topics, count: PartitionCount) -> list[Any]:
-    """Without topics that exist but of which nothing is asked: Kafka does not mention them."""
-    return [topic for topic in topics if topic.partitions or count(topic.name) is None]
-
-
-def known_of(topics: Topics, count: PartitionCount) -> list[Any]:
-    """The topics with only those partitions that exist."""
-    known = []
-    for topic in topics:
-        partitions = count(topic.name) or 0
-        existing = [p for p in topic.partitions if 0 <= p.partition_index < partitions]
-        if existing:
-            known.append(type(topic)(name=topic.name, partitions=existing))
-    return known
 
 
 def overlay(everything: R, answered: R) -> R:

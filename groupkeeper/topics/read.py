@@ -24,7 +24,7 @@ from protocol.messages.fetch import (
 from storage.errors import StorageError
 from storage.log import Log
 
-RESPONSE_BYTES: Final = 8 * 1024 * 1024
+RESPONSE_BYTES: Final = 2 * 1024 * 1024
 """Most record bytes of one response, so that reading them does not hold up the event loop; clients
 come again."""
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.expiry import PIECE_OFFSETS
+from coordinator.deletion import PIECE_OFFSETS
 from coordinator.facts import GroupDeleted, OffsetsRemoved
 from coordinator.group import Group
 from coordinator.step import Step
@@ -170,7 +170,7 @@ def test_a_piece_looks_at_so_many_offsets_at_most() -> None:
 def test_very_many_groups_are_several_pieces() -> None:
     scene = Scene(**ONCE)
     for number in range(3_000):
-        scene.partition.groups[f"g{number}"] = Group(f"g{number}", -1)
+        scene.partition.groups[f"g{number}"] = Group(f"g{number}", -1, is_stored=True)
     assert len(one_piece(scene).records) == PIECE_OFFSETS
     assert len(one_piece(scene).records) == 3_000 - PIECE_OFFSETS
 

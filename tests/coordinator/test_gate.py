@@ -82,3 +82,25 @@ def test_the_driver_is_told_whether_there_is_anything_to_write() -> None:
     assert scene.partition.has_unwritten
     scene.partition.take()
     assert not scene.partition.has_unwritten
+
+
+def test_a_batch_ends_before_the_step_that_would_make_it_too_large() -> None:
+    scene = Scene(hold=True, message_max_bytes=1_000)
+    calls = [scene.commit("admin", n, partitions=range(5)) for n in range(4)]
+    batches = []
+    while (unwritten := scene.partition.take()) is not None:
+        batches.append(len(unwritten.records))
+        answered = [to for to, _ in scene.partition.written(unwritten.mark)]
+        assert answered == calls[: len(answered)]
+        del calls[: len(answered)]
+    assert batches == [10, 10]
+    assert calls == []
+
+
+def test_a_step_is_never_torn() -> None:
+    scene = Scene(hold=True, message_max_bytes=1_000)
+    scene.commit("admin", 1, partitions=range(3))
+    scene.commit("admin", 2, partitions=range(13))
+    for expected in (3, 13):
+        unwritten = scene.partition.take()
+        assert unwritten is not None and len(unwritten.records) == expected

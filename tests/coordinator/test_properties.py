@@ -172,7 +172,7 @@ class Histories(RuleBasedStateMachine):
         """Only an empty group goes by itself; here no time is long enough for its offsets to go."""
         self._note_acknowledged()
         assert deleted.expired and not self.acknowledged
-        if deleted.group == GROUP:
+        if deleted.group == GROUP and deleted.generation:  # else nothing was ever written of it
             self.expiries.append(len(self.synced))
 
     def _durable_generation(self) -> int:

@@ -4,14 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.config import GroupConfig
+from coordinator.deadlines import Deadlines
 from coordinator.records import (
     checked_offset_value,
     group_key,
     offset_key,
     offset_key_head,
+    offset_times,
     offset_value,
-    too_large,
 )
+from coordinator.step import Step, size_of
 from protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -94,8 +97,10 @@ def test_nothing_is_written_for(quiet: str) -> None:
 
 def test_the_size_of_what_is_written_counts_keys_values_and_what_is_around_them() -> None:
     records = [(b"k" * 10, b"v" * 10), (b"k" * 10, None)]
-    assert not too_large(records, 10 + 10 + 10 + 61 + 2 * 20)
-    assert too_large(records, 10 + 10 + 10 + 61 + 2 * 20 - 1)
+    step = Step(0, 0, GroupConfig(), Deadlines(), str, {})
+    for record in records:
+        step.append(*record)
+    assert size_of(records) == step.size == 10 + 10 + 10 + 61 + 2 * 20
 
 
 @pytest.mark.parametrize("loaded", [False, True])
@@ -112,3 +117,13 @@ def test_a_record_put_together_is_the_record_written_whole(loaded: bool) -> None
         assert written.assignment == member.assignment
         assert written.session_timeout == member.session_timeout_ms
     assert encode_value(stored, 3) == [v for k, v in scene.log if k == group_key("g")][-1]
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("metadata", ["", "words"])
+def test_the_times_of_an_offset_are_read_from_any_version(version: int, metadata: str) -> None:
+    value = OffsetCommitValue(
+        offset=1, leader_epoch=2, metadata=metadata, commit_timestamp=77, expire_timestamp=99
+    )
+    expires = 99 if version == 1 else -1
+    assert offset_times(encode_value(value, version)) == (77, expires)

@@ -273,7 +273,7 @@ class Epoch:
             self.life.advance(0.1)
         for host in server.hosts:
             partition = host._partition
-            held = sum(map(invariants.held, partition.groups.values()))
+            held = invariants.held_by_all(partition)
             invariants.check(partition, held + partition.gate.parked)
         if not topics._late._tasks and not topics._admin._ending:
             check_accounts(server)

@@ -10,14 +10,17 @@ from coordinator.facts import (
     Fact,
     GroupCreated,
     GroupDeleted,
+    GroupDropped,
     GroupEmptied,
     GroupsLoaded,
+    LimitReached,
     MemberFenced,
     MemberJoined,
     MemberRemoved,
     MemberReplaced,
     OffsetsCommitted,
     OffsetsRemoved,
+    PendingMemberDropped,
     RebalanceCauseAdded,
     RebalanceCompleted,
     RebalanceJoined,
@@ -97,6 +100,8 @@ def test_a_cause_leaves_out_what_is_not_known(lines: Lines) -> None:
     "fact",
     [
         GroupCreated("g", 0, "Empty"),
+        GroupDropped("g", 0, "Dead"),
+        PendingMemberDropped("g", 0, "Empty", "m", True),
         MemberJoined("g", 1, "Stable", WHO, CAUSE),
         MemberReplaced("g", 1, "Stable", WHO, "old", True),
         MemberRemoved("g", 1, "Stable", WHO, CAUSE),
@@ -122,3 +127,8 @@ def test_a_rebalance_is_read_from_its_start_to_its_end(served: Served, lines: Li
         ("rebalance completed", None),
         ("rebalance started", "leader_rejoined"),
     ]
+
+
+def test_a_limit_is_named_with_who_met_it(lines: Lines) -> None:
+    found = line_of(LimitReached("g", 0, "Dead", "max_groups", 9, WHO), lines)
+    assert (found["limit"], found["most"], found["client_id"]) == ("max_groups", 9, WHO.client_id)

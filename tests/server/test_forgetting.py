@@ -95,7 +95,7 @@ def test_a_partition_that_is_loading_is_told_again(served: Served) -> None:
     client = served.client()
     assert client.commit(5) == 0
     served.host("g").start_loading()
-    served.run(Forgetting(served.server.hosts)(["orders"]))
+    served.run(Forgetting(served.server.hosts, served.server.turns)(["orders"]))
     served.cut_power("lose")
     served.settled()
     assert served.client().fetched() == {}
@@ -131,7 +131,7 @@ def test_offsets_of_a_topic_that_the_catalog_never_knew_stay(served: Served) -> 
 def test_it_gives_up_when_the_process_ends(served: Served) -> None:
     served.server.hosts.stop()
     with pytest.raises(StoppingError):
-        served.run(Forgetting(served.server.hosts)(["orders"]))
+        served.run(Forgetting(served.server.hosts, served.server.turns)(["orders"]))
 
 
 def test_the_server_stops_although_a_partition_cannot_be_told(served: Served) -> None:

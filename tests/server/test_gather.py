@@ -1,10 +1,11 @@
 """Several replies that make one."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from groupkeeper.server.gather import Gather
+from groupkeeper.server.gather import After, Gather
 
 
 class Client:
@@ -15,29 +16,30 @@ class Client:
         self.answers.append(response)
 
 
-def gather(parts: int) -> tuple[Client, Gather]:
-    client = Client()
-    return client, Gather(client, parts, "+".join)
+def gather(parts: int) -> tuple[Client, list[str], Gather]:
+    client, replies = Client(), [""] * parts
+    return client, replies, Gather(client, parts, lambda: "+".join(replies))
 
 
 def test_the_answer_waits_for_the_last_part() -> None:
-    client, gathered = gather(3)
-    gathered.part(0).answer("a")
-    gathered.part(1).answer("b")
+    client, replies, gathered = gather(3)
+    parts = [gathered.part(partial(replies.__setitem__, index)) for index in range(3)]
+    parts[2].answer("c")
+    parts[0].answer("a")
     assert client.answers == []
-    gathered.part(2).answer("c")
-    assert client.answers == ["a+b+c"]
-
-
-def test_replies_are_merged_in_the_order_of_the_parts() -> None:
-    client, gathered = gather(3)
-    for index in (2, 0, 1):
-        gathered.part(index).answer("abc"[index])
+    parts[1].answer("b")
     assert client.answers == ["a+b+c"]
 
 
 def test_a_part_that_is_answered_twice_is_a_bug() -> None:
-    _, gathered = gather(2)
-    gathered.part(0).answer("a")
+    _, replies, gathered = gather(2)
+    part = gathered.part(replies.append)
+    part.answer("a")
     with pytest.raises(AssertionError):
-        gathered.part(0).answer("a")
+        part.answer("a")
+
+
+def test_an_answer_is_changed_before_it_leaves() -> None:
+    client = Client()
+    After(client, str.upper).answer("a")
+    assert client.answers == ["A"]

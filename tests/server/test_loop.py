@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import selectors
 import socket
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.server.loop import count_failed_accepts, watched_loop, when_read
+from groupkeeper.server.loop import EVENTS, count_failed_accepts, watched_loop, when_read
 from groupkeeper.server.metrics import ConnectionStats
 from groupkeeper.turns import ITERATION_S, Turns
 
@@ -33,6 +34,22 @@ def test_every_iteration_sets_its_limit_and_is_measured() -> None:
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(main())
     assert sum(watch.iterations.counts[1:]) >= 1, "one took more than a millisecond"
+
+
+def test_thousands_of_events_are_seen_to_in_turn() -> None:
+    loop, watch = watched_loop()
+    pairs = [socket.socketpair() for _ in range(EVENTS + 50)]
+    for near, far in pairs:
+        watch.register(near, selectors.EVENT_READ)
+        far.send(b"x")
+    first, second = (watch.select(0) for _ in range(2))
+    assert len(first) == len(second) == EVENTS
+    seen = {key.fd for key, _ in first} | {key.fd for key, _ in second}
+    assert len(seen) == len(pairs), "those that always have something are not always first"
+    for pair in pairs:
+        for each in pair:
+            each.close()
+    loop.close()
 
 
 async def test_what_is_in_the_sockets_is_read_before_a_late_alarm() -> None:

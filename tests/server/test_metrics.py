@@ -117,6 +117,17 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
             "members_removed_total{cause=member_left}",
             1,
         ),
+        (facts.GroupDropped(**GROUP), "groups_deleted_total{reason=unused}", 1),
+        (
+            facts.PendingMemberDropped(**GROUP, member="m", expired=False),
+            "pending_members_dropped_total{reason=limit}",
+            1,
+        ),
+        (
+            facts.LimitReached(**GROUP, limit="max_groups", most=9, who=WHO),
+            "limits_reached_total{limit=max_groups}",
+            1,
+        ),
         (facts.OffsetsCommitted(**GROUP, offsets=20), "offsets_committed_total", 20),
         (
             facts.OffsetsRemoved(**GROUP, offsets=3, expired=True),

@@ -39,6 +39,7 @@ def test_every_setting_of_groups_reaches_them() -> None:
         offsets_retention_ms=360_000,
         offsets_retention_check_interval_ms=7,
         message_max_bytes=8,
+        max_groups=1_000_000 // 50,
     )
 
 

@@ -150,3 +150,19 @@ def counting(count: int) -> Slices[int]:
     for _ in range(count):
         yield
     return count
+
+
+async def test_one_that_raises_takes_nobody_elses_turn() -> None:
+    turns, log, told = Turns(), [], []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    def broken() -> None:
+        raise ValueError("broken")
+
+    for queue in (turns.first, turns.again):
+        queue(broken)
+        queue(lambda: log.append("served"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert log == ["served", "served"]
+    assert len(told) == 2

@@ -7,7 +7,7 @@ that waits. Requests of the data plane that wait for its thread are not looked f
 from typing import Any
 
 from groupkeeper.server.call import Call
-from groupkeeper.server.gather import Part
+from groupkeeper.server.gather import After, Part
 from groupkeeper.server.server import Server
 
 
@@ -25,15 +25,19 @@ def check_accounts(server: Server) -> None:
 
 def _held(server: Server) -> list[Call]:
     tokens: list[Any] = [fetch._reply_to for fetch in server.topics._fetching.waiting]
+    tokens += [token for token, _ in server.hosts._release.waiting]
     for host in server.hosts:
         partition = host._partition
         for group in partition.groups.values():
             for member in group.members.values():
                 tokens += [t for t in (member.awaiting_join, member.awaiting_sync) if t is not None]
+        tokens += [deletion.reply_to for deletion in partition.groups.deletions.values()]
         tokens += [token for _, parked in partition.gate._parked for token, _ in parked]
     return list(dict.fromkeys(_request_of(token) for token in tokens))
 
 
 def _request_of(token: Any) -> Call:
     """A part of a split request stands for the whole."""
-    return token._gather._reply_to if isinstance(token, Part) else token
+    while isinstance(token, Part | After):
+        token = token.gather.reply_to if isinstance(token, Part) else token.reply_to
+    return token

@@ -11,7 +11,7 @@ ALL_TO_ALL = {TimerKind.JOIN, TimerKind.INITIAL_DELAY}
 
 def check(partition: Partition, open_requests: int) -> None:
     """``open_requests``: how many were handed in and have not been answered."""
-    tokens = sum(held(group) for group in partition.groups.values())
+    tokens = held_by_all(partition)
     assert open_requests == tokens + partition.gate.parked, "accepted - answered = tokens held"
     assert partition.gate.durable <= partition.gate.taken <= partition.gate.appended
     due = partition.deadlines.due
@@ -25,6 +25,12 @@ def check(partition: Partition, open_requests: int) -> None:
         _check_group(group)
         _check_timers(group, partition.deadlines.due)
     _check_no_stray_timers(partition)
+
+
+def held_by_all(partition: Partition) -> int:
+    """Reply tokens in members, and of groups that are being deleted."""
+    deletions = {id(each) for each in partition.groups.deletions.values()}
+    return len(deletions) + sum(held(group) for group in partition.groups.values())
 
 
 def held(group: Group) -> int:
@@ -86,7 +92,9 @@ def _check_no_stray_timers(partition: Partition) -> None:
         if kind is TimerKind.OFFSET_EXPIRY:
             continue
         group = partition.groups[group_id]
-        if kind is TimerKind.PENDING_MEMBER:
+        if kind is TimerKind.GROUP_DELETION:
+            assert group_id in partition.groups.deletions
+        elif kind is TimerKind.PENDING_MEMBER:
             assert member_id in group.pending
         elif kind in (TimerKind.SESSION, TimerKind.NEW_MEMBER):
             assert member_id in group.members

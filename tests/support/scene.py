@@ -209,8 +209,7 @@ class Scene:
 
     def flush(self) -> None:
         """Everything written so far becomes durable."""
-        unwritten = self.partition.take()
-        if unwritten is not None:
+        while (unwritten := self.partition.take()) is not None:
             self.log += unwritten.records
             self.trace += map(trace.record, unwritten.records)
             self._deliver(self.partition.written(unwritten.mark))
@@ -438,7 +437,11 @@ class Scene:
 
     def forget_topics(self, *names: str) -> None:
         """Topics are deleted elsewhere."""
-        self._settle(self.partition.forget_topics(list(names), self.now, self.wall))
+        self.partition.forget_when_loaded(set(names))
+        left = self.partition.group_ids()
+        while left:
+            at = (self.now, self.wall)
+            self._settle(self.partition.forget_topics(set(names), left, at))
 
     # -- looking back -----------------------------------------------------------------------------
 

@@ -1,0 +1,255 @@
+"""OffsetCommit: who may commit, and what a commit comes to.
+
+Whether a topic exists was decided before: what arrives here holds only what may be touched. What
+commits very many partitions is *prepared* a piece at a time, so that the step itself only checks
+and stores. Transactional commits are not here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from coordinator.caller import Caller
+from coordinator.causes import Who
+from coordinator.config import GroupConfig
+from coordinator.facts import OffsetsCommitted
+from coordinator.group import Group, GroupState
+from coordinator.groups import Groups, group_refused
+from coordinator.rebalance import rearm_session
+from coordinator.records import offset_key, offset_key_head, offset_value
+from coordinator.replies import check_member, note_fenced
+from coordinator.step import Record, ReplyTo, Step, size_of
+from protocol.errors import ErrorCode
+from protocol.mapped import mapped
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+LAST_TIMESTAMP = 2**63 - 1
+"""The largest time a record holds, in ms."""
+
+
+def commit(
+    groups: Groups, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """Store the offsets, if the sender may speak for the group now."""
+    if not any(topic.partitions for topic in request.topics):
+        nothing = commit_refused(request, ErrorCode.NONE)
+        step.reply(reply_to, nothing)  # and the group is not asked, as in Kafka
+        return
+    group = groups.get(request.group_id)
+    error = _may_commit(group, request, caller.api_version)
+    if error:
+        _note_refusal(group, request, error, caller, step)
+        step.reply(reply_to, commit_refused(request, error))
+        return
+    weighed = weigh(request, request.topics, step)
+    error = _store(groups, request, weighed, caller, step)
+    step.reply(reply_to, commit_refused(request, error) if error else weighed.response)
+
+
+def commit_prepared(
+    groups: Groups, commit: "PreparedCommit", caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """A commit of very many partitions: all that takes long has been done before."""
+    request = commit.request
+    group = groups.get(request.group_id)
+    error = _may_commit(group, request, caller.api_version)
+    if error:
+        _note_refusal(group, request, error, caller, step)
+    else:
+        error = _store(groups, request, commit.weighed, caller, step)
+    step.reply(reply_to, commit.refused(error) if error else commit.weighed.response)
+
+
+def _note_refusal(
+    group: Group | None, request: OffsetCommitRequest, error: ErrorCode, caller: Caller, step: Step
+) -> None:
+    if group is not None:
+        who = Who.calling(caller, request.member_id, request.group_instance_id)
+        note_fenced(group, error, who, "OffsetCommit", step)
+
+
+def _store(
+    groups: Groups, request: OffsetCommitRequest, weighed: "Weighed", caller: Caller, step: Step
+) -> ErrorCode:
+    size = weighed.size or size_of(weighed.records)
+    if size > step.config.message_max_bytes:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    group = groups.get(request.group_id)
+    if group is None:
+        if len(groups) >= step.config.max_groups:
+            step.note(group_refused(request.group_id, Who.calling(caller, ""), step))
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        group = groups.create(request.group_id, step)
+    group.is_stored = True
+    for topic, partitions in weighed.offsets:
+        group.offsets.setdefault(topic, {}).update(partitions)
+    step.write(weighed.records, size)
+    if group.members:
+        rearm_session(group, group.members[request.member_id], step)
+    count = len(weighed.records)
+    step.note(OffsetsCommitted(group.group_id, group.generation, group.state, count))
+    return ErrorCode.NONE
+
+
+def _may_commit(group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        if generation < 0:
+            return ErrorCode.NONE
+        return ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE  # an administrator, or a consumer that assigns by hand
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = check_member(group, request.member_id, request.group_instance_id)
+    if error:
+        return error
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+class Weighing(Protocol):
+    """When a commit came, and what holds for it: a step, or what prepares one."""
+
+    @property
+    def wall(self) -> int: ...
+    @property
+    def config(self) -> GroupConfig: ...
+
+
+@dataclass(slots=True)
+class Weighed:
+    """What a commit comes to: without those partitions whose metadata is too long."""
+
+    response: OffsetCommitResponse
+    offsets: list[tuple[str, dict[int, bytes]]]
+    records: list[Record]
+    size: int = 0
+    """Of the records as a batch, where it is known."""
+
+
+def weigh(
+    request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequestTopic], step: "Weighing"
+) -> Weighed:
+    """What it would come to to commit some topics of a request."""
+    weighed = Weighed(OffsetCommitResponse(), [], [])
+    now, limit = step.wall, step.config.offset_metadata_max_bytes
+    # v2 to v4 may carry a retention of their own, which then replaces the group's.
+    retention = request.retention_time_ms
+    expires = -1 if retention == -1 else min(now + retention, LAST_TIMESTAMP)
+    for topic in topics:
+        head = offset_key_head(request.group_id, topic.name)
+        accepted: dict[int, bytes] = {}
+        results = []
+        for each in topic.partitions:
+            index, metadata = each.partition_index, each.committed_metadata or ""
+            error = ErrorCode.NONE
+            if metadata and _is_longer(metadata, limit):
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                stamp = now if each.commit_timestamp == -1 else each.commit_timestamp
+                offset, epoch = each.committed_offset, each.committed_leader_epoch
+                accepted[index] = value = offset_value(offset, epoch, metadata, stamp, expires)
+                weighed.records.append((offset_key(head, index), value))
+            results.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
+        if accepted:
+            weighed.offsets.append((topic.name, accepted))
+        weighed.response.topics.append(
+            OffsetCommitResponseTopic(name=topic.name, partitions=results)
+        )
+    return weighed
+
+
+def _is_longer(text: str, limit: int) -> bool:
+    """Longer than the limit as Java counts: in UTF-16 units."""
+    return len(text) * 2 > limit and len(text.encode("utf-16-le", "surrogatepass")) // 2 > limit
+
+
+def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """An error of the whole group, which the protocol shows on every partition."""
+    return OffsetCommitResponse(topics=mapped(partial(_refused_topic, error), request.topics))
+
+
+def _refused_topic(error: ErrorCode, topic: OffsetCommitRequestTopic) -> OffsetCommitResponseTopic:
+    rows = mapped(partial(_refused_row, error), topic.partitions)
+    return OffsetCommitResponseTopic(name=topic.name, partitions=rows)
+
+
+def _refused_row(
+    error: ErrorCode, asked: OffsetCommitRequestPartition
+) -> OffsetCommitResponsePartition:
+    return OffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=error)
+
+
+@dataclass(slots=True)
+class PreparedCommit:
+    """A commit of very many partitions on its way, piece by piece, to what it comes to."""
+
+    request: OffsetCommitRequest
+    wall: int
+    """When it came, in Unix milliseconds."""
+    config: GroupConfig
+    weighed: Weighed = field(default_factory=lambda: Weighed(OffsetCommitResponse(), [], []))
+
+    @property
+    def group_id(self) -> str:
+        return self.request.group_id
+
+    def add(self, topic: OffsetCommitRequestTopic, exist: int, continues: bool) -> int:
+        """Some partitions of a topic that has so many; ``continues`` with those added last.
+
+        Returns how many of them exist.
+        """
+        asked = topic.partitions
+        known = [each for each in asked if 0 <= each.partition_index < exist]
+        part = weigh(
+            self.request, [OffsetCommitRequestTopic(name=topic.name, partitions=known)], self
+        )
+        rows = part.response.topics[0].partitions
+        if len(known) < len(asked):
+            answered = {row.partition_index: row for row in rows}
+            unknown = partial(_refused_row, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            rows = [answered.get(each.partition_index) or unknown(each) for each in asked]
+        whole = self.weighed
+        if continues:
+            whole.response.topics[-1].partitions += rows
+        else:
+            row = OffsetCommitResponseTopic(name=topic.name, partitions=rows)
+            whole.response.topics.append(row)
+        whole.offsets += part.offsets
+        whole.size += size_of(part.records)
+        whole.records += part.records
+        return len(known)
+
+    def refused(self, error: ErrorCode) -> OffsetCommitResponse:
+        """An error of the whole group; what does not exist stays what it is."""
+        return spoil_commit(self.weighed.response, error)
+
+
+def spoil_commit(response: OffsetCommitResponse, error: ErrorCode) -> OffsetCommitResponse:
+    """The error on every partition but those that do not exist."""
+    return OffsetCommitResponse(topics=mapped(partial(_spoilt_topic, error), response.topics))
+
+
+def _spoilt_topic(error: ErrorCode, topic: OffsetCommitResponseTopic) -> OffsetCommitResponseTopic:
+    rows = mapped(partial(_spoilt_row, error), topic.partitions)
+    return OffsetCommitResponseTopic(name=topic.name, partitions=rows)
+
+
+def _spoilt_row(
+    error: ErrorCode, row: OffsetCommitResponsePartition
+) -> OffsetCommitResponsePartition:
+    missing = row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    code = row.error_code if missing else error
+    return OffsetCommitResponsePartition(partition_index=row.partition_index, error_code=code)

@@ -1,0 +1,174 @@
+"""Groups and offsets that go: on request, with their topic, or because they are old.
+
+A step writes tombstones for a *piece*, a few thousand offsets at most: a group may hold a hundred
+thousand. A group that DeleteGroups deletes in several pieces answers nothing meanwhile but
+COORDINATOR_LOAD_IN_PROGRESS, so that nobody sees half of it. A crash in between leaves the group
+with the other half, and the deletion unanswered. Kafka writes all tombstones in one batch.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from coordinator.caller import Caller
+from coordinator.deadlines import Timer, TimerKind
+from coordinator.facts import GroupDeleted, OffsetsRemoved
+from coordinator.group import Group, GroupState
+from coordinator.groups import Deletion, Groups
+from coordinator.rebalance import drop_pending
+from coordinator.records import group_key, offset_key, offset_key_head
+from coordinator.step import ReplyTo, Step
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+PIECE_OFFSETS = 2_000
+"""How many offsets one step looks at: some milliseconds, in which nobody else has a turn."""
+
+PIECE_SHARE = 16
+"""The tombstones of one step take this part of the largest message, plus one."""
+
+PIECE_PAUSE_MS = 10
+"""What is written and who waits get their turn before the next piece."""
+
+
+@dataclass(slots=True)
+class Piece:
+    """What one step may still do."""
+
+    offsets: int
+    until: int
+    """The size of the step's records, in bytes, at which it is over."""
+
+    @classmethod
+    def of(cls, step: Step) -> "Piece":
+        """All that the step may do."""
+        return cls(PIECE_OFFSETS, step.size + 1 + step.config.message_max_bytes // PIECE_SHARE)
+
+    def is_over(self, step: Step) -> bool:
+        return self.offsets <= 0 or step.size >= self.until
+
+
+# -- DeleteGroups --------------------------------------------------------------------------------
+
+
+def delete_groups(
+    groups: Groups, request: DeleteGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    """Delete groups without members, with all their offsets. A repeated id is answered once."""
+    piece, deletion = Piece.of(step), Deletion(reply_to, DeleteGroupsResponse())
+    for group_id in dict.fromkeys(request.groups_names):
+        group, error = groups.get(group_id), ErrorCode.NONE
+        if group is None:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
+        elif group.state is not GroupState.EMPTY:
+            error = ErrorCode.NON_EMPTY_GROUP
+        elif _forget_all(group, piece, step):
+            delete_group(groups, group, False, step)
+            piece.offsets -= 1
+        else:
+            groups.deletions[group_id] = deletion
+            deletion.left += 1
+            step.deadlines.set(Timer(TimerKind.GROUP_DELETION, group_id), step.now)
+        result = DeletableGroupResult(group_id=group_id, error_code=error)
+        deletion.response.results.append(result)
+    if not deletion.left:
+        step.reply(reply_to, deletion.response)
+
+
+def go_on_deleting(groups: Groups, timer: Timer, step: Step) -> None:
+    """The next piece of a group; with the last piece of its last group a request is answered."""
+    group = groups[timer.group_id]
+    if not _forget_all(group, Piece.of(step), step):
+        step.deadlines.set(timer, step.now + PIECE_PAUSE_MS)
+        return
+    deletion = groups.deletions.pop(group.group_id)
+    delete_group(groups, group, False, step)
+    deletion.left -= 1
+    if not deletion.left:
+        step.reply(deletion.reply_to, deletion.response)
+
+
+def _forget_all(group: Group, piece: Piece, step: Step) -> bool:
+    """False when the piece ends before the group's offsets do."""
+    count = 0
+    while group.offsets and not piece.is_over(step):
+        topic, partitions = next(iter(group.offsets.items()))
+        count += _forget_some(group, topic, partitions, piece, step)
+    note_removed(group, count, False, step)
+    return not group.offsets
+
+
+def _forget_some(
+    group: Group, topic: str, partitions: Iterable[int], piece: Piece, step: Step
+) -> int:
+    """Forget offsets until the piece is over; how many."""
+    count = 0
+    for partition in list(islice(partitions, piece.offsets)):
+        if piece.is_over(step):
+            break
+        count += forget(group, topic, partition, step)
+        piece.offsets -= 1
+    return count
+
+
+def delete_group(groups: Groups, group: Group, expired: bool, step: Step) -> None:
+    """A group without offsets is gone, and with it the ids that were handed out for it."""
+    assert not group.offsets
+    if group.is_stored:
+        step.append(group_key(group.group_id), None)
+    group.become(GroupState.DEAD, step.wall)
+    del groups[group.group_id]
+    for member_id in list(group.pending):
+        drop_pending(group, member_id, step)
+    step.note(GroupDeleted(group.group_id, group.generation, group.state, expired))
+
+
+# -- offsets -------------------------------------------------------------------------------------
+
+
+def forget(group: Group, topic: str, partition: int, step: Step) -> bool:
+    """Write a tombstone for one offset; False when there was none."""
+    stored = group.offsets.get(topic)
+    if stored is None or stored.pop(partition, None) is None:
+        return False
+    if not stored:
+        del group.offsets[topic]
+    step.append(offset_key(offset_key_head(group.group_id, topic), partition), None)
+    return True
+
+
+def forget_topics(
+    groups: Groups, topics: set[str], left: list[str], piece: Piece, step: Step
+) -> None:
+    """Topics were deleted: groups lose their offsets, one after another until the piece is over.
+
+    ``left`` are ids of groups, the next one last; those that are done are taken out of it.
+    """
+    while left and not piece.is_over(step):
+        group = groups.get(left[-1])
+        if group is not None and not _forget_in(group, topics, piece, step):
+            break
+        piece.offsets -= 1
+        left.pop()
+
+
+def _forget_in(group: Group, topics: set[str], piece: Piece, step: Step) -> bool:
+    """False when the piece ends before the topics do."""
+    deleted = group.offsets.keys() & topics
+    count = 0
+    for topic in sorted(deleted) if len(deleted) > 1 else deleted:  # the order of a set is chance
+        count += _forget_some(group, topic, group.offsets[topic], piece, step)
+        if topic in group.offsets:
+            break
+    note_removed(group, count, False, step)
+    return group.offsets.keys().isdisjoint(topics)
+
+
+def note_removed(group: Group, offsets: int, expired: bool, step: Step) -> None:
+    """Note that offsets are gone, if any are."""
+    if offsets:
+        step.note(OffsetsRemoved(group.group_id, group.generation, group.state, offsets, expired))

@@ -1,0 +1,66 @@
+"""Answers that become free together: those of a round of the journal, of a join phase, of a
+partition that closes. They leave in slices, because each is encoded and written.
+
+What was released is true for good: it may leave later, whatever becomes of its partition.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any, Final
+
+from coordinator.gate import Replies
+from groupkeeper.exchange import ReplyTo
+from groupkeeper.server.logs import Log
+from groupkeeper.turns import Turns
+
+RELEASED_AT_ONCE: Final = 64
+"""So many answers leave in one go, of all partitions together: a few milliseconds."""
+
+_log = Log("partition")
+
+
+class Release:
+    """The answers of a process that are on their way to their connections."""
+
+    def __init__(self, turns: Turns) -> None:
+        self.waiting: deque[tuple[ReplyTo, Any]] = deque()
+        self._turns = turns
+        self._loop = asyncio.get_running_loop()
+        self._left = RELEASED_AT_ONCE
+        """Of this iteration of the loop."""
+
+    def send(self, replies: Replies) -> None:
+        """Answer now, or when it is their turn. Raises what an answer raises that leaves now."""
+        if not replies:
+            return
+        if self._left == RELEASED_AT_ONCE:
+            self._loop.call_soon(self._renew)
+        now, later = replies[: self._left], replies[self._left :]
+        if later:
+            if not self.waiting:
+                self._turns.again(self._go_on)
+            self.waiting.extend(later)
+        self._left -= len(now)
+        for reply_to, response in now:
+            reply_to.answer(response)
+
+    def flush(self) -> None:
+        """The process ends: answer all that wait."""
+        while self.waiting:
+            self._answer_next()
+
+    def _renew(self) -> None:
+        self._left = RELEASED_AT_ONCE
+
+    def _go_on(self) -> None:
+        for _ in range(min(RELEASED_AT_ONCE, len(self.waiting))):
+            self._answer_next()
+        if self.waiting:
+            self._turns.again(self._go_on)
+
+    def _answer_next(self) -> None:
+        reply_to, response = self.waiting.popleft()
+        try:
+            reply_to.answer(response)
+        except Exception:  # noqa: BLE001  # the others' answers are as good as before
+            _log.exception("an answer failed")

@@ -1,0 +1,169 @@
+"""What a client can make a partition hold, and what it is told beyond that."""
+
+import pytest
+
+from coordinator.config import MAX_PENDING_MEMBERS, MAX_PROTOCOLS
+from coordinator.facts import (
+    GroupDeleted,
+    GroupDropped,
+    LimitReached,
+    MemberRemoved,
+    PendingMemberDropped,
+)
+from coordinator.group import MAX_TOPICS_READ
+from coordinator.groups import MAX_UNUSED_GROUPS
+from tests.support.scene import Scene, in_state, topics
+
+DAY = 24 * 3_600_000
+
+
+def limits(scene: Scene) -> list[str]:
+    return [fact.limit for fact in scene.noted(LimitReached)]
+
+
+# -- groups that nothing is stored of --------------------------------------------------------------
+
+
+def test_a_group_goes_with_the_last_pending_id_and_leaves_no_record() -> None:
+    scene = Scene()
+    scene.knock("ann", session=10_000)
+    assert scene.groups() == {"g": "Empty"}
+    scene.advance(10_000)
+    assert scene.groups() == {}
+    assert scene.log == []
+    assert len(scene.noted(GroupDropped)) == 1
+
+
+def test_a_group_goes_when_its_last_pending_id_leaves() -> None:
+    scene = Scene()
+    scene.knock("ann")
+    scene.leave("ann")
+    assert scene.groups() == {}
+
+
+def test_of_a_group_that_was_refused_no_record_is_left() -> None:
+    scene = Scene()
+    scene.knock("ann", protocols={})
+    assert scene.groups() == {"g": "Empty"}
+    scene.advance(DAY)
+    assert (scene.groups(), scene.log) == ({}, [])
+
+
+def test_a_group_that_something_is_stored_of_stays_until_it_expires() -> None:
+    scene = in_state("Empty")
+    scene.knock("newcomer", session=1_000)
+    scene.advance(2_000)
+    assert scene.state == "Empty"
+    scene.advance(DAY)
+    assert scene.noted(GroupDeleted) != []
+    assert scene.log[-1][1] is None
+
+
+def test_unused_groups_do_not_pile_up() -> None:
+    scene = Scene()
+    scene.commit("admin", group_id="kept")
+    for number in range(MAX_UNUSED_GROUPS + 10):
+        scene.knock("ann", protocols={}, group=f"g{number}")
+    left = set(scene.groups())
+    assert "kept" in left
+    assert len(left) == MAX_UNUSED_GROUPS + 1
+
+
+def test_beyond_so_many_groups_a_new_one_is_refused_and_the_others_go_on() -> None:
+    scene = Scene(max_groups=2)
+    scene.commit("admin", group_id="a")
+    scene.commit("admin", group_id="b")
+    assert scene.commit("admin", group_id="c").outcome == "COORDINATOR_NOT_AVAILABLE"
+    assert scene.knock("ann", group="d").outcome == "COORDINATOR_NOT_AVAILABLE"
+    assert scene.commit("admin", group_id="a").outcome == "NONE"
+    assert scene.knock("ann", group="a").outcome == "MEMBER_ID_REQUIRED"
+    assert limits(scene) == ["max_groups"] * 2
+
+
+# -- pending ids -----------------------------------------------------------------------------------
+
+
+def test_the_oldest_of_too_many_pending_ids_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.join.MAX_PENDING_MEMBERS", 3)
+    scene = Scene()
+    names = ["ann", "bea", "cid", "dot"]
+    for name in names:
+        scene.knock(name, as_id="", group=f"group of {name}")
+    assert set(scene.groups()) == {f"group of {name}" for name in names[1:]}
+    assert scene.knock("ann").outcome == "UNKNOWN_MEMBER_ID"
+    assert scene.knock("bea").parked
+    [dropped] = scene.noted(PendingMemberDropped)
+    assert not dropped.expired
+    assert limits(scene) == ["MAX_PENDING_MEMBERS"]
+    assert MAX_PENDING_MEMBERS >= 10_000, "as many as may join at once"
+
+
+def test_ids_that_came_back_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.join.MAX_PENDING_MEMBERS", 1)
+    scene = Scene()
+    scene.form("ann", "bea", "cid")
+    assert scene.noted(PendingMemberDropped) == []
+
+
+def test_an_id_that_expires_was_never_a_member() -> None:
+    scene = Scene()
+    scene.knock("ann", session=10_000)
+    scene.advance(10_000)
+    [dropped] = scene.noted(PendingMemberDropped)
+    assert dropped.expired
+    assert scene.noted(MemberRemoved) == []
+
+
+# -- metadata --------------------------------------------------------------------------------------
+
+
+def test_more_metadata_than_a_group_may_hold_is_refused_before_anything_changes() -> None:
+    scene = Scene(message_max_bytes=1_000)
+    scene.join("ann", version=3, protocols={"range": b"x" * 3_000})
+    before = list(scene.group.members)
+    refused = scene.join("bea", version=3, protocols={"range": b"x" * 1_001})
+    assert refused.outcome == "UNKNOWN_SERVER_ERROR"
+    assert list(scene.group.members) == before
+    assert limits(scene) == ["max_metadata_bytes"]
+    assert scene.join("bea", version=3, protocols={"range": b"x" * 1_000}).parked
+
+
+def test_what_a_member_said_before_does_not_count_twice() -> None:
+    scene = Scene(message_max_bytes=1_000)
+    scene.form("ANN", protocols={"range": b"x" * 400})
+    for _ in range(20):
+        assert scene.restart("ANN", protocols={"range": b"x" * 300}).outcome == "NONE"
+    assert scene.group.metadata_bytes == 300
+    scene.leave("ANN")
+    assert scene.group.metadata_bytes == 0
+
+
+def test_so_many_protocols_are_nobodys() -> None:
+    scene = Scene()
+    names = [f"p{n}" for n in range(MAX_PROTOCOLS + 1)]
+    outcome = scene.knock("ann", protocols=dict.fromkeys(names, b"")).outcome
+    assert outcome == "INCONSISTENT_GROUP_PROTOCOL"
+    assert limits(scene) == ["MAX_PROTOCOLS"]
+    del names[0]
+    assert scene.knock("ann", protocols=dict.fromkeys(names, b"")).outcome == "MEMBER_ID_REQUIRED"
+
+
+@pytest.mark.parametrize(
+    ("count", "known"), [(MAX_TOPICS_READ, True), (MAX_TOPICS_READ + 1, False)]
+)
+def test_of_very_many_topics_every_one_counts_as_subscribed(count: int, known: bool) -> None:
+    scene = Scene(message_max_bytes=10_000_000)
+    scene.form("ann", protocols={"range": topics(*(f"t{n}" for n in range(count)))})
+    assert (scene.group.subscription is not None) == known
+    assert scene.group.subscribes("t1")
+    assert scene.group.subscribes("other") != known
+
+
+def test_the_same_topics_of_many_members_are_read_once() -> None:
+    scene = Scene(message_max_bytes=10_000_000)
+    names = [f"t{n}" for n in range(1_000)]
+    people = [f"m{n}" for n in range(30)]
+    for number, name in enumerate(people):
+        scene.join(name, protocols={"range": topics(*names, owned=number + 1)})
+    scene.advance(6_000)
+    assert scene.group.subscription == frozenset(names)
