@@ -43,8 +43,9 @@ class Limits:
     """Slowest heartbeat of another client."""
     growth_mib: float = 64.0
     """Peak of the server's memory above what it had before."""
-    kept_mib: float = 32.0
-    """What may be left of it a moment after the attack."""
+    kept_mib: float = 48.0
+    """What may be left of it a moment after the attack: what is freed between things that stay is
+    not given back."""
     log_lines: int = 600
     """Lines of log for an attack, and as many again for every ten seconds it takes: three causes
     with 200 each."""

@@ -26,6 +26,8 @@ QUIET_CPU = 0.05
 """Cores in use by a server that is done with an attack; the canary alone takes some."""
 SOON_SECONDS = 1.0
 SEEN_SECONDS = 20.0
+PAGE_SECONDS = 1.2
+"""The server makes /metrics anew once a second."""
 KILL_MIB = 4_096.0
 """A server that grows to this is killed, before the kernel looks for somebody to kill."""
 ATTACKER_NICE = 10
@@ -199,6 +201,7 @@ class _Trial:
         after = self._settle()
         end = time.monotonic()
         self._measure(before, after, log)
+        time.sleep(PAGE_SECONDS)
         more = self._slow_iterations()
         if loop is not None and more is not None:
             figures.iterations, figures.stalls = more[0] - loop[0], more[1] - loop[1]

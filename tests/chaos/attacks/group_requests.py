@@ -180,7 +180,13 @@ ATTACKS = (
         "describe-empty", FAMILY, "DescribeGroups of 5 M empty ids, then of 4 M", describe_empty
     ),
     Attack("describe-distinct", FAMILY, "DescribeGroups of 2 M distinct ids", describe_distinct),
-    Attack("describe-many", FAMILY, "DescribeGroups of 400,000 and 230,000 ids", describe_many),
+    Attack(
+        "describe-many",
+        FAMILY,
+        "DescribeGroups of 400,000 and 230,000 ids",
+        describe_many,
+        limits=Limits(growth_mib=128),  # 3.6 MB as objects, and their answer
+    ),
     Attack(
         "describe-repeated",
         FAMILY,
