@@ -61,6 +61,10 @@ class Turns:
         self.until: float = inf
         """Time of the loop from which on nothing new is begun in this iteration; whoever watches
         the loop sets it (``server.loop``). Without a watch, iterations have no limit."""
+        self.members: set[int] = set()
+        """Descriptors of clients that send heartbeats: read first, when there is much to read."""
+        self.bulk: set[int] = set()
+        """Descriptors of clients that are sending something long: read last then."""
         self._first: deque[Callable[[], None]] = deque()
         self._again: deque[Callable[[], None]] = deque()
         self._first_scheduled = self._again_scheduled = False

@@ -25,6 +25,8 @@ SLICE_PIECES = 1_000
 """Pieces that an encoder in slices joins before it yields them."""
 SLICE_NUMBERS = 16_384
 """Numbers of one array that an encoder in slices writes before it yields."""
+LONG_RECORDS = 16_384
+"""Bytes of records that an encoder in slices yields as they are."""
 
 
 class Framing(Enum):
@@ -232,7 +234,15 @@ class _EncoderWriter:
             source.line(f"data = {expression}{encode}")
             source.line(f"n = len(data){plus}")
         self.length(kind.code)
-        source.line("out.append(data)")
+        if self.sliced and kind.name == "records":  # too long to be copied
+            with source.block(f"if n > {LONG_RECORDS}:"):
+                source.line("yield join(out)")
+                source.line("out.clear()")
+                source.line("yield data")
+            with source.block("else:"):
+                source.line("out.append(data)")
+        else:
+            source.line("out.append(data)")
 
     def array(self, item: WireType, expression: str, nullable: bool) -> None:
         source = self.source

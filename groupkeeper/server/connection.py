@@ -192,6 +192,7 @@ class Connection(ClientStream):
         found = self._services.steady_beat(request)
         if found is not None and self._out.frames:
             driver, beat = found
+            self._turns.members.add(self._fd)
             self._steady = SteadyBeat(driver, beat, data[pos:stop], self._out.frames[-1])
 
     # -- work in slices ------------------------------------------------------------------------

@@ -43,17 +43,22 @@ class Outbox:
         frames.clear()
         if transport is not None:
             if self._tail or len(data) > PIECE_BYTES:
-                whole = memoryview(data)
-                self.send(whole[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES))
+                self.send([data])
             else:
                 transport.write(data)
 
-    def send(self, pieces: Iterable[Piece]) -> None:
+    def send(self, pieces: Iterable[bytes]) -> None:
         """Write one answer in pieces, as far as there is room, behind what waits already."""
         self.flush()
-        if self.transport is not None:
-            self._tail.extend(pieces)
-            self._write_tail()
+        if self.transport is None:
+            return
+        for piece in pieces:
+            if len(piece) > PIECE_BYTES:
+                whole, size = memoryview(piece), len(piece)
+                self._tail += [whole[at : at + PIECE_BYTES] for at in range(0, size, PIECE_BYTES)]
+            else:
+                self._tail.append(piece)
+        self._write_tail()
 
     def paused(self) -> None:
         """The transport has more than it should, and will say when it has room again."""

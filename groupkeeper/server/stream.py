@@ -11,7 +11,7 @@ from typing import Final
 
 from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.connection_state import MAY_FOLLOW, State
-from groupkeeper.server.inbox import Inbox
+from groupkeeper.server.inbox import HELD_BYTES, Inbox
 from groupkeeper.server.outbox import Outbox
 from groupkeeper.turns import TURN_S
 
@@ -32,6 +32,7 @@ class ClientStream(asyncio.Protocol):
         self._out = Outbox(services.limits.unsent)
         self._transport: asyncio.Transport | None = None
         """None: the client is gone, or we have hung up."""
+        self._fd = -1
         self.host = ""
         self.state = READING
         self.since = 0.0
@@ -64,6 +65,7 @@ class ClientStream(asyncio.Protocol):
         accepted = transport.get_extra_info("socket")
         if accepted is not None:  # a peer whose machine died says nothing, and would stay for ever
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._fd = accepted.fileno()
         peer = transport.get_extra_info("peername")
         self.host = f"/{peer[0]}" if peer else "/"
         self.since = services.clock.seconds()
@@ -80,6 +82,8 @@ class ClientStream(asyncio.Protocol):
         self._transport = self._in.transport = None
         self._out.close()
         services.connections.leave(self)
+        self._turns.members.discard(self._fd)
+        self._turns.bulk.discard(self._fd)
         if self.state is WAITING and not self._in.size:
             self._end()
         elif self.state in (READING, BLOCKED):
@@ -125,6 +129,10 @@ class ClientStream(asyncio.Protocol):
         """Read on if there is room for the request that has begun."""
         if self.state is not READING:
             return
+        if self._in.size and self._in.needed > HELD_BYTES:
+            self._turns.bulk.add(self._fd)
+        else:
+            self._turns.bulk.discard(self._fd)
         if not self._in.has_room():
             self._services.limits.requests.wait(self._read_on)
         elif self._in.read_on():

@@ -22,12 +22,19 @@ from protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.produce import ProduceRequest
+from protocol.registry import response_encoder
 from tests.support.fake_socket import HEARTBEAT, JOIN, LIMIT, PRODUCE, Bench
 
-DESCRIBE, DELETE = 15, 42
+FETCH, DESCRIBE, DELETE = 1, 15, 42
 
 Lines = Callable[[], list[dict[str, Any]]]
 
@@ -464,6 +471,22 @@ async def test_no_request_may_be_longer_than_produce_may(bench: Bench, lines: Li
     bench.receive((LIMIT + 1).to_bytes(4, "big"))
     assert bench.socket.closed
     assert lines()[0]["limit"] == "socket.request.max.bytes"
+
+
+async def test_records_are_not_copied_into_the_answer(bench: Bench) -> None:
+    records = bytes(500_000)
+    data = PartitionData(records=records)
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[data] * 3)])
+    bench.routes[FETCH] = lambda *_: response
+    written: list[Any] = []
+    bench.socket.write = written.append  # type: ignore[method-assign]
+    bench.receive(bench.frame(FETCH, 11, FetchRequest()))
+    await iterations(5)
+    pieces = [piece.obj for piece in written if isinstance(piece, memoryview)]
+    assert len(pieces) == 6
+    assert all(piece is records for piece in pieces)
+    whole = response_encoder(FETCH, 11)(response, 1)
+    assert b"".join(written) == whole
 
 
 # -- the table of states ---------------------------------------------------------------------------

@@ -5,12 +5,20 @@ import errno
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from groupkeeper.server.loop import EVENTS, count_failed_accepts, watched_loop, when_read
+from groupkeeper.server.descriptors import raise_limit
+from groupkeeper.server.loop import (
+    EVENTS,
+    FEW_EVENTS,
+    WatchedSelector,
+    count_failed_accepts,
+    watched_loop,
+    when_read,
+)
 from groupkeeper.server.metrics import ConnectionStats
 from groupkeeper.turns import ITERATION_S, Turns
 
@@ -36,20 +44,68 @@ def test_every_iteration_sets_its_limit_and_is_measured() -> None:
     assert sum(watch.iterations.counts[1:]) >= 1, "one took more than a millisecond"
 
 
-def test_thousands_of_events_are_seen_to_in_turn() -> None:
+class Sockets:
+    """Pairs of sockets, of which the near ends always have something to read."""
+
+    def __init__(self, watch: WatchedSelector, count: int) -> None:
+        self.pairs = [socket.socketpair() for _ in range(count)]
+        self.watch = watch
+        for near, far in self.pairs:
+            watch.register(near, selectors.EVENT_READ)
+            far.send(b"x")
+
+    def fds(self, start: int, stop: int) -> set[int]:
+        return {near.fileno() for near, _ in self.pairs[start:stop]}
+
+    def read(self) -> set[int]:
+        return {key.fd for key, _ in self.watch.select(0)}
+
+    def close(self) -> None:
+        for pair in self.pairs:
+            for each in pair:
+                each.close()
+
+
+@pytest.fixture
+def watch() -> Iterator[WatchedSelector]:
     loop, watch = watched_loop()
-    pairs = [socket.socketpair() for _ in range(EVENTS + 50)]
-    for near, far in pairs:
-        watch.register(near, selectors.EVENT_READ)
-        far.send(b"x")
-    first, second = (watch.select(0) for _ in range(2))
-    assert len(first) == len(second) == EVENTS
-    seen = {key.fd for key, _ in first} | {key.fd for key, _ in second}
-    assert len(seen) == len(pairs), "those that always have something are not always first"
-    for pair in pairs:
-        for each in pair:
-            each.close()
+    yield watch
     loop.close()
+
+
+def test_thousands_of_events_are_seen_to_in_turn(watch: WatchedSelector) -> None:
+    raise_limit()
+    sockets = Sockets(watch, EVENTS + 100)
+    seen: set[int] = set()
+    for _ in range(20):
+        read = sockets.read()
+        assert len(read) == EVENTS
+        seen |= read
+    assert len(seen) == EVENTS + 100, "those that always have something are not always first"
+    sockets.close()
+
+
+def test_members_are_read_first_and_long_requests_last(watch: WatchedSelector) -> None:
+    raise_limit()
+    sockets = Sockets(watch, EVENTS + 300)
+    members, bulk = sockets.fds(0, 50), sockets.fds(200, 400)
+    watch.turns.members, watch.turns.bulk = members, bulk
+    seen: set[int] = set()
+    for _ in range(20):
+        read = sockets.read()
+        assert members <= read
+        assert len(read & bulk) == FEW_EVENTS
+        seen |= read
+    assert seen == sockets.fds(0, EVENTS + 300)
+    sockets.close()
+
+
+def test_many_members_leave_room_for_others(watch: WatchedSelector) -> None:
+    raise_limit()
+    sockets = Sockets(watch, EVENTS + 300)
+    watch.turns.members = sockets.fds(0, EVENTS + 100)
+    assert len(sockets.read() - watch.turns.members) == FEW_EVENTS
+    sockets.close()
 
 
 async def test_what_is_in_the_sockets_is_read_before_a_late_alarm() -> None:
