@@ -3,6 +3,7 @@
 A budget counts; what happens when it is used up is decided where it is asked.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,6 +28,10 @@ LEAST_REQUEST_BYTES: Final = 4 * 1024 * 1024
 """What a request other than Produce may have in any case."""
 
 
+LOOK_AGAIN: Final = 64
+"""Connections that look again whether there is room, in one iteration of the loop."""
+
+
 class OverLimitError(Exception):
     """A client wants more than it may have: its connection is closed, with one line."""
 
@@ -39,12 +44,14 @@ class OverLimitError(Exception):
 class Budget:
     """A number of bytes, of which some are in use."""
 
-    __slots__ = ("_waiting", "limit", "used")
+    __slots__ = ("_left", "_waiting", "limit", "used")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
         self._waiting: deque[Callable[[], None]] = deque()
+        self._left = 0
+        """Of those who wait, how many are about to look again."""
 
     @property
     def room(self) -> int:
@@ -66,9 +73,17 @@ class Budget:
         """So many bytes more, or less, are in use. Those who wait look again when it is less."""
         self.used += by
         if by < 0 and self._waiting:
-            waiting, self._waiting = self._waiting, deque()
-            for look_again in waiting:
-                look_again()
+            if not self._left:
+                asyncio.get_running_loop().call_soon(self._look_again)
+            self._left = len(self._waiting)
+
+    def _look_again(self) -> None:
+        """Not thousands in one iteration of the loop."""
+        for _ in range(min(self._left, LOOK_AGAIN)):
+            self._left -= 1
+            self._waiting.popleft()()
+        if self._left:
+            asyncio.get_running_loop().call_soon(self._look_again)
 
     def wait(self, look_again: Callable[[], None]) -> None:
         """Call back once, as soon as less is in use: there may be room then, or not yet."""

@@ -187,6 +187,9 @@ class Connection(ClientStream):
         elif response is not None:
             self.answered(call, response)
 
+    def _is_beat(self, data: bytes) -> bool:
+        return self._steady is not None and self._steady.is_same(data)
+
     def _remember(self, request: Any, data: bytes, pos: int, stop: int) -> None:
         """The next heartbeat will be the same but for its correlation id."""
         found = self._services.steady_beat(request)

@@ -20,7 +20,7 @@ take."""
 class Outbox:
     """Frames in the order of their answers."""
 
-    __slots__ = ("_budget", "_tail", "frames", "transport", "unsent")
+    __slots__ = ("_budget", "_gone", "_tail", "frames", "transport", "unsent")
 
     def __init__(self, budget: Budget) -> None:
         """``budget`` is that of unsent bytes."""
@@ -31,6 +31,8 @@ class Outbox:
         """Whole answers that leave together, with the next :meth:`flush`."""
         self._tail: deque[Piece] = deque()
         """Pieces of an answer for which the transport had no room."""
+        self._gone = 0
+        """Bytes written of what the first of them is a piece of: it is kept until the last one."""
         self.unsent = 0
         """Bytes that the client does not take; 0 while it takes its answers."""
 
@@ -81,21 +83,30 @@ class Outbox:
         self.transport = None
         self.frames.clear()
         self._tail.clear()
+        self._gone = 0
         self._count(0)
 
     def _write_tail(self) -> None:
         tail, transport = self._tail, self.transport
         while tail and not self.unsent and transport is not None:
-            transport.write(tail.popleft())
+            piece = tail.popleft()
+            is_last = not (tail and isinstance(piece, memoryview) and _is_part(tail[0], piece))
+            self._gone = 0 if is_last else self._gone + len(piece)
+            transport.write(piece)
         if tail:
             self._count(self._kept())
 
     def _kept(self) -> int:
         """Bytes that the transport has, and those that wait for it."""
         written = 0 if self.transport is None else self.transport.get_write_buffer_size()
-        return written + sum(map(len, self._tail))
+        return written + self._gone + sum(map(len, self._tail))
 
     def _count(self, size: int) -> None:
         if size != self.unsent:
             by, self.unsent = size - self.unsent, size
             self._budget.change(by)
+
+
+def _is_part(piece: Piece, other: memoryview) -> bool:
+    """Are both of the same answer?"""
+    return isinstance(piece, memoryview) and piece.obj is other.obj

@@ -41,6 +41,10 @@ class SteadyBeat:
             and self._driver.beat(self._beat, int(seconds * 1000) + 1)
         )
 
+    def is_same(self, data: bytes) -> bool:
+        """Is this the heartbeat and nothing else? It does not count by that."""
+        return data[CORRELATION_END:] == self._tail and data[:CORRELATION_AT] == self._head
+
     def answer(self, data: bytes, pos: int) -> bytes:
         """The answer to the frame at ``pos``."""
         return self._before + data[pos + CORRELATION_AT : pos + CORRELATION_END] + self._after

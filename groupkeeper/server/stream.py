@@ -44,6 +44,10 @@ class ClientStream(asyncio.Protocol):
         """Answer the requests in ``data``, for one turn, and see to what is left of it."""
 
     @abstractmethod
+    def _is_beat(self, data: bytes) -> bool:
+        """Is this a repeated heartbeat? It takes no time worth waiting for."""
+
+    @abstractmethod
     def _go_on(self, deadline: float) -> None:
         """Work in slices until the deadline."""
 
@@ -103,12 +107,13 @@ class ClientStream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         now = self._seconds()
-        if self.state is READING and not self._in.size and now < self._turns.until:
+        in_time = now < self._turns.until
+        if self.state is READING and not self._in.size and (in_time or self._is_beat(data)):
             self._serve(data, now)
             return
         self._hold(data)
         if self.state is READING and self._in.is_ready:
-            if now < self._turns.until:
+            if in_time:
                 self._serve(self._in.take(), now)
             else:
                 self._become(QUEUED)

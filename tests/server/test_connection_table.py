@@ -223,6 +223,7 @@ async def test_who_keeps_others_waiting_goes_early(bench: Bench, lines: Lines) -
     begin(second, BIG, 1_000)
     look(bench)
     assert bench.socket.closed
+    await asyncio.sleep(0)
     assert socket.reading
     assert lines()[0]["limit"].startswith("queued.max.request.bytes")
 

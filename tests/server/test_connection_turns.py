@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from coordinator.deadlines import Timer, TimerKind
+from coordinator.group import Group
+from coordinator.heartbeat import Beat
 from groupkeeper.exchange import Response
 from groupkeeper.server import call as call_module
 from groupkeeper.server.budget import LONG_REQUEST_BYTES
@@ -134,6 +137,26 @@ async def test_nothing_new_is_begun_late_in_an_iteration(bench: Bench) -> None:
     bench.turns.until = bench.clock.time + 1
     await iterations(1)
     assert bench.answered() == [1]
+
+
+async def test_a_repeated_heartbeat_is_never_late(bench: Bench) -> None:
+    beaten: list[int] = []
+
+    class Partition:
+        def beat(self, beat: Beat, now: int) -> bool:
+            beaten.append(now)
+            return True
+
+    found = (Partition(), Beat(Group("g", 0), 0, Timer(TimerKind.SESSION, "g", "m"), 1_000))
+    bench.services.steady_beat = lambda request: found
+    frame = beat(bench)
+    bench.receive(frame)
+    bench.turns.until = bench.clock.time
+    bench.receive(frame)
+    assert bench.answered() == [1, 1]
+    assert len(beaten) == 1
+    bench.receive(frame + frame)
+    assert bench.answered() == [1, 1], "two are not one"
 
 
 async def test_half_a_request_late_in_an_iteration_is_answered_with_its_rest(bench: Bench) -> None:
