@@ -13,6 +13,7 @@ from groupkeeper.server.budget import Limits
 from groupkeeper.server.connection_state import State
 from groupkeeper.server.inbox import HELD_BYTES
 from groupkeeper.server.logs import Log
+from groupkeeper.server.memory import HighWater, give_back
 from groupkeeper.server.metrics import ConnectionStats
 from groupkeeper.turns import Slices, Turns
 
@@ -63,6 +64,7 @@ class ConnectionTable:
         self.orphans: dict[ClientStream, None] = {}
         self._by_host: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
+        self._high_water = HighWater()
 
     def enter(self, connection: "ClientStream") -> bool:
         """One more; False when there is no place for it."""
@@ -121,6 +123,8 @@ class ConnectionTable:
             for connection in self.opened:
                 connection.since += now - due
         self._looking = asyncio.ensure_future(turns.run(self.look(now)))
+        if self._high_water.is_past(self.limits.requests.used + self.limits.unsent.used):
+            give_back()
         self.watch(turns)
 
     def _is_short(self) -> bool:
