@@ -8,7 +8,7 @@ import ctypes
 from threading import Thread
 from typing import Final
 
-WORTH_BYTES: Final = 32 * 1024 * 1024
+WORTH_BYTES: Final = 8 * 1024 * 1024
 """When so much less is in use than before, memory is given back."""
 
 

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from tests.chaos.wire import Client, Gone
 IDLE_SECONDS = 0.5
 PREPARE_SECONDS = 120.0
 SAMPLE_SECONDS = 0.1
+FREE_SECONDS = 12.0
+"""For the server to give memory back to the system."""
 SETTLE_SECONDS = 5.0
 QUIET_CPU = 0.05
 """Cores in use by a server that is done with an attack; the canary alone takes some."""
@@ -200,6 +202,7 @@ class _Trial:
         attacking.end()
         after = self._settle()
         end = time.monotonic()
+        after = self._wait_for_memory(before, after)
         self._measure(before, after, log)
         time.sleep(PAGE_SECONDS)
         more = self._slow_iterations()
@@ -228,6 +231,16 @@ class _Trial:
                 return now
             last = now
         return last
+
+    def _wait_for_memory(self, before: Usage, after: Usage) -> Usage:
+        """The server gives memory back when it next looks at its connections."""
+        deadline = time.monotonic() + FREE_SECONDS
+        most = before.rss + self._attack.limits.kept_mib
+        while after.rss > most and time.monotonic() < deadline:
+            time.sleep(0.5)
+            now = self._server.usage()
+            after = replace(after, rss=now.rss)
+        return after
 
     def _measure(self, before: Usage, after: Usage, log: tuple[int, int]) -> None:
         figures = self._figures
