@@ -65,11 +65,14 @@ class Turns:
         """Descriptors of clients that send heartbeats: read first, when there is much to read."""
         self.bulk: set[int] = set()
         """Descriptors of clients that are sending something long: read last then."""
+        self.has_more = False
+        """Sockets had something that was not read in this iteration."""
         self._first: deque[Callable[[], None]] = deque()
         self._again: deque[Callable[[], None]] = deque()
         self._first_scheduled = self._again_scheduled = False
 
-    def __len__(self) -> int:
+    @property
+    def waiting(self) -> int:
         """How many wait."""
         return len(self._first) + len(self._again)
 

@@ -44,12 +44,14 @@ class OverLimitError(Exception):
 class Budget:
     """A number of bytes, of which some are in use."""
 
-    __slots__ = ("_left", "_waiting", "limit", "used")
+    __slots__ = ("_idle", "_left", "_waiting", "limit", "used")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: deque[tuple[Callable[[], None], int]] = deque()
+        self._idle = 0
+        """Bytes in use by those who wait."""
         self._left = 0
         """Of those who wait, how many are about to look again."""
 
@@ -64,30 +66,41 @@ class Budget:
         return bool(self._waiting)
 
     def fits(self, size: int, mine: int = 0) -> bool:
-        """Is there room for so much more, by somebody who has ``mine`` already? For one alone there
-        is, however much it needs.
+        """Is there room for so much more, by somebody who has ``mine`` already? For one there is,
+        however much it needs, when all others who have some wait for more: they would wait for
+        ever.
         """
-        return self.used + size <= self.limit or self.used == mine
+        return self.used + size <= self.limit or self.used - mine <= self._idle
 
     def change(self, by: int) -> None:
         """So many bytes more, or less, are in use. Those who wait look again when it is less."""
         self.used += by
         if by < 0 and self._waiting:
-            if not self._left:
-                asyncio.get_running_loop().call_soon(self._look_again)
-            self._left = len(self._waiting)
+            self._wake(len(self._waiting))
+
+    def wait(self, look_again: Callable[[], None], mine: int = 0) -> None:
+        """Call back once, when less is in use, or when all who use some wait: there may be room
+        then, or not yet. ``mine``: bytes in use by who waits.
+        """
+        self._waiting.append((look_again, mine))
+        self._idle += mine
+        if self.used <= self._idle:
+            self._wake(1)
+
+    def _wake(self, count: int) -> None:
+        if not self._left:
+            asyncio.get_running_loop().call_soon(self._look_again)
+        self._left = max(self._left, count)
 
     def _look_again(self) -> None:
         """Not thousands in one iteration of the loop."""
         for _ in range(min(self._left, LOOK_AGAIN)):
             self._left -= 1
-            self._waiting.popleft()()
+            look_again, mine = self._waiting.popleft()
+            self._idle -= mine
+            look_again()
         if self._left:
             asyncio.get_running_loop().call_soon(self._look_again)
-
-    def wait(self, look_again: Callable[[], None]) -> None:
-        """Call back once, as soon as less is in use: there may be room then, or not yet."""
-        self._waiting.append(look_again)
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from groupkeeper.server.clock import Clock
 from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.metrics import RequestStats
 from groupkeeper.turns import Slices, Turns
-from protocol.errors import LeftOver
+from protocol.errors import DecodeError, LeftOver
 from protocol.framing import RequestHeader
 from protocol.registry import (
     APIS,
@@ -158,9 +158,11 @@ def encode_in_slices(call: Call, response: Response, limits: Limits) -> Slices[A
 
 def check_size(size: int, data: bytes, pos: int, limits: Limits) -> int:
     """A request at ``pos`` is longer than most: the bytes that have to be there to say whether it
-    may be, or all of it. Raises OverLimitError: only Produce may be so long.
+    may be, or all of it. Raises DecodeError, and OverLimitError: only Produce may be so long.
     """
-    if not 0 < size <= limits.produce_bytes:
+    if size <= 0:
+        raise DecodeError(f"a request of {size} bytes")
+    if size > limits.produce_bytes:
         raise OverLimitError(f"a request of {size} bytes", "socket.request.max.bytes")
     if len(data) - pos < SIZE_AND_KEY_BYTES:
         return SIZE_AND_KEY_BYTES

@@ -17,7 +17,7 @@ from typing import Any
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import NO_REPLY, Handler, Response
-from groupkeeper.server.budget import OverLimitError
+from groupkeeper.server.budget import SLICED_BYTES, OverLimitError
 from groupkeeper.server.call import (
     API_VERSIONS,
     HEARTBEAT,
@@ -53,6 +53,8 @@ SLICED_REQUEST_BYTES = 8 * 1024
 """Longer requests are decoded, handled and answered in slices."""
 PRODUCE_SHARE = 16
 """A long Produce request counts this part of its size among those that are worked on."""
+PRODUCE_MOST = SLICED_BYTES // 2
+"""And never more than that."""
 BEATS = 1_000
 """Repeated heartbeats in one turn; they take a microsecond or two each."""
 SLOW_TURN_S = 0.1
@@ -76,10 +78,10 @@ class Connection(ClientStream):
         """Of the last request that was no repeated heartbeat, for who asks what took so long. Not
         the call, which refers to its connection: the two would outlive the client as a cycle."""
         self._work: Work[Any] | None = None
-        self._long = 0
-        """Bytes of the long request under way."""
         self._weight = 0
-        """What it counts among those that are worked on."""
+        """What the long request under way, or the one that waits for room to be worked on, counts
+        among those."""
+        self._has_room = False
         self._steady: SteadyBeat | None = None
 
     # -- frames --------------------------------------------------------------------------------
@@ -136,7 +138,7 @@ class Connection(ClientStream):
         if self.state is SERVING:
             self._next(again=again)
         else:
-            self._in.charge(self._in.size + self._long)
+            self._in.limit()
 
     def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> bool:
         """One request; its size stands at ``pos``. False when it has to wait for room.
@@ -202,16 +204,27 @@ class Connection(ClientStream):
 
     def _may_work(self, key: int, size: int) -> bool:
         """Is there room for one more long request? If not, the connection waits for it."""
-        turns = self._services.turns
-        # Produce has few fields, and long ones: as objects it takes little more than on the wire.
-        weight = size // PRODUCE_SHARE if key == PRODUCE else size
-        budget = self._services.limits.sliced_of(weight)
-        if not budget.fits(weight):
-            self._become(QUEUED)
+        if not self._has_room:
+            # Produce has few fields, and long ones: as objects it is little more than on the wire.
+            most = min(size // PRODUCE_SHARE, PRODUCE_MOST)
+            self._weight = most if key == PRODUCE else size
+            if not self._takes_room():
+                self._become(QUEUED)
+                return False
+        self._in.under_way = size
+        return True
+
+    def _may_serve(self) -> bool:
+        return not self._weight or self._takes_room()
+
+    def _takes_room(self) -> bool:
+        """Be one of those that are worked on; without room for it, wait for that."""
+        budget, turns = self._services.limits.sliced_of(self._weight), self._turns
+        if not budget.fits(self._weight):
             budget.wait(lambda: turns.first(self._turn))
             return False
-        self._long, self._weight = size, weight
-        budget.change(weight)
+        budget.change(self._weight)
+        self._has_room = True
         return True
 
     def _go_on(self, deadline: float) -> None:
@@ -265,9 +278,11 @@ class Connection(ClientStream):
             self._next(again=again)
 
     def _release_long(self) -> None:
-        weight, self._weight, self._long = self._weight, 0, 0
-        if weight:
-            self._services.limits.sliced_of(weight).change(-weight)
+        self._in.under_way = 0
+        if self._has_room:
+            self._has_room = False
+            self._services.limits.sliced_of(self._weight).change(-self._weight)
+        self._weight = 0
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -277,8 +292,8 @@ class Connection(ClientStream):
             return
         assert self._call is call, "a request is answered exactly once"
         services, header = self._services, call.header
+        self._now = now = services.clock.seconds()
         if self._transport is not None:
-            self._now = now = services.clock.seconds()
             services.requests.record(header.api_key, now - call.began)
             if response is not NO_REPLY:
                 if call.in_slices:
@@ -298,8 +313,11 @@ class Connection(ClientStream):
         self._call = None
         if self.state is WAITING:
             self._out.flush()
-            # What is held is not decided here: who answers may be answering others as well.
-            self._next()
+            if self._in.charged or self._out.unsent or self._transport is None:
+                # What is held is not decided here: who answers may be answering others as well.
+                self._next()
+            else:
+                self.state = READING
 
     # -- ends ----------------------------------------------------------------------------------
 

@@ -26,6 +26,8 @@ class State(Enum):
     BLOCKED = "the client does not take its answers"
     CLOSED = "nothing more is read, kept or answered"
 
+    __hash__ = object.__hash__  # Enum's own is not made for the path of every request
+
 
 _BETWEEN_REQUESTS = frozenset({State.READING, State.QUEUED, State.BLOCKED, State.CLOSED})
 
@@ -38,4 +40,4 @@ MAY_FOLLOW: Final = {
     State.BLOCKED: frozenset({State.READING, State.QUEUED, State.CLOSED}),
     State.CLOSED: frozenset({State.CLOSED}),
 }
-"""The table: every change of a state is held against it."""
+"""The table. The hot path, SERVING and back to READING, does not look it up."""

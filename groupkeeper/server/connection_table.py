@@ -28,6 +28,8 @@ ANSWER_S: Final = 30.0
 """For a client to take something more of its answers."""
 SHORT_OF_ROOM_S: Final = 5.0
 """The same for requests, when others wait for room."""
+BEHIND_BYTES: Final = 16 * 1024
+"""What a client may send behind a request that waits, when others wait for room."""
 STALLED_S: Final = 1.0
 """The same for answers, when there are more of them than there may be."""
 
@@ -133,15 +135,17 @@ class ConnectionTable:
     def look(self, now: float) -> Slices[None]:
         """Close those that have to go."""
         for count, connection in enumerate([*self.opened]):
-            if connection.state is not State.CLOSED:
-                self._look_at(connection, now)
+            self._look_at(connection, now)
             if not count % LOOKS:
                 yield
         if self._is_short():
             self._make_room(now)
 
     def _look_at(self, connection: "ClientStream", now: float) -> None:
-        if connection.unsent:
+        if connection.state is State.CLOSED:  # by us, and it does not take what was sent before
+            if now - connection.since > ANSWER_S:
+                connection.abort()
+        elif connection.unsent:
             if connection.takes_answers():
                 connection.since = now
             elif now - connection.since > ANSWER_S:
@@ -159,7 +163,7 @@ class ConnectionTable:
     def _make_room(self, now: float) -> None:
         """Hang up on those that hold the most back for the longest time."""
         limits = self.limits
-        holding = [each for each in self.opened if each.unsent or each.awaited > HELD_BYTES]
+        holding = [each for each in self.opened if each.unsent or _keeps_room(each)]
         for connection in sorted(holding, key=lambda each: each.since):
             waited = now - connection.since
             if not self._is_short():
@@ -168,12 +172,7 @@ class ConnectionTable:
                 if connection.unsent and waited > STALLED_S:
                     limit = f"{limits.unsent.limit} bytes of answers not taken, of all clients"
                     self._hang_up(connection, "an answer is not taken", limit)
-            elif (
-                connection.state is State.READING
-                and connection.is_read
-                and connection.awaited > HELD_BYTES
-                and waited > SHORT_OF_ROOM_S
-            ):
+            elif _keeps_room(connection) and waited > SHORT_OF_ROOM_S:
                 limit = f"queued.max.request.bytes = {limits.requests.limit}"
                 self._hang_up(connection, "a request does not come to its end", limit)
 
@@ -181,3 +180,12 @@ class ConnectionTable:
         self.stats.stuck += 1
         _log.warning("connection closed", client=connection.host, reason=why, limit=limit)
         connection.abort()
+
+
+def _keeps_room(connection: "ClientStream") -> bool:
+    """Has it begun a long request, or sent much behind one that waits?"""
+    if connection.state is State.WAITING:
+        return connection.held > BEHIND_BYTES
+    return (
+        connection.state is State.READING and connection.is_read and connection.awaited > HELD_BYTES
+    )

@@ -20,7 +20,7 @@ SIZE_BYTES: Final = 4
 class Inbox:
     """The bytes of one connection, in the order in which they came."""
 
-    __slots__ = ("_budget", "_data", "charged", "needed", "size", "transport")
+    __slots__ = ("_budget", "_data", "charged", "needed", "size", "transport", "under_way")
 
     def __init__(self, budget: Budget) -> None:
         """``budget`` is that of requests."""
@@ -31,6 +31,8 @@ class Inbox:
         """Bytes held."""
         self.needed = SIZE_BYTES
         """Bytes that have to be there before cutting makes sense."""
+        self.under_way = 0
+        """Bytes of a long request that has been taken and is worked on."""
         self.charged = 0
         """Bytes counted in the budget."""
 
@@ -65,7 +67,7 @@ class Inbox:
 
     def limit(self) -> None:
         """Behind a request that waits only so much is read."""
-        self.charge(self.size)
+        self.charge(self.size + self.under_way)
         if self.size > HELD_BYTES:
             self._pause()
 

@@ -43,7 +43,9 @@ class WatchedSelector(selectors.DefaultSelector):
         events = super().select(timeout)
         self._began = began = time.monotonic()
         self.turns.until = began + ITERATION_S
-        return events if len(events) <= FEW_EVENTS else self._some(events)
+        chosen = events if len(events) <= FEW_EVENTS else self._some(events)
+        self.turns.has_more = len(chosen) < len(events)
+        return chosen
 
     # Any: see select.
     def _some(self, events: list[Any]) -> list[Any]:
@@ -95,12 +97,15 @@ def when_read(turns: Turns, then: Callable[[], None], most_s: float) -> None:
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + most_s
+    settled = 0
 
-    def served() -> None:
-        if turns and loop.time() < deadline:
-            loop.call_soon(served)
-        else:
+    def look() -> None:
+        nonlocal settled
+        settled = 0 if turns.waiting or turns.has_more else settled + 1
+        # What the selector gave this iteration is read behind this: only the next one may tell.
+        if settled > 1 or loop.time() >= deadline:
             then()
+        else:
+            loop.call_soon(look)
 
-    # The first iteration from now on reads the sockets, and has served them when the second begins.
-    loop.call_soon(loop.call_soon, served)
+    loop.call_soon(look)

@@ -44,6 +44,10 @@ class ClientStream(asyncio.Protocol):
         """Answer the requests in ``data``, for one turn, and see to what is left of it."""
 
     @abstractmethod
+    def _may_serve(self) -> bool:
+        """False while the first request that is held waits for room to be worked on."""
+
+    @abstractmethod
     def _is_beat(self, data: bytes) -> bool:
         """Is this a repeated heartbeat? It takes no time worth waiting for."""
 
@@ -139,7 +143,7 @@ class ClientStream(asyncio.Protocol):
         else:
             self._turns.bulk.discard(self._fd)
         if not self._in.has_room():
-            self._services.limits.requests.wait(self._read_on)
+            self._services.limits.requests.wait(self._read_on, self._in.charged)
         elif self._in.read_on():
             self.since = self._seconds()
 
@@ -170,7 +174,8 @@ class ClientStream(asyncio.Protocol):
         """It is this connection's turn."""
         now = self._seconds()
         if self.state is QUEUED:
-            self._serve(self._in.take(), now)
+            if self._may_serve():
+                self._serve(self._in.take(), now)
         elif self.state is WORKING:
             self._go_on(now + TURN_S)
             self._took(self._seconds() - now, 0)
@@ -193,6 +198,7 @@ class ClientStream(asyncio.Protocol):
     def _end(self) -> None:
         """Nothing more is read, kept or answered."""
         self._become(CLOSED)
+        self.since = self._seconds()
         self._services.connections.orphans.pop(self, None)
         self._in.drop()
         self._dropped()

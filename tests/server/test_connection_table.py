@@ -12,8 +12,8 @@ from groupkeeper.server.connection_state import State
 from groupkeeper.server.connection_table import ANSWER_S, REQUEST_S, SHORT_OF_ROOM_S, STALLED_S
 from groupkeeper.server.inbox import HELD_BYTES
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest
-from tests.support.fake_socket import HEARTBEAT, JOIN, Bench, FakeSocket
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from tests.support.fake_socket import HEARTBEAT, JOIN, PRODUCE, Bench, FakeSocket
 
 Lines = Callable[[], list[dict[str, Any]]]
 
@@ -265,3 +265,47 @@ async def test_after_the_process_stood_still_nobody_was_silent(bench: Bench) -> 
     bench.table.stop()
     assert not bench.socket.closed
     assert bench.connection.since > bench.clock.time + 9_000.0
+
+
+async def test_who_waits_for_room_goes_on_when_all_others_wait_as_well(bench: Bench) -> None:
+    """What stands behind a request that waits is kept without asking; then nobody has room."""
+    bench.limits.requests.limit = 600_000
+    bench.routes[PRODUCE] = bench.routes[HEARTBEAT]
+    sockets = []
+    for _ in range(2):
+        connection, socket = bench.connect()
+        connection.data_received(join(bench))
+        begin(connection, 590_000, 320_000)
+        sockets.append(socket)
+    assert bench.limits.requests.used == 640_000
+    for call in bench.parked:
+        call.answer(JoinGroupResponse())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert [socket.reading for socket in sockets].count(True) == 1
+
+
+async def test_who_was_hung_up_on_and_takes_nothing_is_gone_in_the_end(bench: Bench) -> None:
+    ended: list[bool] = []
+    bench.socket.close = lambda: None  # type: ignore[method-assign]  # as long as bytes are left
+    bench.socket.abort = lambda: ended.append(True)  # type: ignore[method-assign]
+    bench.receive((-1).to_bytes(4, "big", signed=True))
+    assert bench.connection.state is State.CLOSED
+    look(bench, ANSWER_S)
+    assert not ended
+    look(bench, 0.1)
+    assert ended == [True]
+
+
+async def test_what_stands_behind_a_waiting_request_goes_when_others_need_room(
+    bench: Bench,
+) -> None:
+    bench.limits.requests.limit = BIG
+    bench.receive(join(bench))
+    begin(bench.connection, 100_000, 90_000)
+    look(bench, SHORT_OF_ROOM_S + 0.1)
+    assert not bench.socket.closed
+    second, _ = bench.connect()
+    begin(second, BIG, 1_000)
+    look(bench)
+    assert bench.socket.closed

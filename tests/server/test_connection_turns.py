@@ -54,6 +54,10 @@ def beat(bench: Bench, group_id: str = "g") -> bytes:
     return bench.frame(HEARTBEAT, 4, HeartbeatRequest(group_id=group_id))
 
 
+def join(bench: Bench) -> bytes:
+    return bench.frame(JOIN, 9, JoinGroupRequest(group_id="g"))
+
+
 def describe(bench: Bench, *group_ids: str) -> bytes:
     return bench.frame(DESCRIBE, 5, DescribeGroupsRequest(groups=list(group_ids)))
 
@@ -89,6 +93,19 @@ async def test_a_turn_ends_and_the_rest_is_answered_in_the_next_ones(bench: Benc
     await iterations(2)
     assert bench.answered() == [1, 2, 3, 4, 5, 6, 7]
     assert bench.connection.state is State.READING
+
+
+async def test_a_client_that_is_gone_has_turns_as_well(bench: Bench) -> None:
+    slow(bench, TURN_S)
+    bench.receive(join(bench) + b"".join(beat(bench) for _ in range(5)))
+    bench.socket.hang_up()
+    await iterations(1)
+    bench.parked[0].answer(JoinGroupResponse())
+    before = bench.clock.time
+    await iterations(1)
+    assert bench.clock.time == before + TURN_S
+    await iterations(6)
+    assert bench.connection.state is State.CLOSED
 
 
 async def test_another_client_is_answered_between_two_turns(bench: Bench) -> None:
@@ -339,7 +356,7 @@ async def test_only_so_much_is_worked_on_at_a_time(bench: Bench) -> None:
     other.data_received(frames[1])
     assert bench.connection.state is State.WORKING
     assert other.state is State.QUEUED
-    assert len(bench.turns) == 1
+    assert bench.turns.waiting == 1
     await iterations(8)
     assert (bench.answered(), bench.answered(socket)) == ([1], [2])
     assert bench.limits.sliced.used == 0

@@ -16,9 +16,10 @@ from tests.support.requests import heartbeat, join_request, sync_request
 from tests.support.served import Served, settle
 
 ROOT = Path(__file__).parents[2]
-MEMBERS = 10
-SESSION_MS = 1_000
-PAUSE_S = 3.0
+MEMBERS = 700
+"""More than are read in one iteration of the loop."""
+SESSION_MS = 3_000
+PAUSE_S = 5.0
 
 
 class Member:
@@ -85,11 +86,14 @@ async def test_members_that_beat_survive_a_stopped_process(server: Any) -> None:
     members = [Member(*await asyncio.open_connection("127.0.0.1", port)) for _ in range(MEMBERS)]
     for number, member in enumerate(members):
         await member.settle(f"group-{number}")
+    for member in members:  # all sessions begin together
+        member.beat()
+        assert await member.beaten() == [0]
     os.kill(process.pid, signal.SIGSTOP)
-    for _ in range(int(PAUSE_S / 0.2)):
+    for _ in range(2):
         for member in members:
             member.beat()
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(PAUSE_S / 2)
     os.kill(process.pid, signal.SIGCONT)
     for member in members:
         assert set(await member.beaten()) == {0}

@@ -59,10 +59,10 @@ async def test_those_who_wait_are_served_in_their_order() -> None:
     turns, log = Turns(), []
     for name in "abc":
         turns.first(lambda name=name: log.append(name))
-    assert len(turns) == 3
+    assert turns.waiting == 3
     await asyncio.sleep(0)
     assert log == ["a", "b", "c"]
-    assert len(turns) == 0
+    assert turns.waiting == 0
 
 
 async def test_one_that_wants_more_has_one_turn_in_an_iteration() -> None:
@@ -127,7 +127,7 @@ async def test_a_coroutine_that_is_cancelled_ends_its_work(
     await asyncio.gather(task, return_exceptions=True)
     await asyncio.sleep(0)
     assert ended == [True]
-    assert len(turns) == 0
+    assert turns.waiting == 0
 
 
 async def test_work_without_a_coroutine_takes_turns_and_tells_its_result() -> None:
