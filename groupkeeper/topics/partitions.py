@@ -54,6 +54,10 @@ class TopicFolders:
             self._files.remove(f"{folder}/{file}")
         self._files.remove_folder(folder)
 
+    def sync(self) -> None:
+        """Wait until it is on the disk which folders there are, blocking. Raises OSError."""
+        self._files.sync_folder(self._data_dir)
+
 
 class Partitions:
     """Finds, opens and deletes partitions."""
@@ -72,7 +76,8 @@ class Partitions:
         self._turns = turns
         self._failed = failed
         self._known: dict[tuple[str, int], Partition] = {}
-        self._detached: list[Partition] = []
+        self._detached: dict[tuple[Topic, int], Partition] = {}
+        """Those of deleted topics whose files are still there."""
         self.group_log: Callable[[int], Log | None] = lambda index: None
         """The log of a partition of the group topic, where there is one: set by the coordinator's
         host."""
@@ -154,14 +159,16 @@ class Partitions:
             self._failed(partition.folder, error)
 
     def detach(self, topics: Iterable[Topic]) -> Slices[None]:
-        """Forget deleted topics' partitions and answer who waits for them. Files stay."""
+        """Forget deleted topics' partitions and answer who waits for them. Files stay. May be
+        repeated.
+        """
         pace = Pace()
         for topic in topics:
             for index in range(topic.partition_count):
                 partition = self._known.get((topic.name, index))
                 if partition is not None and partition.topic is topic:
                     del self._known[topic.name, index]
-                    self._detached.append(partition)
+                    self._detached[topic, index] = partition
                     for watcher in list(partition.watchers):
                         watcher.changed()
                         if pace.spent():
@@ -170,20 +177,20 @@ class Partitions:
                     yield
 
     async def purge(self, topics: Iterable[Topic]) -> None:
-        """Close and remove the files of detached topics. Raises OSError; may be repeated."""
-        while self._detached:
-            await self._off_loop(self._delete_some)
-        names = (f"{topic.name}-{n}" for topic in topics for n in range(topic.partition_count))
-        while some := list(islice(names, AT_ONCE)):
-            await self._off_loop(partial(self._remove_folders, some))
+        """Close and remove the files of detached topics, durably. Raises OSError; may be
+        repeated.
+        """
+        rests = ((topic, index) for topic in topics for index in range(topic.partition_count))
+        while some := list(islice(rests, AT_ONCE)):
+            await self._off_loop(partial(self._remove, some))
+        await self._off_loop(self._folders.sync)
 
-    def _delete_some(self) -> None:
-        for _ in range(min(AT_ONCE, len(self._detached))):
-            self._detached.pop().delete()
-
-    def _remove_folders(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._folders.remove(name)
+    def _remove(self, rests: Iterable[tuple[Topic, int]]) -> None:
+        for topic, index in rests:
+            partition = self._detached.pop((topic, index), None)
+            if partition is not None:
+                partition.delete()
+            self._folders.remove(f"{topic.name}-{index}")
 
     def close(self) -> None:
         """Close every log; a failure is told and does not keep the others open."""
