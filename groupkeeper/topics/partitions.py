@@ -134,29 +134,33 @@ class Partitions:
         try:
             if not await self._off_loop(lambda: self._note_start(partition, offset)):
                 return False
+            log = partition.log
+            gone = () if log is None else await self._turns.run(log.begin_at(offset))
         except (StorageError, OSError) as error:
+            if partition.deleted:
+                return False  # so are the files
             self._failed(partition.folder, error)
             if isinstance(error, StorageError):
                 partition.close()
             return False
-        log = partition.log
-        gone = () if log is None else await self._turns.run(log.begin_at(offset))
-        if gone:
-            await self._off_loop(lambda: self._remove_segments(partition, gone))
-        return True
+        return await self._off_loop(lambda: self._remove_segments(partition, gone))
 
     def _note_start(self, partition: Partition, offset: int) -> bool:
         if not partition.deleted:
             self._folders.note_start(partition.folder, offset)
         return not partition.deleted
 
-    def _remove_segments(self, partition: Partition, segments: Iterable[Segment]) -> None:
+    def _remove_segments(self, partition: Partition, segments: Iterable[Segment]) -> bool:
+        """False if the topic is deleted: the files' names may be those of a new one's."""
+        if partition.deleted:
+            return False
         try:
             for segment in segments:
                 segment.remove()
         except OSError as error:
             # They are not seen any more, and the next opening removes them.
             self._failed(partition.folder, error)
+        return True
 
     def detach(self, topics: Iterable[Topic]) -> Slices[None]:
         """Forget deleted topics' partitions and answer who waits for them. Files stay. May be
