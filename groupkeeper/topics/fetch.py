@@ -13,7 +13,7 @@ from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.topics.limits import WATCHED_MOST, LimitReached
+from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed
@@ -100,7 +100,7 @@ class Fetching:
             return False
         if self._watched + look.partitions > WATCHED_MOST:
             limit = f"waiting Fetches name more than {WATCHED_MOST} partitions"
-            self._failed("fetch", LimitReached(limit))
+            self._failed("fetch", OverLimitError(limit))
             return False
         self._watched += look.partitions
         return True

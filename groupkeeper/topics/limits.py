@@ -21,5 +21,5 @@ WATCHED_MOST: Final = 500_000
 is answered at once with what there is."""
 
 
-class LimitReached(Exception):
+class OverLimitError(Exception):
     """A client was refused something, or got less: says which limit it was."""

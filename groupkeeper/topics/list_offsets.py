@@ -13,7 +13,7 @@ from typing import Final
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
-from groupkeeper.topics.limits import LimitReached
+from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed, Partitions
@@ -141,7 +141,7 @@ class ListingOffsets:
             except CorruptBatch:
                 # Stored as it came, with a good checksum over something that no codec understands.
                 result.error_code = ErrorCode.CORRUPT_MESSAGE
-            except LimitReached as limit:
+            except OverLimitError as limit:
                 self._failed(partition.folder, limit)
                 result.error_code = ErrorCode.CORRUPT_MESSAGE
             except (StorageError, OSError) as error:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-from groupkeeper.topics.limits import LimitReached
+from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.offload import OffLoop
 from groupkeeper.turns import Slices, Turns
 from protocol.compression import DecompressionError, decompress, decompress_mapped
@@ -49,7 +49,7 @@ _RECORDS: Final = 2_000
 
 
 class TimeLookup:
-    """Looks into logs. Raises OSError, StorageError, CorruptBatch and LimitReached."""
+    """Looks into logs. Raises OSError, StorageError, CorruptBatch and OverLimitError."""
 
     def __init__(self, off_loop: OffLoop, turns: Turns) -> None:
         self._off_loop = off_loop
@@ -122,13 +122,13 @@ class _Budget:
     def spend(self, records: int) -> None:
         self._records -= records
         if self._records < 0:
-            raise LimitReached(f"a lookup by time goes through at most {RECORDS_MOST} records")
+            raise OverLimitError(f"a lookup by time goes through at most {RECORDS_MOST} records")
 
     def disappointed(self, batch: Batch, start: int) -> None:
         """A batch did not hold what it promised, unless that is deleted."""
         self._promises -= batch.base_offset >= start
         if not self._promises:
-            raise LimitReached(
+            raise OverLimitError(
                 f"{FALSE_PROMISES} batches do not hold the time that they promise, "
                 f"the last one at offset {batch.base_offset}"
             )

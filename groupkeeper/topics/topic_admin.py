@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
-from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST, LimitReached
+from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST, OverLimitError
 from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.partitions import Failed, Partitions
 from groupkeeper.topics.slices import each
@@ -92,7 +92,7 @@ class Room:
         if topics > self._topics or partitions > self._partitions:
             failed, self._failed = self._failed, None
             if failed is not None:
-                failed("topics", LimitReached(FULL))
+                failed("topics", OverLimitError(FULL))
             raise UnwantedError(ErrorCode.POLICY_VIOLATION, FULL)
         self._topics -= topics
         self._partitions -= partitions
