@@ -12,6 +12,7 @@ from typing import Final
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.offload import OffLoop
 from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 from storage.errors import StorageError
@@ -69,12 +70,14 @@ class Partitions:
         off_loop: OffLoop,
         turns: Turns,
         failed: Failed,
+        producers: ProducerMemory,
     ) -> None:
         self._catalog = catalog
         self._folders = folders
         self._off_loop = off_loop
         self._turns = turns
         self._failed = failed
+        self._producers = producers
         self._known: dict[tuple[str, int], Partition] = {}
         self._detached: dict[tuple[Topic, int], Partition] = {}
         """Those of deleted topics whose files are still there."""
@@ -89,7 +92,9 @@ class Partitions:
             topic = self._catalog.by_name.get(topic_name)
             if topic is None or not 0 <= index < topic.partition_count:
                 return None
-            partition = self._known[topic_name, index] = Partition(topic, index, self._turns)
+            partition = self._known[topic_name, index] = Partition(
+                topic, index, self._turns, self._producers
+            )
         if partition.topic.internal:
             # Opened, closed and reloaded by the coordinator: always ask. Nothing to read while it
             # has none.
