@@ -22,8 +22,8 @@ is answered at once with what there is."""
 
 PRODUCERS_MOST: Final = 100_000
 """Idempotent producers remembered, over all partitions; a producer counts on each that it writes
-to, and takes 0.5 to 1.3 KB. The one that is silent longest is forgotten first, and is then as good as
-new."""
+to, and takes 0.5 to 1.3 KB. The one that is silent longest is forgotten first, and is then as good
+as new."""
 
 
 class OverLimitError(Exception):

@@ -143,12 +143,11 @@ class ListingOffsets:
                 result.error_code = ErrorCode.CORRUPT_MESSAGE
             except OverLimitError as limit:
                 self._failed(partition.folder, limit)
+                # Kafka has no such limit, and no code for it. An honest log does not come here, and
+                # asking again would not help.
                 result.error_code = ErrorCode.CORRUPT_MESSAGE
             except (StorageError, OSError) as error:
-                self._failed(partition.folder, error)
-                if partition.log is one.log:
-                    partition.close()
-                result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                result.error_code = self._unreadable(one, error)
             else:
                 if version == 0:
                     offsets = [] if found is None else [found[0]]
@@ -159,6 +158,15 @@ class ListingOffsets:
                 await turns.wait()
                 deadline = loop.time() + TURN_S
         return response
+
+    def _unreadable(self, sought: _Sought, error: Exception) -> ErrorCode:
+        partition = sought.partition
+        if partition.deleted:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # so are the files
+        self._failed(partition.folder, error)
+        if partition.log is sought.log:
+            partition.close()
+        return ErrorCode.KAFKA_STORAGE_ERROR
 
     async def _found(self, sought: _Sought) -> tuple[int, int] | None:
         timestamp = sought.wanted.timestamp
