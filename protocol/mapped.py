@@ -32,7 +32,8 @@ class Mapped(Sequence[T]):
 def mapped(make: Callable[..., T], *columns: Sequence[Any]) -> list[T]:
     """``make(a, b, ...)`` for the items of the columns, anew each time that it is read.
 
-    The columns have the same length and do not change any more. It is no list, but does what is
-    asked of an array in a message: it has a length, items, and can be gone through.
+    The columns have the same length and do not change any more. It is no list, whatever its type
+    says: fields of messages are lists, and this does what an encoder asks of them. It has a length
+    and items, and can be gone through; it cannot be changed, and is equal to no list.
     """
     return cast("list[T]", Mapped(make, columns))

@@ -131,10 +131,6 @@ class Index:
         entry = bisect_left(self._positions, position)
         return entry < len(self._positions) and self._positions[entry] == position
 
-    def no_times(self) -> "Times":
-        """To begin with, where `times` is to be made anew."""
-        return Times()
-
     def offset_file(self) -> bytes:
         entries = array("I", bytes(len(self._offsets) * OFFSET_ENTRY))
         entries[0::2] = self._offsets

@@ -10,6 +10,7 @@ not looked at: a header says what the largest time in its batch is, and may lie.
 from collections.abc import Generator, Iterator, Sequence
 from typing import Final, TypeVar
 
+from storage.index import Times
 from storage.reading import seek
 from storage.scan import Batch, valid_batches
 from storage.segment import Segment
@@ -67,7 +68,7 @@ def kept_times(segment: Segment, from_offset: int) -> Generator[None, None, None
     youngest = index.next_youngest(whole - base, segment.size)
     if youngest < segment.size and youngest - position <= PIECE:
         return
-    kept = index.no_times()
+    kept = Times()
     left = BATCHES
     while position < segment.size:  # more may be appended between two pieces
         before = position

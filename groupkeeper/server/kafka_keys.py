@@ -86,7 +86,7 @@ KEYS = frozenset(
     password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
     password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
     port principal.builder.class process.roles producer.id.expiration.check.interval.ms
-    producer.id.expiration.ms producer.purgatory.purge.interval.requests
+    producer.purgatory.purge.interval.requests
     queued.max.requests quota.consumer.default quota.producer.default
     quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms
     remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes

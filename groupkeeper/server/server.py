@@ -33,7 +33,7 @@ from groupkeeper.server.routes import build_routes
 from groupkeeper.server.settings import Settings
 from groupkeeper.server.steady import Driver
 from groupkeeper.server.writer import Writer
-from groupkeeper.topics.limits import LimitReached
+from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from groupkeeper.turns import Turns
@@ -87,7 +87,7 @@ def _topics_failed(where: str, error: BaseException) -> None:
     """A disk that fails and a limit that is reached are told in a line; anything else is a bug, and
     told with its trace.
     """
-    if isinstance(error, LimitReached):
+    if isinstance(error, OverLimitError):
         _log.warning("topics: limit reached", where=where, limit=str(error))
     elif isinstance(error, OSError | StorageError):
         _log.error("topics: disk failed", where=where, error=str(error))

@@ -100,6 +100,11 @@ class Settings:
         "Size at which a partition of `__consumer_offsets` begins a new segment.",
         low=1,
     )
+    producer_id_expiration_ms: int = _int(
+        86_400_000,
+        "How long a partition remembers an idempotent producer that does not write to it.",
+        low=1,
+    )
     queued_max_request_bytes: int = _int(
         268_435_456,
         "Bytes of requests that have begun and are not answered, over all connections; without "

@@ -193,7 +193,7 @@ class Catalog:
     async def purged(self, topics: Sequence[Topic], wall_ms: int) -> None:
         """Nothing is left of them. Until this is written, every start ends them again."""
         await self._write(topics, _tombstone, wall_ms)
-        await self._turns.run(each(topics, lambda topic: self.leftovers.pop(topic.name, None)))
+        await self._turns.run(each(topics, self._cross_out))
 
     async def reserve_producer_ids(self, wall_ms: int) -> range:
         """The next block of producer ids; no id is ever given out twice, crashes included."""
@@ -232,6 +232,10 @@ class Catalog:
         self._remove(topic)
         topic.deleted = True
         self.leftovers[topic.name] = topic
+
+    def _cross_out(self, topic: Topic) -> None:
+        assert self.leftovers.get(topic.name) is topic, "nobody else takes it out"
+        del self.leftovers[topic.name]
 
     def _remove(self, topic: Topic) -> None:
         self.partition_total -= topic.partition_count

@@ -8,12 +8,13 @@ Source: Kafka's ``DelayedFetch`` and ``FetchManager``.
 """
 
 import asyncio
+from enum import Enum, auto
 from functools import partial
 from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.topics.limits import WATCHED_MOST, LimitReached
+from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed
@@ -29,10 +30,6 @@ _FULL_FETCH: Final = (0, -1)
 MAX_WAIT_MS: Final = 5 * 60_000
 """A wait ends by then, whatever the request says: nobody tells a waiting Fetch that its client is
 gone, and clients that are there ask for half a second, at most for their request timeout."""
-
-
-_ALL: Final = 2**62
-"""More bytes than anybody waits for."""
 
 
 class Fetching:
@@ -100,7 +97,7 @@ class Fetching:
             return False
         if self._watched + look.partitions > WATCHED_MOST:
             limit = f"waiting Fetches name more than {WATCHED_MOST} partitions"
-            self._failed("fetch", LimitReached(limit))
+            self._failed("fetch", OverLimitError(limit))
             return False
         self._watched += look.partitions
         return True
@@ -122,6 +119,14 @@ class Fetching:
         self._ended.set()
 
 
+class _State(Enum):
+    READING = auto()
+    """It reads, counts what comes meanwhile, and does not know yet whether it has to wait."""
+    WAITING = auto()
+    WOKEN = auto()
+    """It has waited, or need not begin to wait."""
+
+
 class WaitingFetch:
     """A Fetch that waits for bytes to come; answered exactly once."""
 
@@ -129,9 +134,9 @@ class WaitingFetch:
         "_fetching",
         "_missing",
         "_reply_to",
+        "_state",
         "_timer",
         "_watched",
-        "_woken",
         "partitions",
         "request",
     )
@@ -145,7 +150,7 @@ class WaitingFetch:
         self._missing = 0
         self._watched: list[Partition] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._woken = False
+        self._state = _State.READING
 
     def watch(self, partition: Partition) -> None:
         """Count what is appended from now on."""
@@ -164,28 +169,32 @@ class WaitingFetch:
         """Begin to wait for so many bytes, less what came while the partitions were read."""
         self.partitions = partitions
         self._missing += missing
+        if self._state is _State.WOKEN or self._missing <= 0:
+            self._wake()
+            return
+        self._state = _State.WAITING
         patience = min(self.request.max_wait_ms, MAX_WAIT_MS) / 1000
         self._timer = asyncio.get_running_loop().call_later(patience, self.changed)
-        self.grew(0)
 
     def grew(self, size: int) -> None:
         self._missing -= size
-        if self._missing <= 0:
-            self.changed()
+        if self._missing <= 0 and self._state is _State.WAITING:
+            self._wake()
 
     def changed(self) -> None:
-        """Enough has come, or nothing is as it was, or the time is over."""
-        if self._timer is None:
-            self._missing = -_ALL  # it need not begin to wait
-        elif not self._woken:
-            self._woken = True
-            self._fetching.turns.first(self._turn)
+        """Nothing is as it was, or the time is over."""
+        if self._state is _State.WAITING:
+            self._wake()
+        self._state = _State.WOKEN
+
+    def _wake(self) -> None:
+        self._state = _State.WOKEN
+        self._fetching.turns.first(self._turn)
 
     def _turn(self) -> None:
-        assert self._timer is not None, "it waited"
-        self._timer.cancel()
-        work = Work(self._fetching.finish(self))
-        self._go_on(work)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._go_on(Work(self._fetching.finish(self)))
 
     def _go_on(self, work: Work[FetchResponse]) -> None:
         loop = asyncio.get_running_loop()

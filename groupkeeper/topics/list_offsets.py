@@ -13,7 +13,7 @@ from typing import Final
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
-from groupkeeper.topics.limits import LimitReached
+from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed, Partitions
@@ -141,14 +141,13 @@ class ListingOffsets:
             except CorruptBatch:
                 # Stored as it came, with a good checksum over something that no codec understands.
                 result.error_code = ErrorCode.CORRUPT_MESSAGE
-            except LimitReached as limit:
+            except OverLimitError as limit:
                 self._failed(partition.folder, limit)
+                # Kafka has no such limit, and no code for it. An honest log does not come here, and
+                # asking again would not help.
                 result.error_code = ErrorCode.CORRUPT_MESSAGE
             except (StorageError, OSError) as error:
-                self._failed(partition.folder, error)
-                if partition.log is one.log:
-                    partition.close()
-                result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                result.error_code = self._unreadable(one, error)
             else:
                 if version == 0:
                     offsets = [] if found is None else [found[0]]
@@ -159,6 +158,15 @@ class ListingOffsets:
                 await turns.wait()
                 deadline = loop.time() + TURN_S
         return response
+
+    def _unreadable(self, sought: _Sought, error: Exception) -> ErrorCode:
+        partition = sought.partition
+        if partition.deleted:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # so are the files
+        self._failed(partition.folder, error)
+        if partition.log is sought.log:
+            partition.close()
+        return ErrorCode.KAFKA_STORAGE_ERROR
 
     async def _found(self, sought: _Sought) -> tuple[int, int] | None:
         timestamp = sought.wanted.timestamp

@@ -18,7 +18,7 @@ from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.partition import LEADER_EPOCH
-from groupkeeper.topics.slices import each
+from groupkeeper.topics.slices import Item, Pace, each
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin, UnwantedError
 from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
@@ -79,9 +79,8 @@ class Describing:
     ) -> Slices[Response | None]:
         """The response, or None when topics are created first."""
         version = caller.api_version
-        yield from self._share()
         if _asks_for_all(request, version):
-            topics = yield from each(list(self._catalog.by_name.values()), self._topic)
+            topics = yield from self._each(list(self._catalog.by_name.values()), self._topic)
             return (yield from self._answer(request, topics))
         assert request.topics is not None, "null asks for all"
         wanted = yield from _distinct(request.topics)
@@ -96,7 +95,7 @@ class Describing:
                 lambda: self._broken(request, wanted),
             )
             return None
-        topics = yield from each(wanted, self._found)
+        topics = yield from self._each(wanted, self._found)
         return (yield from self._answer(request, topics))
 
     def _to_create(
@@ -163,8 +162,7 @@ class Describing:
             code = refused.get(topic.name) if topic.name is not None else None
             return self._found(topic) if code is None else _error(topic, code)
 
-        yield from self._share()
-        topics = yield from each(wanted, answer)
+        topics = yield from self._each(wanted, answer)
         return (yield from self._answer(request, topics))
 
     def _is_free(self, name: str) -> bool:
@@ -201,12 +199,22 @@ class Describing:
             return [self._partition(index, epoch) for index, epoch in enumerate(epochs)]
         return self._shared[: topic.partition_count]
 
-    def _share(self) -> Slices[None]:
-        """Make what any topic needs by now."""
-        indexes = range(len(self._shared), self._catalog.widest)
-        made = yield from each(indexes, lambda index: self._partition(index, LEADER_EPOCH))
-        # Another request may have made some of them meanwhile.
-        self._shared += made[len(self._shared) - indexes.start :]
+    def _each(
+        self, items: Iterable[Item], answer: Callable[[Item], MetadataResponseTopic]
+    ) -> Slices[list[MetadataResponseTopic]]:
+        """``answer(item)`` of every item, where answers may need partitions to share."""
+        pace = Pace()
+        topics = []
+        for item in items:
+            # Before every one: between two slices topics are made, and grow.
+            while len(self._shared) < self._catalog.widest:
+                self._shared.append(self._partition(len(self._shared), LEADER_EPOCH))
+                if pace.spent():
+                    yield
+            topics.append(answer(item))
+            if pace.spent():
+                yield
+        return topics
 
     def _partition(self, index: int, epoch: int) -> MetadataResponsePartition:
         node_id = self._node.node_id

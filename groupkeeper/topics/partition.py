@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.producers import ProducerStates
+from groupkeeper.topics.producers import ProducerMemory, ProducerStates
 from groupkeeper.topics.slices import ITEMS, Pace
 from groupkeeper.turns import Slices, Turns
 from protocol.record_batch import (
@@ -58,13 +58,13 @@ class Partition:
         "watchers",
     )
 
-    def __init__(self, topic: Topic, index: int, turns: Turns) -> None:
+    def __init__(self, topic: Topic, index: int, turns: Turns, producers: ProducerMemory) -> None:
         self.topic = topic
         self.index = index
         self.log: Log | None = None
         """None until it is opened, and again after it has failed."""
         self.unsynced_bytes = 0
-        self.producers = ProducerStates()
+        self.producers = ProducerStates(producers)
         self.watchers: dict[Watcher, int] = {}
         """Those who wait, in their order, each with how much of `_untold` it knows."""
         self._turns = turns
@@ -147,7 +147,7 @@ class Partition:
     def open(self, open_log: Callable[[], Log]) -> None:
         """Open the log, blocking, and learn from its end. Raises StorageError and OSError."""
         log = open_log()
-        self.producers = ProducerStates()
+        self.producers.clear()
         self.unsynced_bytes = 0
         for chunk in log.batches(_recent(log)):
             for header in iter_batches(chunk):
@@ -172,6 +172,7 @@ class Partition:
 
     def delete(self) -> None:
         """Let go of the files and remove them, blocking. Raises OSError."""
+        self.producers.clear()
         log, self.log = self.log, None
         if log is not None:
             log.delete()

@@ -12,6 +12,7 @@ from typing import Final
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.offload import OffLoop
 from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 from storage.errors import StorageError
@@ -54,6 +55,10 @@ class TopicFolders:
             self._files.remove(f"{folder}/{file}")
         self._files.remove_folder(folder)
 
+    def sync(self) -> None:
+        """Wait until it is on the disk which folders there are, blocking. Raises OSError."""
+        self._files.sync_folder(self._data_dir)
+
 
 class Partitions:
     """Finds, opens and deletes partitions."""
@@ -65,14 +70,17 @@ class Partitions:
         off_loop: OffLoop,
         turns: Turns,
         failed: Failed,
+        producers: ProducerMemory,
     ) -> None:
         self._catalog = catalog
         self._folders = folders
         self._off_loop = off_loop
         self._turns = turns
         self._failed = failed
+        self._producers = producers
         self._known: dict[tuple[str, int], Partition] = {}
-        self._detached: list[Partition] = []
+        self._detached: dict[tuple[Topic, int], Partition] = {}
+        """Those of deleted topics whose files are still there."""
         self.group_log: Callable[[int], Log | None] = lambda index: None
         """The log of a partition of the group topic, where there is one: set by the coordinator's
         host."""
@@ -84,7 +92,9 @@ class Partitions:
             topic = self._catalog.by_name.get(topic_name)
             if topic is None or not 0 <= index < topic.partition_count:
                 return None
-            partition = self._known[topic_name, index] = Partition(topic, index, self._turns)
+            partition = self._known[topic_name, index] = Partition(
+                topic, index, self._turns, self._producers
+            )
         if partition.topic.internal:
             # Opened, closed and reloaded by the coordinator: always ask. Nothing to read while it
             # has none.
@@ -129,39 +139,45 @@ class Partitions:
         try:
             if not await self._off_loop(lambda: self._note_start(partition, offset)):
                 return False
+            log = partition.log
+            gone = () if log is None else await self._turns.run(log.begin_at(offset))
         except (StorageError, OSError) as error:
+            if partition.deleted:
+                return False  # so are the files
             self._failed(partition.folder, error)
             if isinstance(error, StorageError):
                 partition.close()
             return False
-        log = partition.log
-        gone = () if log is None else await self._turns.run(log.begin_at(offset))
-        if gone:
-            await self._off_loop(lambda: self._remove_segments(partition, gone))
-        return True
+        return await self._off_loop(lambda: self._remove_segments(partition, gone))
 
     def _note_start(self, partition: Partition, offset: int) -> bool:
         if not partition.deleted:
             self._folders.note_start(partition.folder, offset)
         return not partition.deleted
 
-    def _remove_segments(self, partition: Partition, segments: Iterable[Segment]) -> None:
+    def _remove_segments(self, partition: Partition, segments: Iterable[Segment]) -> bool:
+        """False if the topic is deleted: the files' names may be those of a new one's."""
+        if partition.deleted:
+            return False
         try:
             for segment in segments:
                 segment.remove()
         except OSError as error:
             # They are not seen any more, and the next opening removes them.
             self._failed(partition.folder, error)
+        return True
 
     def detach(self, topics: Iterable[Topic]) -> Slices[None]:
-        """Forget deleted topics' partitions and answer who waits for them. Files stay."""
+        """Forget deleted topics' partitions and answer who waits for them. Files stay. May be
+        repeated.
+        """
         pace = Pace()
         for topic in topics:
             for index in range(topic.partition_count):
                 partition = self._known.get((topic.name, index))
                 if partition is not None and partition.topic is topic:
                     del self._known[topic.name, index]
-                    self._detached.append(partition)
+                    self._detached[topic, index] = partition
                     for watcher in list(partition.watchers):
                         watcher.changed()
                         if pace.spent():
@@ -170,20 +186,20 @@ class Partitions:
                     yield
 
     async def purge(self, topics: Iterable[Topic]) -> None:
-        """Close and remove the files of detached topics. Raises OSError; may be repeated."""
-        while self._detached:
-            await self._off_loop(self._delete_some)
-        names = (f"{topic.name}-{n}" for topic in topics for n in range(topic.partition_count))
-        while some := list(islice(names, AT_ONCE)):
-            await self._off_loop(partial(self._remove_folders, some))
+        """Close and remove the files of detached topics, durably. Raises OSError; may be
+        repeated.
+        """
+        rests = ((topic, index) for topic in topics for index in range(topic.partition_count))
+        while some := list(islice(rests, AT_ONCE)):
+            await self._off_loop(partial(self._remove, some))
+        await self._off_loop(self._folders.sync)
 
-    def _delete_some(self) -> None:
-        for _ in range(min(AT_ONCE, len(self._detached))):
-            self._detached.pop().delete()
-
-    def _remove_folders(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._folders.remove(name)
+    def _remove(self, rests: Iterable[tuple[Topic, int]]) -> None:
+        for topic, index in rests:
+            partition = self._detached.pop((topic, index), None)
+            if partition is not None:
+                partition.delete()
+            self._folders.remove(f"{topic.name}-{index}")
 
     def close(self) -> None:
         """Close every log; a failure is told and does not keep the others open."""

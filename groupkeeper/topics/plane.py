@@ -34,6 +34,7 @@ from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partitions import Failed, Partitions, TopicFolders
 from groupkeeper.topics.produce import Producing
 from groupkeeper.topics.producer_ids import ProducerIds
+from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.read import Reader
 from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
@@ -105,6 +106,8 @@ class TopicSettings(Protocol):
     def offsets_topic_segment_bytes(self) -> int: ...
     @property
     def offsets_topic_num_partitions(self) -> int: ...
+    @property
+    def producer_id_expiration_ms(self) -> int: ...
 
 
 class DataDirectory(Protocol):
@@ -167,7 +170,10 @@ class EmbeddedTopics:
             world.worker,
             turns,
         )
-        self._partitions = Partitions(self._catalog, folders, world.worker, turns, world.failed)
+        producers = ProducerMemory(settings.producer_id_expiration_ms, world.wall_ms, world.failed)
+        self._partitions = Partitions(
+            self._catalog, folders, world.worker, turns, world.failed, producers
+        )
         self._late = LateAnswers(world.failed, turns)
         self._admin = admin = TopicAdmin(
             self._catalog,

@@ -5,9 +5,12 @@ earlier.
 Source: KIP-98; Kafka's ``ProducerStateManager``, ``ProducerStateEntry`` and ``ProducerAppendInfo``.
 """
 
-from collections import deque
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
 from typing import Final
 
+from groupkeeper.topics.limits import PRODUCERS_MOST, OverLimitError
 from protocol.errors import ErrorCode
 
 REMEMBERED_BATCHES: Final = 5
@@ -15,6 +18,12 @@ REMEMBERED_BATCHES: Final = 5
 
 REMEMBERED_PRODUCERS: Final = 10_000
 """Per partition; the one that was silent longest is forgotten first, and is then as good as new."""
+
+EXPIRED_AT_ONCE: Final = 2
+"""Expired producers that are forgotten for one batch: more than can come with it."""
+
+TOLD_EVERY_MS: Final = 60_000
+"""That producers are forgotten for want of room is told no more often."""
 
 _LAST_SEQUENCE: Final = 2**31 - 1
 
@@ -25,31 +34,100 @@ def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
 
 
 class _Producer:
-    """One producer id: its epoch, newest batches as (first, last sequence, base offset)."""
+    """One producer id on one partition: its epoch, newest batches as (first, last sequence, base
+    offset).
+    """
 
-    __slots__ = ("batches", "epoch")
+    __slots__ = ("batches", "epoch", "partition", "producer_id", "silent_since_ms")
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, partition: "ProducerStates", producer_id: int, epoch: int) -> None:
+        self.partition = partition
+        self.producer_id = producer_id
         self.epoch = epoch
-        self.batches: deque[tuple[int, int, int]] = deque(maxlen=REMEMBERED_BATCHES)
+        self.batches: list[tuple[int, int, int]] = []
+        self.silent_since_ms = 0
+
+
+class ProducerMemory:
+    """The producers of all partitions together: forgets those that are silent for too long, and the
+    one that is silent longest when there are too many.
+
+    The event loop notes what is appended, and the worker what it finds in logs that it opens: both
+    hold `lock` from the first change to the last.
+    """
+
+    def __init__(
+        self,
+        expiration_ms: int,
+        wall_ms: Callable[[], int],
+        failed: Callable[[str, BaseException], None],
+    ) -> None:
+        self.lock = Lock()
+        self._expiration_ms = expiration_ms
+        self._wall_ms = wall_ms
+        self._failed = failed
+        self._tell_from_ms = 0
+        self._by_silence: OrderedDict[_Producer, None] = OrderedDict()
+        """The one that is silent longest first."""
+
+    def __len__(self) -> int:
+        return len(self._by_silence)
+
+    def heard(self, producer: _Producer) -> None:
+        """It has written, just now. Others may be forgotten."""
+        now = producer.silent_since_ms = self._wall_ms()
+        known = self._by_silence
+        known[producer] = None
+        known.move_to_end(producer)
+        if len(known) > PRODUCERS_MOST:
+            self._forget(next(iter(known)))
+            self.tell(f"at most {PRODUCERS_MOST} producers are remembered", now)
+        for _ in range(EXPIRED_AT_ONCE):
+            oldest = next(iter(known))
+            if oldest is producer or now - oldest.silent_since_ms < self._expiration_ms:
+                break
+            self._forget(oldest)
+
+    def drop(self, producer: _Producer) -> None:
+        """Its partition has forgotten it."""
+        self._by_silence.pop(producer, None)
+
+    def tell(self, limit: str, now_ms: int) -> None:
+        """A producer is forgotten because of a limit."""
+        if now_ms >= self._tell_from_ms:
+            self._tell_from_ms = now_ms + TOLD_EVERY_MS
+            self._failed("producers", OverLimitError(limit))
+
+    def _forget(self, producer: _Producer) -> None:
+        del self._by_silence[producer]
+        del producer.partition.by_id[producer.producer_id]
 
 
 class ProducerStates:
     """Every producer that wrote to the partition lately."""
 
-    __slots__ = ("_producers",)
+    __slots__ = ("_memory", "by_id")
 
-    def __init__(self) -> None:
-        self._producers: dict[int, _Producer] = {}
+    def __init__(self, memory: ProducerMemory) -> None:
+        self._memory = memory
+        self.by_id: dict[int, _Producer] = {}
+        """The one that is silent longest first."""
 
     def __len__(self) -> int:
-        return len(self._producers)
+        return len(self.by_id)
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        while self.by_id:
+            with self._memory.lock:  # one at a time: there may be thousands, and the loop may wait
+                if self.by_id:
+                    self._memory.drop(self.by_id.popitem()[1])
 
     def duplicate_of(
         self, producer_id: int, epoch: int, base_sequence: int, last_offset_delta: int
     ) -> int | None:
         """Base offset of this very batch, if it is one of the last five stored."""
-        producer = self._producers.get(producer_id)
+        producer = self.by_id.get(producer_id)
         if producer is None or producer.epoch != epoch:
             return None
         last = last_sequence(base_sequence, last_offset_delta)
@@ -64,7 +142,7 @@ class ProducerStates:
         A producer that is not known may begin with any sequence: its past may have been deleted or
         forgotten.
         """
-        producer = self._producers.get(producer_id)
+        producer = self.by_id.get(producer_id)
         if producer is None:
             return ErrorCode.NONE
         if epoch < producer.epoch:
@@ -86,11 +164,23 @@ class ProducerStates:
         base_offset: int,
     ) -> None:
         """Note a batch that is in the log now (also on replay, where nothing is checked)."""
-        producer = self._producers.pop(producer_id, None)
-        if producer is None or producer.epoch != epoch:
-            producer = _Producer(epoch)
-        self._producers[producer_id] = producer
         last = last_sequence(base_sequence, last_offset_delta)
-        producer.batches.append((base_sequence, last, base_offset))
-        if len(self._producers) > REMEMBERED_PRODUCERS:
-            del self._producers[next(iter(self._producers))]
+        with self._memory.lock:
+            self._note(producer_id, epoch, (base_sequence, last, base_offset))
+
+    def _note(self, producer_id: int, epoch: int, batch: tuple[int, int, int]) -> None:
+        producer = self.by_id.pop(producer_id, None)
+        if producer is None:
+            producer = _Producer(self, producer_id, epoch)
+        elif producer.epoch != epoch:
+            producer.epoch = epoch
+            producer.batches.clear()
+        self.by_id[producer_id] = producer
+        producer.batches.append(batch)
+        if len(producer.batches) > REMEMBERED_BATCHES:
+            del producer.batches[0]
+        self._memory.heard(producer)
+        if len(self.by_id) > REMEMBERED_PRODUCERS:
+            self._memory.drop(self.by_id.pop(next(iter(self.by_id))))
+            limit = f"at most {REMEMBERED_PRODUCERS} producers of one partition are remembered"
+            self._memory.tell(limit, producer.silent_since_ms)

@@ -6,10 +6,10 @@ unfolded on the worker, one at a time, and a lookup that was promised too much g
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, TypeVar
 
-from groupkeeper.topics.limits import LimitReached
+from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.offload import OffLoop
 from groupkeeper.turns import Slices, Turns
 from protocol.compression import DecompressionError, decompress, decompress_mapped
@@ -49,7 +49,7 @@ _RECORDS: Final = 2_000
 
 
 class TimeLookup:
-    """Looks into logs. Raises OSError, StorageError, CorruptBatch and LimitReached."""
+    """Looks into logs. Raises OSError, StorageError, CorruptBatch and OverLimitError."""
 
     def __init__(self, off_loop: OffLoop, turns: Turns) -> None:
         self._off_loop = off_loop
@@ -59,7 +59,15 @@ class TimeLookup:
 
     async def first(self, log: Log, timestamp_ms: int) -> Found | None:
         """The first record that is not older, or None."""
-        start = log.start_offset
+        return await _of_what_is_kept(log, lambda start: self._first(log, start, timestamp_ms))
+
+    async def newest(self, log: Log) -> Found | None:
+        """The first record with the largest time. Where headers promise more than there is, the
+        newest record of the first batch that promises the most.
+        """
+        return await _of_what_is_kept(log, lambda start: self._newest(log, start))
+
+    async def _first(self, log: Log, start: int, timestamp_ms: int) -> Found | None:
         budget = _Budget()
         promises = log.promising(timestamp_ms)
         while (promise := await self._turns.run(_next(promises))) is not None:
@@ -71,11 +79,7 @@ class TimeLookup:
             budget.disappointed(promise[1], start)
         return None
 
-    async def newest(self, log: Log) -> Found | None:
-        """The first record with the largest time. Where headers promise more than there is, the
-        newest record of the first batch that promises the most.
-        """
-        start = log.start_offset
+    async def _newest(self, log: Log, start: int) -> Found | None:
         budget = _Budget()
         promises = log.promising(log.max_timestamp)
         newest: Found | None = None
@@ -122,16 +126,31 @@ class _Budget:
     def spend(self, records: int) -> None:
         self._records -= records
         if self._records < 0:
-            raise LimitReached(f"a lookup by time goes through at most {RECORDS_MOST} records")
+            raise OverLimitError(f"a lookup by time goes through at most {RECORDS_MOST} records")
 
     def disappointed(self, batch: Batch, start: int) -> None:
         """A batch did not hold what it promised, unless that is deleted."""
         self._promises -= batch.base_offset >= start
         if not self._promises:
-            raise LimitReached(
+            raise OverLimitError(
                 f"{FALSE_PROMISES} batches do not hold the time that they promise, "
                 f"the last one at offset {batch.base_offset}"
             )
+
+
+async def _of_what_is_kept(
+    log: Log, look: Callable[[int], Awaitable[Found | None]]
+) -> Found | None:
+    """`look`, from the start of the log. Once more whenever files that it reads are gone because
+    the start has moved: those that happen to be open can be read to the end.
+    """
+    while True:
+        start = log.start_offset
+        try:
+            return await look(start)
+        except FileNotFoundError:
+            if log.start_offset == start:
+                raise
 
 
 def _next(

@@ -3,23 +3,34 @@ DeleteTopics and Metadata's auto-creation share.
 
 Not their requests and responses, and not the checks of a client's wishes (create_topics.py). A
 change is durable before anybody sees it. A deletion has two parts: once it is in the catalog, the
-topic is gone for clients, for good; then, in the background, what others keep for the topic is
-forgotten, its files are removed, and it is crossed out of the catalog. Its name cannot be used
-before that, and a start after a crash does the second part again.
+topic is gone for clients, for good; then, in the background, it is *ended*: what others keep for
+the topic is forgotten, its files are removed, and it is crossed out of the catalog. Its name cannot
+be used before that, and a start after a crash ends it again.
+
+The second part knows a topic by its name only: offsets, folders and the catalog's tombstone have
+nothing else. So it must never run for a topic whose name is another one's by then. That holds
+because of this:
+
+* A name belongs to one topic at most: the one in ``by_name`` or the one in ``leftovers``. From the
+  first to the second it goes in one step, and nobody gets a name that is in either.
+* A topic is ended only while it, the very object, is in ``leftovers``, and by one task at a time:
+  whoever else wants it ended waits for that. Only the end takes it out of there, last of all.
+* A deletion of many topics takes many slices, and the first of them may be ended, and even be made
+  again, before the last one is gone. Whoever holds an old object has to compare it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
-from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST, LimitReached
+from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST, OverLimitError
 from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.partitions import Failed, Partitions
 from groupkeeper.topics.slices import each
-from groupkeeper.turns import Turns
+from groupkeeper.turns import Slices, Turns
 from protocol.errors import ErrorCode
 from storage.errors import StorageError
 
@@ -81,7 +92,7 @@ class Room:
         if topics > self._topics or partitions > self._partitions:
             failed, self._failed = self._failed, None
             if failed is not None:
-                failed("topics", LimitReached(FULL))
+                failed("topics", OverLimitError(FULL))
             raise UnwantedError(ErrorCode.POLICY_VIOLATION, FULL)
         self._topics -= topics
         self._partitions -= partitions
@@ -105,8 +116,10 @@ class TopicAdmin:
         self._turns = turns
         self.changing = asyncio.Lock()
         self.topics_deleted: list[TopicsDeleted] = []
-        self._ending: dict[str, asyncio.Task[bool]] = {}
-        """Deletions under way, by topic; the result says whether all is forgotten."""
+        self._ending: dict[Topic, asyncio.Future[bool]] = {}
+        """Deletions under way; the result says whether all is forgotten."""
+        # Any: what a task returns is nobody's business here.
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def name_complaint(self, name: str) -> str | None:
         """Why no topic can get this name, whether it exists or not."""
@@ -145,8 +158,7 @@ class TopicAdmin:
         """All of them are gone for clients, or none; the rest is begun. See `ended`."""
         code = await self._written(self.catalog.delete(topics, self._outside.wall_ms()))
         if code == ErrorCode.NONE:
-            await self._turns.run(self._partitions.detach(topics))
-            self._begin_to_end(topics)
+            await self._turns.run(self._begin_to_end(topics))
         return code
 
     async def ended(self, names: Iterable[str]) -> bool:
@@ -157,15 +169,13 @@ class TopicAdmin:
         """
         if not self.catalog.leftovers:
             return True
-        distinct = dict.fromkeys(names)
-        asked = await self._turns.run(each(distinct, lambda name: name in self.catalog.leftovers))
-        deleted = [name for name, is_deleted in zip(distinct, asked, strict=True) if is_deleted]
-        self._begin_to_end([self.catalog.leftovers[name] for name in deleted])
-        tasks = {self._ending[name] for name in deleted}
-        if not tasks:
+        found = await self._turns.run(each(dict.fromkeys(names), self.catalog.leftovers.get))
+        deleted = [topic for topic in found if topic is not None]
+        ends = await self._turns.run(self._begin_to_end(deleted))
+        if not ends:
             return True
-        done, pending = await asyncio.wait(tasks, timeout=PATIENCE_S)
-        return not pending and all(task.result() for task in done)
+        done, pending = await asyncio.wait(ends, timeout=PATIENCE_S)
+        return not pending and all(end.result() for end in done)
 
     def is_ending(self, name: str) -> bool:
         """A topic of this name was deleted and is not yet gone without a trace."""
@@ -173,11 +183,12 @@ class TopicAdmin:
 
     def finish_deletions(self) -> None:
         """Begin to finish what was interrupted, by a crash or by a disk that refused."""
-        self._begin_to_end(list(self.catalog.leftovers.values()))
+        self._start(self._turns.run(self._begin_to_end(list(self.catalog.leftovers.values()))))
 
     async def close(self) -> None:
         """Wait for the deletions under way; whoever forgets for them gives up by itself."""
-        await asyncio.gather(*set(self._ending.values()), return_exceptions=True)
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _written(self, change: Awaitable[None]) -> ErrorCode:
         try:
@@ -187,26 +198,44 @@ class TopicAdmin:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
-    def _begin_to_end(self, topics: Sequence[Topic]) -> None:
-        idle = [topic for topic in topics if topic.name not in self._ending]
-        if idle:
-            task = asyncio.get_running_loop().create_task(self._end(idle))
-            self._ending.update((topic.name, task) for topic in idle)
+    def _begin_to_end(self, topics: Iterable[Topic]) -> Slices[set[asyncio.Future[bool]]]:
+        """Begin with those that nobody is ending; the ends of all that are not ended yet."""
+        end: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        idle: list[Topic] = []
+        ends: set[asyncio.Future[bool]] = set()
 
-    async def _end(self, topics: list[Topic]) -> bool:
+        def claim(topic: Topic) -> None:
+            if self.catalog.leftovers.get(topic.name) is not topic:
+                return  # somebody else was faster: its name may be another topic's
+            if topic not in self._ending:
+                self._ending[topic] = end
+                idle.append(topic)
+            ends.add(self._ending[topic])
+
+        yield from each(topics, claim)
+        if idle:
+            self._start(self._end(idle, end))
+        return ends
+
+    def _start(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _end(self, topics: list[Topic], end: "asyncio.Future[bool]") -> None:
         """Forget, remove, cross out: in this order a crash leaves either everything to do again or
         nothing that anybody remembers.
         """
         forgotten = False
         try:
+            await self._turns.run(self._partitions.detach(topics))
+            names = await self._turns.run(each(topics, lambda topic: topic.name))
             for forget in self.topics_deleted:
-                await forget([topic.name for topic in topics])
+                await forget(names)
             forgotten = True
             await self._partitions.purge(topics)
             await self.catalog.purged(topics, self._outside.wall_ms())
         except Exception as error:  # noqa: BLE001  # whatever it is: the topics stay to be finished
             self._failed("rests of deleted topics", error)
-        finally:
-            for topic in topics:
-                del self._ending[topic.name]
-        return forgotten
+        await self._turns.run(each(topics, self._ending.pop))
+        end.set_result(forgotten)

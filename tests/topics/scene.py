@@ -81,6 +81,7 @@ class Settings:
     log_segment_bytes: int = 1_073_741_824
     offsets_topic_segment_bytes: int = 104_857_600
     offsets_topic_num_partitions: int = 4
+    producer_id_expiration_ms: int = 86_400_000
 
 
 class Reply:

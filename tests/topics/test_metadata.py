@@ -4,12 +4,15 @@ import asyncio
 
 import pytest
 
+from coordinator.caller import Caller
 from groupkeeper.topics import plane
 from groupkeeper.topics.metadata import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS
 from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.topics.scene import HeldWorker, Scene
+from tests.support.slices import whole
+from tests.topics.scene import HeldWorker, Reply, Scene
 
 OMITTED = -(2**31)
 
@@ -165,3 +168,23 @@ async def test_one_request_makes_no_more_partitions_than_create_topics_may(scene
     }
     assert few.plane.partition_count("d") is None
     assert told(await few.metadata("d")) == {"d": 0}
+
+
+@pytest.mark.parametrize("everything", [True, False], ids=["all topics", "topics by name"])
+async def test_what_is_made_while_metadata_is_told_is_told_whole(scene, everything):
+    named = [MetadataRequestTopic(name=f"none{n}") for n in range(400)]
+    named += [MetadataRequestTopic(name=name) for name in ("grown", "late")]
+    for n in range(400):
+        await scene.create(f"some{n}")
+    await scene.create("grown", partitions=3)
+    request = MetadataRequest(topics=None if everything else named, allow_auto_topic_creation=False)
+    telling = scene.plane.handlers[plane.METADATA](request, Caller(8), Reply())
+    next(telling)
+    await scene.create("late", partitions=300)
+    growth = CreatePartitionsTopic(name="grown", count=200, assignments=None)
+    growing = CreatePartitionsRequest(topics=[growth], timeout_ms=1000)
+    await scene.ask(plane.CREATE_PARTITIONS, growing, 2)
+    found = {topic.name: len(topic.partitions) for topic in whole(telling).topics}
+    assert found["grown"] == 200
+    assert found.get("late", 300) == 300
+    assert everything or "late" in found

@@ -3,16 +3,41 @@
 import pytest
 
 from groupkeeper.topics import producers
-from groupkeeper.topics.producers import ProducerStates, last_sequence
+from groupkeeper.topics.producers import ProducerMemory, ProducerStates, last_sequence
 from protocol.errors import ErrorCode
 
 MAX = 2**31 - 1
 
 
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
 @pytest.fixture
-def states():
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def told():
+    """Limits that were reached."""
+    return []
+
+
+@pytest.fixture
+def memory(clock, told):
+    """Of all partitions; for one second."""
+    return ProducerMemory(1000, clock, lambda where, error: told.append(str(error)))
+
+
+@pytest.fixture
+def states(memory):
     """Producer 1 with epoch 5 has written sequences 0 to 9, batch n at offset 10 n."""
-    states = ProducerStates()
+    states = ProducerStates(memory)
     for sequence in range(10):
         states.appended(1, 5, sequence, 0, 10 * sequence)
     return states
@@ -65,11 +90,53 @@ def test_a_new_epoch_forgets_the_batches_of_the_old_one(states):
     assert states.check(1, 5, 10) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_the_longest_silent_producer_is_forgotten_first(monkeypatch):
+def test_the_longest_silent_producer_is_forgotten_first(memory, monkeypatch):
     monkeypatch.setattr(producers, "REMEMBERED_PRODUCERS", 2)
-    states = ProducerStates()
+    states = ProducerStates(memory)
     for producer in (1, 2, 1, 3):
         states.appended(producer, 0, 0, 0, producer)
     assert len(states) == 2
     assert states.duplicate_of(1, 0, 0, 0) == 1
     assert states.duplicate_of(2, 0, 0, 0) is None
+
+
+def test_of_all_partitions_the_longest_silent_producer_is_forgotten_first(
+    memory, told, monkeypatch
+):
+    monkeypatch.setattr(producers, "PRODUCERS_MOST", 3)
+    one, other = ProducerStates(memory), ProducerStates(memory)
+    for states, producer in ((one, 1), (other, 1), (one, 2), (one, 1), (other, 3), (other, 4)):
+        states.appended(producer, 0, 0, 0, 0)
+    assert (sorted(one.by_id), sorted(other.by_id), len(memory)) == ([1], [3, 4], 3)
+    assert told == ["at most 3 producers are remembered"]  # the second one is not told
+
+
+def test_a_limit_that_is_reached_again_is_told_after_a_minute(memory, clock, told, monkeypatch):
+    monkeypatch.setattr(producers, "REMEMBERED_PRODUCERS", 1)
+    states = ProducerStates(memory)
+    for producer, pause in enumerate((0, 0, 0, 59_999, 1)):
+        clock.now += pause
+        states.appended(2 * producer, 0, 0, 0, 0)
+        states.appended(2 * producer + 1, 0, 0, 0, 0)
+    assert len(told) == 2
+
+
+def test_a_silent_producer_is_forgotten_in_time(memory, clock):
+    silent, busy = ProducerStates(memory), ProducerStates(memory)
+    for producer in range(5):
+        silent.appended(producer, 0, 0, 0, 0)
+    clock.now += 999
+    busy.appended(7, 0, 0, 0, 0)
+    assert len(silent) == 5
+    clock.now += 1
+    for sequence in range(1, 4):  # two with every batch
+        busy.appended(7, 0, sequence, 0, sequence)
+    assert (len(silent), len(busy), len(memory)) == (0, 1, 1)
+    assert busy.check(7, 0, 4) == ErrorCode.NONE
+
+
+def test_a_deleted_partition_leaves_room(memory):
+    states = ProducerStates(memory)
+    states.appended(1, 0, 0, 0, 0)
+    states.clear()
+    assert (len(states), len(memory)) == (0, 0)

@@ -1,18 +1,29 @@
 """ListOffsets by time: right for every honest log, and cheap for logs that lie."""
 
+import asyncio
 from random import Random
 
 import pytest
 from crc32c import crc32c
 
+from groupkeeper import turns
 from groupkeeper.topics import plane, time_lookup
+from groupkeeper.topics.open_files import OpenFiles
+from groupkeeper.topics.time_lookup import TimeLookup
+from groupkeeper.turns import Turns
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.topics.scene import COMPRESSIONS, NOW, Scene, batch
+from protocol.record_batch import encode_batch
+from storage import times
+from storage.files import Files
+from storage.limits import Limits
+from storage.log import Log
+from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.topics.scene import COMPRESSIONS, NOW, InlineWorker, Scene, batch
 
 LARGEST = -3
 
@@ -172,3 +183,62 @@ async def test_records_are_gone_through_in_slices(scene):
     lookup = time_lookup.TimeLookup(scene.plane._worker, turns)
     assert await lookup.newest(log) == (19_999, NOW + 19_999)
     assert turns.slices == 10
+
+
+# -- deletions meanwhile
+
+
+def small_log(files: Files) -> Log:
+    """A young record at offset 30 and another one at 400, in different segments."""
+    log = Log.open(files, "t-0", Limits(segment_bytes=4_000))
+    for offset in range(401):
+        young = offset in (30, 400)
+        log.append(encode_batch(offset, 0, NOW + 5 if young else NOW, [(None, b"v")]))
+    return log
+
+
+@pytest.mark.parametrize("wanted", [NOW + 5, LARGEST])
+async def test_a_segment_that_goes_while_it_is_looked_through(monkeypatch, wanted):
+    monkeypatch.setattr(turns, "TURN_S", -1.0)
+    monkeypatch.setattr(times, "BATCHES", 2)
+    files = OpenFiles(FakeFiles(FakeDisk()), 1)
+    log = small_log(files)
+    lookup = TimeLookup(InlineWorker(), Turns())
+    finding = asyncio.ensure_future(
+        lookup.newest(log) if wanted == LARGEST else lookup.first(log, wanted)
+    )
+    for _ in range(3):
+        await asyncio.sleep(0)
+    for segment in times.run_to_end(log.begin_at(390)):
+        segment.remove()
+    files.open("another", create=True)  # with one descriptor, the one in use is closed
+    assert await finding == (400, NOW + 5)
+
+
+async def test_a_file_that_is_gone_without_a_reason_is_an_error():
+    files = OpenFiles(FakeFiles(FakeDisk()), 1)
+    log = small_log(files)
+    for name in files.list_folder("t-0"):
+        files.remove(f"t-0/{name}")
+    with pytest.raises(FileNotFoundError):
+        await TimeLookup(InlineWorker(), Turns()).first(log, NOW + 5)
+
+
+async def test_a_topic_that_goes_while_it_is_looked_through(scene, monkeypatch):
+    monkeypatch.setattr(turns, "TURN_S", -1.0)
+    monkeypatch.setattr(times, "BATCHES", 1)
+    for n in range(100):
+        await scene.produce("t", 0, batch("v", timestamp=NOW - n))
+    await scene.produce("t", 0, batch("v", timestamp=NOW + 5))
+    finding = asyncio.ensure_future(find(scene, NOW + 5))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    await scene.delete("t")
+    assert not finding.done()
+    monkeypatch.setattr(OpenFiles, "read", _gone)
+    assert (await finding)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert scene.failures == []
+
+
+def _gone(files: OpenFiles, handle: int, size: int, position: int) -> bytes:
+    raise FileNotFoundError(2, "Removed")
