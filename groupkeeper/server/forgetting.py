@@ -35,6 +35,7 @@ class Forgetting:
     async def __call__(self, topics: list[str]) -> None:
         """Done when no offset of these topics would survive a crash. Raises StoppingError."""
         deleted, left = set(topics), list(self._hosts)
+        self._hosts.deletions.note(deleted)  # first: what is committed from now on knows of it
         pause = PAUSE_FIRST_S
         while left:
             asked = {

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from coordinator.admin import ListPiece
 from coordinator.caller import Caller
-from coordinator.commit import commit_refused
+from coordinator.commit import PreparedCommit, commit_refused
 from coordinator.group import GroupState
 from groupkeeper.exchange import Handler, ReplyTo, Response
 from groupkeeper.server.gather import After, Gather
@@ -162,17 +162,15 @@ class GroupRoutes:
     def _commit(
         self, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        host, count = self.hosts.of(request.group_id), self.partition_count
-        commit, found, left = host.prepare(request), 0, PIECE_PARTITIONS
-        for topic, partitions, continues in _pieces(request.topics):
-            exist = count(topic.name)
-            if partitions or exist is None:  # of what exists nothing is asked: not mentioned
-                some = OffsetCommitRequestTopic(name=topic.name, partitions=partitions)
-                found += commit.add(some, exist or 0, continues)
-            left -= 1 + len(partitions)
-            if left <= 0:
-                left = PIECE_PARTITIONS
-                yield
+        host, deletions = self.hosts.of(request.group_id), self.hosts.deletions
+        began, gone = deletions.now(), set[str]()
+        while True:
+            commit = host.prepare(request)
+            found = yield from self._add_all(commit, gone)
+            gone = deletions.since(began)
+            # Each topic once: deletions without end do not keep a commit from its own.
+            if not gone or gone.isdisjoint(name for name, _ in commit.weighed.offsets):
+                break
         answer = commit.weighed.response
         if not found:
             return answer
@@ -181,6 +179,20 @@ class GroupRoutes:
             return commit_refused(everything, ErrorCode.UNSUPPORTED_VERSION)
         host.call(commit, caller, reply_to)
         return None
+
+    def _add_all(self, commit: PreparedCommit, gone: set[str]) -> Slices[int]:
+        """Prepare a commit, but for what is gone; how many of its partitions exist."""
+        found, left = 0, PIECE_PARTITIONS
+        for topic, partitions, continues in _pieces(commit.request.topics):
+            exist = None if topic.name in gone else self.partition_count(topic.name)
+            if partitions or exist is None:  # of what exists nothing is asked: not mentioned
+                some = OffsetCommitRequestTopic(name=topic.name, partitions=partitions)
+                found += commit.add(some, exist or 0, continues)
+            left -= 1 + len(partitions)
+            if left <= 0:
+                left = PIECE_PARTITIONS
+                yield
+        return found
 
     def offset_delete(
         self, request: OffsetDeleteRequest, caller: Caller, reply_to: ReplyTo
