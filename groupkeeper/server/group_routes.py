@@ -169,9 +169,9 @@ class GroupRoutes:
             found = yield from self._add_all(commit, gone)
             gone = deletions.since(began)
             # Each topic once: deletions without end do not keep a commit from its own.
-            if not gone or gone.isdisjoint(name for name, _ in commit.weighed.offsets):
+            if not gone or gone.isdisjoint(name for name, _ in commit.assessed.offsets):
                 break
-        answer = commit.weighed.response
+        answer = commit.assessed.response
         if not found:
             return answer
         if caller.api_version == 0:  # offsets in ZooKeeper, which is gone

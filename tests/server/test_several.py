@@ -1,6 +1,6 @@
 """Requests for very many: no step does much, others come in between, and the answer is the same."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -215,6 +215,19 @@ def test_a_large_commit_survives(served: Served, client: Client, large: int) -> 
     served.restart()
     served.settled()
     assert served.client().fetched() == places
+
+
+@pytest.mark.parametrize(("most", "code"), [(38_461, 0), (38_460, ErrorCode.UNKNOWN_SERVER_ERROR)])
+def test_a_large_commit_may_be_as_large_as_one_batch(
+    serve: Callable[..., Served], most: int, code: int
+) -> None:
+    """However many topics its records are of."""
+    client = serve(f"message.max.bytes={most}").client()
+    names = [f"topic-{n:03}" for n in range(600)]
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    client.call(19, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+    codes = codes_of(client.call(8, 8, commit_request({(name, 0): 1 for name in names})))
+    assert set(codes.values()) == {code}
 
 
 def test_a_large_deletion_is_answered_as_a_small_one(client: Client, large: int) -> None:
