@@ -265,7 +265,7 @@ class GroupRoutes:
 
     def list_groups(
         self, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Slices[None]:
+    ) -> Slices[Response | None]:
         """Every partition is asked; one that cannot answer makes the list an error, not short.
 
         A group that comes while the list is made may be missing.
@@ -274,6 +274,8 @@ class GroupRoutes:
         request.types_filter = yield from _filter(request.types_filter, _TYPES)
         pieces: list[tuple[PartitionHost, Sequence[str]]] = []
         for host in self.hosts:
+            if host.absence:  # it may be active when it is asked, and its groups are unknown now
+                return ListGroupsResponse(error_code=host.absence)
             pieces += [(host, ids) for ids in _cut(host.group_ids(), PIECE_GROUPS)] or [(host, ())]
             yield
         replies: list[Any] = [None] * len(pieces)
@@ -288,6 +290,7 @@ class GroupRoutes:
             token = gather.part(partial(replies.__setitem__, at))
             host.call(ListPiece(request, ids), caller, token)
             yield
+        return None
 
 
 _STATES = frozenset(state.lower() for state in GroupState)

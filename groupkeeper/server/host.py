@@ -18,7 +18,7 @@ from coordinator.facts import Fact
 from coordinator.gate import Replies, Unwritten
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
-from coordinator.partition import Partition, PartitionState
+from coordinator.partition import ABSENCE, Partition, PartitionState
 from coordinator.refusals import refuse
 from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
@@ -113,8 +113,13 @@ class PartitionHost:
         return self._partition.groups.get(group_id)
 
     def group_ids(self) -> list[str]:
-        """The groups of now."""
+        """The groups of now; none of a partition that is not active."""
         return self._partition.group_ids()
+
+    @property
+    def absence(self) -> ErrorCode:
+        """What is answered instead of a decision; NONE from an active partition."""
+        return ABSENCE.get(self._partition.state, ErrorCode.NONE)
 
     def prepare(self, request: OffsetCommitRequest) -> PreparedCommit:
         """A large commit, to be prepared a piece at a time before it is handed in."""

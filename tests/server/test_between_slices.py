@@ -9,8 +9,9 @@ from coordinator.caller import Caller
 from groupkeeper.server.group_routes import PIECE_PARTITIONS, GroupRoutes
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.list_groups import ListGroupsRequest
 from tests.support.requests import codes_of, commit_request, delete_topic_request
-from tests.support.served import Client, Served
+from tests.support.served import Client, Served, groups_apart
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -91,3 +92,22 @@ def test_a_commit_does_not_bring_back_offsets_of_a_topic_deleted_meanwhile(
     expected = {place: n for place, n in places.items() if place[0] == "large"}
     assert codes == {place: 0 if place in expected else UNKNOWN for place in places}
     assert client.fetched() == expected
+
+
+# -- lists -----------------------------------------------------------------------------------------
+
+
+def test_a_list_is_an_error_and_not_short_when_a_partition_becomes_active_meanwhile(
+    served: Served, client: Client
+) -> None:
+    groups = groups_apart(len(served.server.hosts), 4)
+    for group_id in groups:
+        assert client.commit(1, group_id) == 0
+    served.host(groups[0]).start_loading()
+    listing = Sliced(served, 16, 4, ListGroupsRequest())
+    listing.run(len(served.server.hosts))
+    served.settled()
+    answer = listing.answer()
+    assert (answer.error_code, answer.groups) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
+    again = Sliced(served, 16, 4, ListGroupsRequest()).answer()
+    assert {group.group_id for group in again.groups} == set(groups)
