@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coordinator.caller import Caller
-from coordinator.group import Group, GroupState, Member
+from coordinator.group import GroupState, Member
 from coordinator.groups import Groups
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
@@ -39,9 +39,7 @@ def describe(
     takes a byte or two, as an object a group of hundreds takes a thousand times that.
     """
     version = caller.api_version
-    described = {
-        each: _describe(each, groups.get(each), version) for each in dict.fromkeys(request.groups)
-    }
+    described = {each: _describe(groups, each, version) for each in dict.fromkeys(request.groups)}
     if request.include_authorized_operations:
         for group in described.values():
             if not group.error_code:
@@ -50,7 +48,11 @@ def describe(
     step.reply(reply_to, DescribeGroupsResponse(groups=answer))
 
 
-def _describe(group_id: str, group: Group | None, version: int) -> DescribedGroup:
+def _describe(groups: Groups, group_id: str, version: int) -> DescribedGroup:
+    if group_id in groups.deletions:
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return DescribedGroup(group_id=group_id, error_code=loading)
+    group = groups.get(group_id)
     if group is None:
         dead = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
         if version >= _UNKNOWN_IS_AN_ERROR_SINCE:

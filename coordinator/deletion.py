@@ -62,7 +62,9 @@ def delete_groups(
     piece, deletion = Piece.of(step), Deletion(reply_to, DeleteGroupsResponse())
     for group_id in dict.fromkeys(request.groups_names):
         group, error = groups.get(group_id), ErrorCode.NONE
-        if group is None:
+        if group_id in groups.deletions:
+            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        elif group is None:
             error = ErrorCode.GROUP_ID_NOT_FOUND
         elif group.state is not GroupState.EMPTY:
             error = ErrorCode.NON_EMPTY_GROUP

@@ -46,15 +46,19 @@ def fetch(
     for each in request.groups:
         reply = whole.get(each.group_id) if each.topics is None else None
         if reply is None:
-            reply = _fetch_group(groups.get(each.group_id), each)
+            reply = _fetch_group(groups, each)
         if each.topics is None:  # asked for again, it is not put together again
             whole[each.group_id] = reply
         answered.append(reply)
     step.reply(reply_to, OffsetFetchResponse(groups=answered))
 
 
-def _fetch_group(group: Group | None, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+def _fetch_group(groups: Groups, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     """The values of now; they become rows while the answer is written."""
+    if asked.group_id in groups.deletions:
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error)
+    group = groups.get(asked.group_id)
     stored = group.offsets if group is not None else {}
     if asked.topics is None:
         names = list(stored)

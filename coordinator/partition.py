@@ -26,7 +26,7 @@ from coordinator.rebalance import prepare, rearm_session
 from coordinator.refusals import refuse, spoil
 from coordinator.replay import Replay
 from coordinator.replies import answer_join, answer_sync
-from coordinator.requests import flaw_of, groups_of
+from coordinator.requests import flaw_of, group_of
 from coordinator.shard import HANDLERS, PIECES, expire
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
@@ -120,7 +120,7 @@ class Partition:
         """One request. ``at`` is monotonic and wall time, in ms. The step has what may leave."""
         step = self._begin(*at)
         absence, deletions = ABSENCE.get(self.state), self.groups.deletions
-        if deletions and not deletions.keys().isdisjoint(groups_of(request)):
+        if deletions and group_of(request) in deletions:  # others look at each of their groups
             absence = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         if absence is None:
             decide = HANDLERS.get(type(request)) or PIECES[type(request)]

@@ -334,6 +334,31 @@ def test_a_large_group_is_deleted_in_pieces_and_is_not_seen_half(
 
 
 @pytest.mark.usefixtures("small_pieces")
+def test_a_group_that_is_being_deleted_costs_no_other_its_answer(
+    served: Served, client: Client, large: int
+) -> None:
+    client.call(8, 8, commit_request({("large", n): n for n in range(large)}))
+    other = served.client()
+    near = [each for n in range(40) if served.host(each := f"h{n}") is served.host("g")][:2]
+    for group_id in near:
+        assert other.commit(1, group_id) == 0
+    client.send(42, 2, DeleteGroupsRequest(groups_names=["g"]))
+    served.advance(0.02)
+    asked = [near[0], "g", near[1]]
+    described = other.call(15, 5, DescribeGroupsRequest(groups=asked)).groups
+    fetched = other.call(9, 8, fetch_request(*asked)).groups
+    deleted = other.call(42, 2, DeleteGroupsRequest(groups_names=asked)).results
+    assert not client.frames
+    for answers in (described, fetched, deleted):
+        assert [(each.group_id, each.error_code) for each in answers] == [
+            (near[0], 0),
+            ("g", LOADING),
+            (near[1], 0),
+        ]
+    assert client.take().results[0].error_code == 0
+
+
+@pytest.mark.usefixtures("small_pieces")
 def test_a_partition_that_fails_meanwhile_refuses_the_deletion(
     served: Served, client: Client, large: int
 ) -> None:
