@@ -1,13 +1,12 @@
 """One partition of ``__consumer_offsets``: groups, gate and deadlines, driven from outside.
 
-    LOADING ── activate ──► ACTIVE ── close ──► CLOSED
+    LOADING ── restore, activate ──► ACTIVE ── close ──► CLOSED
 
 The driver reads the clock and passes it in, sends the replies of the returned step, writes what
 :meth:`Partition.take` hands out, and calls :meth:`Partition.written` when it is durable. After a
 failure of any kind the partition is closed and a new one is loaded from the log: there is no undo.
 """
 
-import sys
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
@@ -90,12 +89,25 @@ class Partition:
         assert self._replay is not None
         self._replay.take(batches)
 
-    def activate(self, now: int, wall: int) -> Step:
-        """The log is read to its end: build the groups and start every session in full."""
-        assert self._replay is not None and self.state is PartitionState.LOADING
+    def restore(self) -> None:
+        """The log is read to its end: build the groups. Nobody is answered yet: what was committed
+        for topics that were deleted meanwhile (:meth:`take_deleted`) has to go first.
+        """
+        assert self._replay is not None and not self.groups
         self._replay.restore(self.groups)
+
+    def take_deleted(self) -> set[str]:
+        """The topics that were deleted while the partition was loading, each once. Those who drive
+        it forget them, and then ask again.
+        """
+        deleted, self._deleted = self._deleted, set()
+        return deleted
+
+    def activate(self, now: int, wall: int) -> Step:
+        """After :meth:`restore`: start every session in full, and answer."""
+        assert self._replay is not None and self.state is PartitionState.LOADING
+        assert not self._deleted, "forgotten before"
         step = self._begin(now, wall)
-        self._forget(self._deleted, step)
         for group in list(self.groups.values()):
             for member in group.members.values():
                 rearm_session(group, member, step)
@@ -156,10 +168,9 @@ class Partition:
         that are done are taken out of it; call again while there are some.
         """
         step = self._begin(*at)
-        if self.state is PartitionState.ACTIVE:
-            forget_topics(self.groups, topics, left, Piece.of(step), step)
-        else:
-            left.clear()
+        forget_topics(self.groups, topics, left, Piece.of(step), step)
+        if self.state is PartitionState.LOADING:  # whoever asks first waits until it is durable
+            self.gate.admit(step)
         return self._end(step)
 
     def forget_when_loaded(self, topics: set[str]) -> None:
@@ -168,10 +179,6 @@ class Partition:
         """
         if self.state is PartitionState.LOADING:
             self._deleted |= topics
-
-    def _forget(self, topics: set[str], step: Step) -> None:
-        everything = Piece(sys.maxsize, sys.maxsize)
-        forget_topics(self.groups, topics, list(self.groups), everything, step)
 
     def group_ids(self) -> list[str]:
         """The groups of now."""

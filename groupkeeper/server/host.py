@@ -96,12 +96,11 @@ class PartitionHost:
 
     def call(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
         """Decide one request. The reply may leave now, later, or when it is durable."""
-        clock, partition = self._services.clock, self._partition
         if self._stopping:
             reply_to.answer(refuse(request, caller, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
         try:
-            step = partition.handle(request, caller, reply_to, (clock.now(), clock.wall()))
+            step = self._partition.handle(request, caller, reply_to, self._time())
         except Exception as bug:  # noqa: BLE001  # the state may be half changed: reload it
             self._fail(bug, "a decision failed", answered=reply_to)
             reply_to.answer(refuse(request, caller, ErrorCode.UNKNOWN_SERVER_ERROR))
@@ -138,14 +137,22 @@ class PartitionHost:
 
         False when the partition closed meanwhile: the one that is loaded now has to be told again.
         """
-        partition, clock = self._partition, self._services.clock
+        partition = self._partition
         partition.forget_when_loaded(topics)
-        left = partition.group_ids()
+        left = [] if self.absence else partition.group_ids()
         while left and partition is self._partition:
-            at = clock.now(), clock.wall()
-            self._turn("a deletion failed", partial(partition.forget_topics, topics, left, at))
+            forget = partial(partition.forget_topics, topics, left, self._time())
+            self._turn("a deletion failed", forget)
             yield
         return partition is self._partition
+
+    def _forget_deleted(self, partition: Partition) -> Slices[None]:
+        """Forget the topics that were deleted while the partition was loading."""
+        while topics := partition.take_deleted():
+            left = partition.group_ids()
+            while left:
+                self._settle(partition.forget_topics(topics, left, self._time()))
+                yield
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
         """A step that no request asked for, and nobody waits for."""
@@ -168,6 +175,11 @@ class PartitionHost:
             self._services.release.send(step.replies)
         for fact in step.facts:
             self._services.observe(fact)
+
+    def _time(self) -> tuple[int, int]:
+        """Monotonic and wall time, in ms."""
+        clock = self._services.clock
+        return clock.now(), clock.wall()
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -292,6 +304,8 @@ class PartitionHost:
         for batches in self.log.batches(self.log.start_offset):
             partition.replay(batches)
             await asyncio.sleep(0)
+        partition.restore()
+        await self._services.turns.run(self._forget_deleted(partition))
         self._activate(began)
 
     def load_empty(self, store: Store) -> bool:
@@ -306,16 +320,16 @@ class PartitionHost:
             return False  # loading in the background will meet it again, and say so
         if self.log.next_offset > 0:
             return False  # the folder was lost with the power, and the journal brought it back
+        self._partition.restore()
         self._activate(began)
         return True
 
     def _activate(self, began: float) -> None:
-        clock = self._services.clock
-        step = self._partition.activate(clock.now(), clock.wall())
+        step = self._partition.activate(*self._time())
         self._problem = ""
         if self.log is not None:
             self._tell_size(self.log)
-        self._services.metrics.replayed(clock.seconds() - began)
+        self._services.metrics.replayed(self._services.clock.seconds() - began)
         self._settle(step)
 
     def stop(self) -> None:
