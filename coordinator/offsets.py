@@ -5,7 +5,8 @@ holds only what may be touched. Transactional commits are not here.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, cast
 
 from coordinator.caller import Caller
 from coordinator.deletion import forget, note_removed
@@ -68,6 +69,17 @@ def _fetch_group(groups: Groups, asked: OffsetFetchRequestGroup) -> OffsetFetchR
         values = [_values(stored.get(topic.name), topic) for topic in asked.topics]
         topics = mapped(_asked_topic, asked.topics, values)
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+
+
+def joined(parts: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
+    """One answer, of those about some topics of a group each. An error of one is that of all."""
+    for part in parts:
+        if part.error_code:
+            return part
+    columns: list[Any] = [part.topics.columns for part in cast("Any", parts)]
+    asked, values = (list(chain.from_iterable(rows)) for rows in zip(*columns, strict=True))
+    topics = mapped(_asked_topic, asked, values)
+    return OffsetFetchResponseGroup(group_id=parts[0].group_id, topics=topics)
 
 
 def offset_bytes(fetched: OffsetFetchResponseGroup) -> int:

@@ -88,7 +88,7 @@ def test_many_groups_are_described_a_hundred_at_a_time(
     assert [group.group_id for group in groups if group.group_state == "Empty"] == ["g7"]
     asked = [count for name, count in steps if name == "DescribeGroupsRequest"]
     assert sum(asked) == MANY
-    assert max(asked) == several.PIECE_GROUPS
+    assert max(asked) == several.BATCH_GROUPS
 
 
 def test_others_are_decided_between_the_pieces(
@@ -124,7 +124,7 @@ def test_what_is_asked_for_again_is_described_once_and_answered_again(
 def test_large_groups_end_a_piece(
     client: Client, steps: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(several, "PIECE_ITEMS", 1)
+    monkeypatch.setattr(several, "BATCH_ITEMS", 1)
     for name in ("a", "b", "c"):
         settle(client, name)
     client.call(15, 5, DescribeGroupsRequest(groups=["a", "b", "c"]))
@@ -269,6 +269,34 @@ def test_more_of_one_group_than_may_be_asked_for(
         [group] = client.call(9, 8, fetch_request("g", topics=topics)).groups
         assert group.error_code == code
     assert limits(lines) == ["MAX_PARTITIONS_ASKED", "MAX_TOPICS_ASKED"]
+
+
+@pytest.mark.parametrize("version", [1, 7, 8])
+def test_a_fetch_of_very_many_topics_is_answered_as_one_of_few(
+    client: Client, steps: list[tuple[str, int]], version: int
+) -> None:
+    client.commit(7)
+    topics = {f"t{n}": [0] for n in range(10_001)} | {"orders": list(range(6)), "payments": [0]}
+    asked = fetch_request("g", "h", topics=topics)
+    reply = client.call(9, version, asked if version == 8 else flat_fetch_request("g", topics))
+    found = reply.groups[0] if version == 8 else reply
+    assert not found.error_code
+    assert [topic.name for topic in found.topics] == list(topics)
+    offsets = [[row.committed_offset for row in topic.partitions] for topic in found.topics]
+    assert offsets == [*[[-1]] * 10_001, [7, *[-1] * 5], [-1]]
+    if version == 8:
+        assert [topic.name for topic in reply.groups[1].topics] == list(topics)
+    assert len([name for name, _ in steps if name == "OffsetFetchRequest"]) >= 10
+
+
+def test_a_fetch_in_several_parts_is_refused_as_one(
+    served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(several, "BATCH_ITEMS", 1)
+    served.host("g").start_loading()
+    client.deliver(client.frame(9, 8, fetch_request("g", topics={"orders": [0], "payments": [0]})))
+    [group] = client.take().groups
+    assert (group.error_code, group.topics) == (LOADING, [])
 
 
 # -- many members ----------------------------------------------------------------------------------
