@@ -83,7 +83,7 @@ def _describe_member(member: Member, protocol: str | None) -> DescribedGroupMemb
 
 
 @dataclass(slots=True)
-class ListPiece:
+class ListOfGroups:
     """ListGroups of some groups of a partition; those that are gone are left out."""
 
     request: ListGroupsRequest
@@ -98,16 +98,16 @@ def list_groups(
     Filters ignore case, and that of states white space around a name; an unknown name matches
     nothing.
     """
-    list_piece(groups, ListPiece(request, list(groups)), caller, reply_to, step)
+    list_some(groups, ListOfGroups(request, list(groups)), caller, reply_to, step)
 
 
-def list_piece(
-    groups: Groups, piece: ListPiece, caller: Caller, reply_to: ReplyTo, step: Step
+def list_some(
+    groups: Groups, some: ListOfGroups, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
     """The state of now of some of the partition's groups."""
-    states = {state.strip().lower() for state in piece.request.states_filter}
-    types = {kind.lower() for kind in piece.request.types_filter}
-    some = (groups[group_id] for group_id in piece.group_ids if group_id in groups)
+    states = {state.strip().lower() for state in some.request.states_filter}
+    types = {kind.lower() for kind in some.request.types_filter}
+    present = (groups[group_id] for group_id in some.group_ids if group_id in groups)
     listed = [
         ListedGroup(
             group_id=group.group_id,
@@ -115,7 +115,7 @@ def list_piece(
             group_state=group.state,
             group_type=CLASSIC,
         )
-        for group in some
+        for group in present
         if (not states or group.state.lower() in states) and (not types or CLASSIC in types)
     ]
     step.reply(reply_to, ListGroupsResponse(groups=listed))

@@ -15,7 +15,7 @@ from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode
 from coordinator.config import GroupConfig
 from coordinator.deadlines import Deadlines, Timer, TimerKind
-from coordinator.deletion import PIECE_SHARE, Piece, forget_topics
+from coordinator.deletion import STEP_SHARE, Allowance, forget_topics
 from coordinator.facts import GroupsLoaded
 from coordinator.gate import Replies, ReplyGate, Unwritten
 from coordinator.group import Group
@@ -26,7 +26,7 @@ from coordinator.refusals import refuse, spoil
 from coordinator.replay import Replay
 from coordinator.replies import answer_join, answer_sync
 from coordinator.requests import flaw_of, group_of
-from coordinator.shard import HANDLERS, PIECES, expire
+from coordinator.shard import HANDLERS, PARTIAL_HANDLERS, expire
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -34,7 +34,7 @@ from protocol.messages.heartbeat import HeartbeatRequest
 TIMERS_PER_TURN = 64
 """So many timers, or answers to them, make a turn: a mass expiry must not stall the rest."""
 
-_PIECES = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
+_ALONE = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
 """What takes a turn of its own."""
 
 
@@ -135,7 +135,7 @@ class Partition:
         if deletions and group_of(request) in deletions:  # others look at each of their groups
             absence = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         if absence is None:
-            decide = HANDLERS.get(type(request)) or PIECES[type(request)]
+            decide = HANDLERS.get(type(request)) or PARTIAL_HANDLERS[type(request)]
             decide(self.groups, request, caller, reply_to, step)
         else:
             error = flaw_of(request, caller.api_version, self._config) or absence
@@ -151,9 +151,9 @@ class Partition:
             if timer is None:
                 break
             expire(self.groups, timer, step)
-            if timer.kind in _PIECES or timers + len(step.replies) >= TIMERS_PER_TURN:
+            if timer.kind in _ALONE or timers + len(step.replies) >= TIMERS_PER_TURN:
                 break
-            if step.size > most // PIECE_SHARE:
+            if step.size > most // STEP_SHARE:
                 break
         return self._end(step)
 
@@ -168,7 +168,7 @@ class Partition:
         that are done are taken out of it; call again while there are some.
         """
         step = self._begin(*at)
-        forget_topics(self.groups, topics, left, Piece.of(step), step)
+        forget_topics(self.groups, topics, left, Allowance.of(step), step)
         if self.state is PartitionState.LOADING:  # whoever asks first waits until it is durable
             self.gate.admit(step)
         return self._end(step)

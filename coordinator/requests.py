@@ -6,7 +6,7 @@ partition is loading, too. Not here: anything that depends on a group.
 
 from typing import Any
 
-from coordinator.admin import ListPiece
+from coordinator.admin import ListOfGroups
 from coordinator.config import GroupConfig
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -57,7 +57,7 @@ def group_of(request: Any) -> str | None:
     match request:
         case DescribeGroupsRequest() | DeleteGroupsRequest() | OffsetFetchRequest():
             return None
-        case ListGroupsRequest() | ListPiece():
+        case ListGroupsRequest() | ListOfGroups():
             return None
     group_id: str = request.group_id
     return group_id

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from coordinator.admin import ListPiece
+from coordinator.admin import ListOfGroups
 from coordinator.caller import Caller
 from coordinator.commit import PreparedCommit, commit_refused
 from coordinator.group import GroupState
@@ -20,6 +20,7 @@ from groupkeeper.exchange import Handler, ReplyTo, Response
 from groupkeeper.server.gather import After, Gather
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.limit_lines import limit_reached
 from groupkeeper.server.logs import Log
 from groupkeeper.server.offset_fetch import flat_reply, groups_asked
 from groupkeeper.server.several import DeleteSeveral, DescribeSeveral, FetchSeveral, Several
@@ -46,8 +47,8 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssig
 
 PIECE_PARTITIONS: Final = 500
 """So many partitions of a commit or a deletion are looked at in one go."""
-PIECE_GROUPS: Final = 500
-"""So many groups are listed in one go."""
+LISTED_GROUPS: Final = 500
+"""So many groups are listed in one step."""
 PIECE_MEMBERS: Final = 200
 """So many members leave in one go."""
 MAX_LEAVING: Final = 100_000
@@ -93,14 +94,7 @@ class GroupRoutes:
     ) -> Slices[None] | None:
         """Very many members leave in pieces, and each piece is a cause of the rebalance."""
         if len(request.members) > MAX_LEAVING:
-            _log.warning(
-                "limit reached",
-                limit="MAX_LEAVING",
-                most=MAX_LEAVING,
-                api="LeaveGroup",
-                client_id=caller.client_id,
-                host=caller.client_host,
-            )
+            limit_reached(_log, "MAX_LEAVING", MAX_LEAVING, "LeaveGroup", caller)
             reply_to.answer(LeaveGroupResponse(error_code=ErrorCode.INVALID_REQUEST))
             return None
         if len(request.members) > PIECE_MEMBERS:
@@ -276,7 +270,7 @@ class GroupRoutes:
         for host in self.hosts:
             if host.absence:  # it may be active when it is asked, and its groups are unknown now
                 return ListGroupsResponse(error_code=host.absence)
-            pieces += [(host, ids) for ids in _cut(host.group_ids(), PIECE_GROUPS)] or [(host, ())]
+            pieces += [(host, ids) for ids in _cut(host.group_ids(), LISTED_GROUPS)] or [(host, ())]
             yield
         replies: list[Any] = [None] * len(pieces)
 
@@ -288,7 +282,7 @@ class GroupRoutes:
         gather = Gather(reply_to, len(pieces), whole)
         for at, (host, ids) in enumerate(pieces):
             token = gather.part(partial(replies.__setitem__, at))
-            host.call(ListPiece(request, ids), caller, token)
+            host.call(ListOfGroups(request, ids), caller, token)
             yield
         return None
 

@@ -16,6 +16,7 @@ from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.server.gather import Gather
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.limit_lines import limit_reached
 from groupkeeper.server.logs import Log
 from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST
 from groupkeeper.turns import Slices
@@ -55,7 +56,9 @@ BATCH_ITEMS: Final = 1_000
 SLICE_CHARACTERS: Final = 10_000
 """Group ids of so many characters are hashed before others have a turn."""
 SHARDS: Final = 64
+"""So many dictionaries share the keys of a request."""
 _PER_GROUP: Final = 50
+"""Bytes of a result without its names and data, more or less."""
 
 _log = Log("groups")
 
@@ -239,14 +242,7 @@ class Several:
     def _tell(self, limit: str, most: int) -> None:
         if not self._told:
             self._told = True
-            _log.warning(
-                "limit reached",
-                limit=limit,
-                most=most,
-                api=self._asking.name,
-                client_id=self._caller.client_id,
-                host=self._caller.client_host,
-            )
+            limit_reached(_log, limit, most, self._asking.name, self._caller)
 
 
 @dataclass(slots=True)

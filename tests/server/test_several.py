@@ -7,7 +7,7 @@ import pytest
 
 from coordinator.partition import Partition
 from groupkeeper.server import group_routes, several
-from groupkeeper.server.group_routes import PIECE_GROUPS, PIECE_MEMBERS, PIECE_PARTITIONS
+from groupkeeper.server.group_routes import LISTED_GROUPS, PIECE_MEMBERS, PIECE_PARTITIONS
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -164,7 +164,7 @@ def test_many_groups_are_listed_in_pieces(client: Client, steps: list[tuple[str,
         client.commit(1, f"g{n}")
     listed = client.call(16, 4, ListGroupsRequest()).groups
     assert {group.group_id for group in listed} == {f"g{n}" for n in range(0, MANY, 2)}
-    assert max(count for name, count in steps if name == "ListPiece") <= PIECE_GROUPS
+    assert max(count for name, count in steps if name == "ListOfGroups") <= LISTED_GROUPS
 
 
 @pytest.mark.parametrize(("state", "count"), [("empty", 1), ("Stable", 0), ("nonsense", 0)])
