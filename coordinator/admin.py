@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coordinator.caller import Caller
-from coordinator.group import Group, GroupState, Member
+from coordinator.group import GroupState, Member
 from coordinator.groups import Groups
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
@@ -39,9 +39,7 @@ def describe(
     takes a byte or two, as an object a group of hundreds takes a thousand times that.
     """
     version = caller.api_version
-    described = {
-        each: _describe(each, groups.get(each), version) for each in dict.fromkeys(request.groups)
-    }
+    described = {each: _describe(groups, each, version) for each in dict.fromkeys(request.groups)}
     if request.include_authorized_operations:
         for group in described.values():
             if not group.error_code:
@@ -50,7 +48,11 @@ def describe(
     step.reply(reply_to, DescribeGroupsResponse(groups=answer))
 
 
-def _describe(group_id: str, group: Group | None, version: int) -> DescribedGroup:
+def _describe(groups: Groups, group_id: str, version: int) -> DescribedGroup:
+    if group_id in groups.deletions:
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return DescribedGroup(group_id=group_id, error_code=loading)
+    group = groups.get(group_id)
     if group is None:
         dead = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
         if version >= _UNKNOWN_IS_AN_ERROR_SINCE:
@@ -81,7 +83,7 @@ def _describe_member(member: Member, protocol: str | None) -> DescribedGroupMemb
 
 
 @dataclass(slots=True)
-class ListPiece:
+class ListOfGroups:
     """ListGroups of some groups of a partition; those that are gone are left out."""
 
     request: ListGroupsRequest
@@ -96,16 +98,16 @@ def list_groups(
     Filters ignore case, and that of states white space around a name; an unknown name matches
     nothing.
     """
-    list_piece(groups, ListPiece(request, list(groups)), caller, reply_to, step)
+    list_some(groups, ListOfGroups(request, list(groups)), caller, reply_to, step)
 
 
-def list_piece(
-    groups: Groups, piece: ListPiece, caller: Caller, reply_to: ReplyTo, step: Step
+def list_some(
+    groups: Groups, some: ListOfGroups, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
     """The state of now of some of the partition's groups."""
-    states = {state.strip().lower() for state in piece.request.states_filter}
-    types = {kind.lower() for kind in piece.request.types_filter}
-    some = (groups[group_id] for group_id in piece.group_ids if group_id in groups)
+    states = {state.strip().lower() for state in some.request.states_filter}
+    types = {kind.lower() for kind in some.request.types_filter}
+    present = (groups[group_id] for group_id in some.group_ids if group_id in groups)
     listed = [
         ListedGroup(
             group_id=group.group_id,
@@ -113,7 +115,7 @@ def list_piece(
             group_state=group.state,
             group_type=CLASSIC,
         )
-        for group in some
+        for group in present
         if (not states or group.state.lower() in states) and (not types or CLASSIC in types)
     ]
     step.reply(reply_to, ListGroupsResponse(groups=listed))

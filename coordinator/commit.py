@@ -8,7 +8,6 @@ and stores. Transactional commits are not here.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 from coordinator.caller import Caller
 from coordinator.causes import Who
@@ -19,7 +18,7 @@ from coordinator.groups import Groups, group_refused
 from coordinator.rebalance import rearm_session
 from coordinator.records import offset_key, offset_key_head, offset_value
 from coordinator.replies import check_member, note_fenced
-from coordinator.step import Record, ReplyTo, Step, size_of
+from coordinator.step import BATCH_OVERHEAD, Record, ReplyTo, Step, size_of
 from protocol.errors import ErrorCode
 from protocol.mapped import mapped
 from protocol.messages.offset_commit import (
@@ -49,9 +48,9 @@ def commit(
         _note_refusal(group, request, error, caller, step)
         step.reply(reply_to, commit_refused(request, error))
         return
-    weighed = weigh(request, request.topics, step)
-    error = _store(groups, request, weighed, caller, step)
-    step.reply(reply_to, commit_refused(request, error) if error else weighed.response)
+    assessed = assess(request, request.topics, step.wall, step.config)
+    error = _store(groups, request, assessed, caller, step)
+    step.reply(reply_to, commit_refused(request, error) if error else assessed.response)
 
 
 def commit_prepared(
@@ -64,8 +63,8 @@ def commit_prepared(
     if error:
         _note_refusal(group, request, error, caller, step)
     else:
-        error = _store(groups, request, commit.weighed, caller, step)
-    step.reply(reply_to, commit.refused(error) if error else commit.weighed.response)
+        error = _store(groups, request, commit.assessed, caller, step)
+    step.reply(reply_to, commit.refused(error) if error else commit.assessed.response)
 
 
 def _note_refusal(
@@ -77,10 +76,9 @@ def _note_refusal(
 
 
 def _store(
-    groups: Groups, request: OffsetCommitRequest, weighed: "Weighed", caller: Caller, step: Step
+    groups: Groups, request: OffsetCommitRequest, assessed: "Assessed", caller: Caller, step: Step
 ) -> ErrorCode:
-    size = weighed.size or size_of(weighed.records)
-    if size > step.config.message_max_bytes:
+    if assessed.size > step.config.message_max_bytes:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     group = groups.get(request.group_id)
     if group is None:
@@ -89,12 +87,12 @@ def _store(
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         group = groups.create(request.group_id, step)
     group.is_stored = True
-    for topic, partitions in weighed.offsets:
+    for topic, partitions in assessed.offsets:
         group.offsets.setdefault(topic, {}).update(partitions)
-    step.write(weighed.records, size)
+    step.write(assessed.records, assessed.size)
     if group.members:
         rearm_session(group, group.members[request.member_id], step)
-    count = len(weighed.records)
+    count = len(assessed.records)
     step.note(OffsetsCommitted(group.group_id, group.generation, group.state, count))
     return ErrorCode.NONE
 
@@ -119,32 +117,28 @@ def _may_commit(group: Group | None, request: OffsetCommitRequest, version: int)
     return ErrorCode.NONE
 
 
-class Weighing(Protocol):
-    """When a commit came, and what holds for it: a step, or what prepares one."""
-
-    @property
-    def wall(self) -> int: ...
-    @property
-    def config(self) -> GroupConfig: ...
-
-
 @dataclass(slots=True)
-class Weighed:
-    """What a commit comes to: without those partitions whose metadata is too long."""
+class Assessed:
+    """What a commit writes, stores and answers if the group takes it; without those partitions
+    whose metadata is too long.
+    """
 
     response: OffsetCommitResponse
     offsets: list[tuple[str, dict[int, bytes]]]
     records: list[Record]
-    size: int = 0
-    """Of the records as a batch, where it is known."""
+    size: int = BATCH_OVERHEAD
+    """Upper bound of the bytes that the records take as a batch."""
 
 
-def weigh(
-    request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequestTopic], step: "Weighing"
-) -> Weighed:
-    """What it would come to to commit some topics of a request."""
-    weighed = Weighed(OffsetCommitResponse(), [], [])
-    now, limit = step.wall, step.config.offset_metadata_max_bytes
+def assess(
+    request: OffsetCommitRequest,
+    topics: Sequence[OffsetCommitRequestTopic],
+    now: int,
+    config: GroupConfig,
+) -> Assessed:
+    """Some topics of a request that came ``now``, in Unix milliseconds."""
+    assessed = Assessed(OffsetCommitResponse(), [], [])
+    limit = config.offset_metadata_max_bytes
     # v2 to v4 may carry a retention of their own, which then replaces the group's.
     retention = request.retention_time_ms
     expires = -1 if retention == -1 else min(now + retention, LAST_TIMESTAMP)
@@ -161,14 +155,15 @@ def weigh(
                 stamp = now if each.commit_timestamp == -1 else each.commit_timestamp
                 offset, epoch = each.committed_offset, each.committed_leader_epoch
                 accepted[index] = value = offset_value(offset, epoch, metadata, stamp, expires)
-                weighed.records.append((offset_key(head, index), value))
+                assessed.records.append((offset_key(head, index), value))
             results.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
         if accepted:
-            weighed.offsets.append((topic.name, accepted))
-        weighed.response.topics.append(
+            assessed.offsets.append((topic.name, accepted))
+        assessed.response.topics.append(
             OffsetCommitResponseTopic(name=topic.name, partitions=results)
         )
-    return weighed
+    assessed.size = size_of(assessed.records)
+    return assessed
 
 
 def _is_longer(text: str, limit: int) -> bool:
@@ -194,13 +189,13 @@ def _refused_row(
 
 @dataclass(slots=True)
 class PreparedCommit:
-    """A commit of very many partitions on its way, piece by piece, to what it comes to."""
+    """A commit of very many partitions, assessed a piece at a time."""
 
     request: OffsetCommitRequest
     wall: int
     """When it came, in Unix milliseconds."""
     config: GroupConfig
-    weighed: Weighed = field(default_factory=lambda: Weighed(OffsetCommitResponse(), [], []))
+    assessed: Assessed = field(default_factory=lambda: Assessed(OffsetCommitResponse(), [], []))
 
     @property
     def group_id(self) -> str:
@@ -213,28 +208,27 @@ class PreparedCommit:
         """
         asked = topic.partitions
         known = [each for each in asked if 0 <= each.partition_index < exist]
-        part = weigh(
-            self.request, [OffsetCommitRequestTopic(name=topic.name, partitions=known)], self
-        )
+        some = OffsetCommitRequestTopic(name=topic.name, partitions=known)
+        part = assess(self.request, [some], self.wall, self.config)
         rows = part.response.topics[0].partitions
         if len(known) < len(asked):
             answered = {row.partition_index: row for row in rows}
             unknown = partial(_refused_row, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             rows = [answered.get(each.partition_index) or unknown(each) for each in asked]
-        whole = self.weighed
+        whole = self.assessed
         if continues:
             whole.response.topics[-1].partitions += rows
         else:
             row = OffsetCommitResponseTopic(name=topic.name, partitions=rows)
             whole.response.topics.append(row)
         whole.offsets += part.offsets
-        whole.size += size_of(part.records)
+        whole.size += part.size - BATCH_OVERHEAD
         whole.records += part.records
         return len(known)
 
     def refused(self, error: ErrorCode) -> OffsetCommitResponse:
         """An error of the whole group; what does not exist stays what it is."""
-        return spoil_commit(self.weighed.response, error)
+        return spoil_commit(self.assessed.response, error)
 
 
 def spoil_commit(response: OffsetCommitResponse, error: ErrorCode) -> OffsetCommitResponse:

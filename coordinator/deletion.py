@@ -28,7 +28,7 @@ from protocol.messages.delete_groups import (
 PIECE_OFFSETS = 2_000
 """How many offsets one step looks at: some milliseconds, in which nobody else has a turn."""
 
-PIECE_SHARE = 16
+STEP_SHARE = 16
 """The tombstones of one step take this part of the largest message, plus one."""
 
 PIECE_PAUSE_MS = 10
@@ -36,17 +36,17 @@ PIECE_PAUSE_MS = 10
 
 
 @dataclass(slots=True)
-class Piece:
-    """What one step may still do."""
+class Allowance:
+    """What one step may still do; when that is over, its piece of the work is done."""
 
     offsets: int
     until: int
     """The size of the step's records, in bytes, at which it is over."""
 
     @classmethod
-    def of(cls, step: Step) -> "Piece":
+    def of(cls, step: Step) -> "Allowance":
         """All that the step may do."""
-        return cls(PIECE_OFFSETS, step.size + 1 + step.config.message_max_bytes // PIECE_SHARE)
+        return cls(PIECE_OFFSETS, step.size + 1 + step.config.message_max_bytes // STEP_SHARE)
 
     def is_over(self, step: Step) -> bool:
         return self.offsets <= 0 or step.size >= self.until
@@ -59,16 +59,18 @@ def delete_groups(
     groups: Groups, request: DeleteGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
     """Delete groups without members, with all their offsets. A repeated id is answered once."""
-    piece, deletion = Piece.of(step), Deletion(reply_to, DeleteGroupsResponse())
+    allowed, deletion = Allowance.of(step), Deletion(reply_to, DeleteGroupsResponse())
     for group_id in dict.fromkeys(request.groups_names):
         group, error = groups.get(group_id), ErrorCode.NONE
-        if group is None:
+        if group_id in groups.deletions:
+            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        elif group is None:
             error = ErrorCode.GROUP_ID_NOT_FOUND
         elif group.state is not GroupState.EMPTY:
             error = ErrorCode.NON_EMPTY_GROUP
-        elif _forget_all(group, piece, step):
+        elif _forget_all(group, allowed, step):
             delete_group(groups, group, False, step)
-            piece.offsets -= 1
+            allowed.offsets -= 1
         else:
             groups.deletions[group_id] = deletion
             deletion.left += 1
@@ -82,7 +84,7 @@ def delete_groups(
 def go_on_deleting(groups: Groups, timer: Timer, step: Step) -> None:
     """The next piece of a group; with the last piece of its last group a request is answered."""
     group = groups[timer.group_id]
-    if not _forget_all(group, Piece.of(step), step):
+    if not _forget_all(group, Allowance.of(step), step):
         step.deadlines.set(timer, step.now + PIECE_PAUSE_MS)
         return
     deletion = groups.deletions.pop(group.group_id)
@@ -92,26 +94,26 @@ def go_on_deleting(groups: Groups, timer: Timer, step: Step) -> None:
         step.reply(deletion.reply_to, deletion.response)
 
 
-def _forget_all(group: Group, piece: Piece, step: Step) -> bool:
+def _forget_all(group: Group, allowed: Allowance, step: Step) -> bool:
     """False when the piece ends before the group's offsets do."""
     count = 0
-    while group.offsets and not piece.is_over(step):
+    while group.offsets and not allowed.is_over(step):
         topic, partitions = next(iter(group.offsets.items()))
-        count += _forget_some(group, topic, partitions, piece, step)
+        count += _forget_some(group, topic, partitions, allowed, step)
     note_removed(group, count, False, step)
     return not group.offsets
 
 
 def _forget_some(
-    group: Group, topic: str, partitions: Iterable[int], piece: Piece, step: Step
+    group: Group, topic: str, partitions: Iterable[int], allowed: Allowance, step: Step
 ) -> int:
     """Forget offsets until the piece is over; how many."""
     count = 0
-    for partition in list(islice(partitions, piece.offsets)):
-        if piece.is_over(step):
+    for partition in list(islice(partitions, allowed.offsets)):
+        if allowed.is_over(step):
             break
         count += forget(group, topic, partition, step)
-        piece.offsets -= 1
+        allowed.offsets -= 1
     return count
 
 
@@ -142,26 +144,26 @@ def forget(group: Group, topic: str, partition: int, step: Step) -> bool:
 
 
 def forget_topics(
-    groups: Groups, topics: set[str], left: list[str], piece: Piece, step: Step
+    groups: Groups, topics: set[str], left: list[str], allowed: Allowance, step: Step
 ) -> None:
     """Topics were deleted: groups lose their offsets, one after another until the piece is over.
 
     ``left`` are ids of groups, the next one last; those that are done are taken out of it.
     """
-    while left and not piece.is_over(step):
+    while left and not allowed.is_over(step):
         group = groups.get(left[-1])
-        if group is not None and not _forget_in(group, topics, piece, step):
+        if group is not None and not _forget_in(group, topics, allowed, step):
             break
-        piece.offsets -= 1
+        allowed.offsets -= 1
         left.pop()
 
 
-def _forget_in(group: Group, topics: set[str], piece: Piece, step: Step) -> bool:
+def _forget_in(group: Group, topics: set[str], allowed: Allowance, step: Step) -> bool:
     """False when the piece ends before the topics do."""
     deleted = group.offsets.keys() & topics
     count = 0
     for topic in sorted(deleted) if len(deleted) > 1 else deleted:  # the order of a set is chance
-        count += _forget_some(group, topic, group.offsets[topic], piece, step)
+        count += _forget_some(group, topic, group.offsets[topic], allowed, step)
         if topic in group.offsets:
             break
     note_removed(group, count, False, step)

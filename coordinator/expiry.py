@@ -8,7 +8,7 @@ piece at a time: a partition may hold a million offsets, and all of them may be 
 from collections.abc import Iterator
 from itertools import islice
 
-from coordinator.deletion import Piece, delete_group, forget, note_removed
+from coordinator.deletion import Allowance, delete_group, forget, note_removed
 from coordinator.group import CONSUMER, Group, GroupState
 from coordinator.groups import ExpiryCheck, Groups
 from coordinator.records import offset_times
@@ -23,14 +23,14 @@ def expire_offsets(groups: Groups, step: Step) -> bool:
     check = groups.expiry_check
     if not check.left:
         check.left, check.kept = list(reversed(groups)), 0
-    piece = Piece.of(step)
-    while check.left and not piece.is_over(step):
+    allowed = Allowance.of(step)
+    while check.left and not allowed.is_over(step):
         group = _checked(groups, check.left[-1])
-        if group is not None and not _expire_group(group, check, piece, step):
+        if group is not None and not _expire_group(group, check, allowed, step):
             break
         if group is not None and group.state is GroupState.EMPTY and not group.offsets:
             delete_group(groups, group, True, step)
-        piece.offsets -= 1
+        allowed.offsets -= 1
         check.left.pop()
         check.kept = 0
     return not check.left
@@ -41,21 +41,21 @@ def _checked(groups: Groups, group_id: str) -> Group | None:
     return None if group_id in groups.deletions else groups.get(group_id)
 
 
-def _expire_group(group: Group, check: ExpiryCheck, piece: Piece, step: Step) -> bool:
+def _expire_group(group: Group, check: ExpiryCheck, allowed: Allowance, step: Step) -> bool:
     """False when the piece ends before the group does."""
-    room, expired = piece.offsets, 0
+    room, expired = allowed.offsets, 0
     offsets = list(islice(_candidates(group, check.kept), room))
     for topic, partition, value in offsets:
-        if piece.is_over(step):
+        if allowed.is_over(step):
             break
-        piece.offsets -= 1
+        allowed.offsets -= 1
         if _is_old(group, value, step):
             forget(group, topic, partition, step)
             expired += 1
         else:
             check.kept += 1
     note_removed(group, expired, True, step)
-    return room - piece.offsets == len(offsets) < room
+    return room - allowed.offsets == len(offsets) < room
 
 
 def _candidates(group: Group, passed: int) -> Iterator[tuple[str, int, bytes]]:

@@ -5,7 +5,8 @@ holds only what may be touched. Transactional commits are not here.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, cast
 
 from coordinator.caller import Caller
 from coordinator.deletion import forget, note_removed
@@ -46,15 +47,19 @@ def fetch(
     for each in request.groups:
         reply = whole.get(each.group_id) if each.topics is None else None
         if reply is None:
-            reply = _fetch_group(groups.get(each.group_id), each)
+            reply = _fetch_group(groups, each)
         if each.topics is None:  # asked for again, it is not put together again
             whole[each.group_id] = reply
         answered.append(reply)
     step.reply(reply_to, OffsetFetchResponse(groups=answered))
 
 
-def _fetch_group(group: Group | None, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+def _fetch_group(groups: Groups, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     """The values of now; they become rows while the answer is written."""
+    if asked.group_id in groups.deletions:
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error)
+    group = groups.get(asked.group_id)
     stored = group.offsets if group is not None else {}
     if asked.topics is None:
         names = list(stored)
@@ -64,6 +69,17 @@ def _fetch_group(group: Group | None, asked: OffsetFetchRequestGroup) -> OffsetF
         values = [_values(stored.get(topic.name), topic) for topic in asked.topics]
         topics = mapped(_asked_topic, asked.topics, values)
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+
+
+def joined(parts: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
+    """One answer, of those about some topics of a group each. An error of one is that of all."""
+    for part in parts:
+        if part.error_code:
+            return part
+    columns: list[Any] = [part.topics.columns for part in cast("Any", parts)]
+    asked, values = (list(chain.from_iterable(rows)) for rows in zip(*columns, strict=True))
+    topics = mapped(_asked_topic, asked, values)
+    return OffsetFetchResponseGroup(group_id=parts[0].group_id, topics=topics)
 
 
 def offset_bytes(fetched: OffsetFetchResponseGroup) -> int:

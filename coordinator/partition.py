@@ -1,13 +1,12 @@
 """One partition of ``__consumer_offsets``: groups, gate and deadlines, driven from outside.
 
-    LOADING ── activate ──► ACTIVE ── close ──► CLOSED
+    LOADING ── restore, activate ──► ACTIVE ── close ──► CLOSED
 
 The driver reads the clock and passes it in, sends the replies of the returned step, writes what
 :meth:`Partition.take` hands out, and calls :meth:`Partition.written` when it is durable. After a
 failure of any kind the partition is closed and a new one is loaded from the log: there is no undo.
 """
 
-import sys
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
@@ -16,7 +15,7 @@ from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode
 from coordinator.config import GroupConfig
 from coordinator.deadlines import Deadlines, Timer, TimerKind
-from coordinator.deletion import PIECE_SHARE, Piece, forget_topics
+from coordinator.deletion import STEP_SHARE, Allowance, forget_topics
 from coordinator.facts import GroupsLoaded
 from coordinator.gate import Replies, ReplyGate, Unwritten
 from coordinator.group import Group
@@ -26,8 +25,8 @@ from coordinator.rebalance import prepare, rearm_session
 from coordinator.refusals import refuse, spoil
 from coordinator.replay import Replay
 from coordinator.replies import answer_join, answer_sync
-from coordinator.requests import flaw_of, groups_of
-from coordinator.shard import HANDLERS, PIECES, expire
+from coordinator.requests import flaw_of, group_of
+from coordinator.shard import HANDLERS, PARTIAL_HANDLERS, expire
 from coordinator.step import ReplyTo, Step
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -35,7 +34,7 @@ from protocol.messages.heartbeat import HeartbeatRequest
 TIMERS_PER_TURN = 64
 """So many timers, or answers to them, make a turn: a mass expiry must not stall the rest."""
 
-_PIECES = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
+_ALONE = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
 """What takes a turn of its own."""
 
 
@@ -90,12 +89,25 @@ class Partition:
         assert self._replay is not None
         self._replay.take(batches)
 
-    def activate(self, now: int, wall: int) -> Step:
-        """The log is read to its end: build the groups and start every session in full."""
-        assert self._replay is not None and self.state is PartitionState.LOADING
+    def restore(self) -> None:
+        """The log is read to its end: build the groups. Nobody is answered yet: what was committed
+        for topics that were deleted meanwhile (:meth:`take_deleted`) has to go first.
+        """
+        assert self._replay is not None and not self.groups
         self._replay.restore(self.groups)
+
+    def take_deleted(self) -> set[str]:
+        """The topics that were deleted while the partition was loading, each once. Those who drive
+        it forget them, and then ask again.
+        """
+        deleted, self._deleted = self._deleted, set()
+        return deleted
+
+    def activate(self, now: int, wall: int) -> Step:
+        """After :meth:`restore`: start every session in full, and answer."""
+        assert self._replay is not None and self.state is PartitionState.LOADING
+        assert not self._deleted, "forgotten before"
         step = self._begin(now, wall)
-        self._forget(self._deleted, step)
         for group in list(self.groups.values()):
             for member in group.members.values():
                 rearm_session(group, member, step)
@@ -120,10 +132,10 @@ class Partition:
         """One request. ``at`` is monotonic and wall time, in ms. The step has what may leave."""
         step = self._begin(*at)
         absence, deletions = ABSENCE.get(self.state), self.groups.deletions
-        if deletions and not deletions.keys().isdisjoint(groups_of(request)):
+        if deletions and group_of(request) in deletions:  # others look at each of their groups
             absence = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         if absence is None:
-            decide = HANDLERS.get(type(request)) or PIECES[type(request)]
+            decide = HANDLERS.get(type(request)) or PARTIAL_HANDLERS[type(request)]
             decide(self.groups, request, caller, reply_to, step)
         else:
             error = flaw_of(request, caller.api_version, self._config) or absence
@@ -139,9 +151,9 @@ class Partition:
             if timer is None:
                 break
             expire(self.groups, timer, step)
-            if timer.kind in _PIECES or timers + len(step.replies) >= TIMERS_PER_TURN:
+            if timer.kind in _ALONE or timers + len(step.replies) >= TIMERS_PER_TURN:
                 break
-            if step.size > most // PIECE_SHARE:
+            if step.size > most // STEP_SHARE:
                 break
         return self._end(step)
 
@@ -156,10 +168,9 @@ class Partition:
         that are done are taken out of it; call again while there are some.
         """
         step = self._begin(*at)
-        if self.state is PartitionState.ACTIVE:
-            forget_topics(self.groups, topics, left, Piece.of(step), step)
-        else:
-            left.clear()
+        forget_topics(self.groups, topics, left, Allowance.of(step), step)
+        if self.state is PartitionState.LOADING:  # whoever asks first waits until it is durable
+            self.gate.admit(step)
         return self._end(step)
 
     def forget_when_loaded(self, topics: set[str]) -> None:
@@ -168,10 +179,6 @@ class Partition:
         """
         if self.state is PartitionState.LOADING:
             self._deleted |= topics
-
-    def _forget(self, topics: set[str], step: Step) -> None:
-        everything = Piece(sys.maxsize, sys.maxsize)
-        forget_topics(self.groups, topics, list(self.groups), everything, step)
 
     def group_ids(self) -> list[str]:
         """The groups of now."""

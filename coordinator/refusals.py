@@ -6,7 +6,7 @@ out of a decision are not here but with the decision.
 
 from typing import Any
 
-from coordinator.admin import ListPiece
+from coordinator.admin import ListOfGroups
 from coordinator.caller import Caller
 from coordinator.commit import PreparedCommit, commit_refused, spoil_commit
 from coordinator.replies import join_refused
@@ -54,7 +54,7 @@ def refuse(request: Any, caller: Caller, error: ErrorCode) -> Response:
             return commit_refused(request, error)
         case OffsetDeleteRequest():
             return OffsetDeleteResponse(error_code=error)
-        case ListGroupsRequest() | ListPiece():
+        case ListGroupsRequest() | ListOfGroups():
             return ListGroupsResponse(error_code=error)
     return _refuse_each(request, error)
 

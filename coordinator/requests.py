@@ -4,10 +4,9 @@ Kafka looks at this before it asks whether it is the group's coordinator at all,
 partition is loading, too. Not here: anything that depends on a group.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
-from coordinator.admin import ListPiece
+from coordinator.admin import ListOfGroups
 from coordinator.config import GroupConfig
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -53,15 +52,12 @@ def sync_flaw(request: SyncGroupRequest, version: int) -> ErrorCode:
     return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
 
 
-def groups_of(request: Any) -> Iterable[str]:
-    """The ids of the groups that a request names; ListGroups names none."""
+def group_of(request: Any) -> str | None:
+    """The id of the group that a request is for; None when it is for several or all."""
     match request:
-        case DescribeGroupsRequest():
-            return request.groups
-        case DeleteGroupsRequest():
-            return request.groups_names
-        case OffsetFetchRequest():
-            return (group.group_id for group in request.groups)
-        case ListGroupsRequest() | ListPiece():
-            return ()
-    return (request.group_id,)
+        case DescribeGroupsRequest() | DeleteGroupsRequest() | OffsetFetchRequest():
+            return None
+        case ListGroupsRequest() | ListOfGroups():
+            return None
+    group_id: str = request.group_id
+    return group_id

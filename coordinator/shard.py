@@ -6,7 +6,7 @@ Not here: durability and life cycle, which are ``coordinator.partition``'s.
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.admin import ListPiece, describe, list_groups, list_piece
+from coordinator.admin import ListOfGroups, describe, list_groups, list_some
 from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode
 from coordinator.commit import PreparedCommit, commit, commit_prepared
@@ -52,12 +52,11 @@ HANDLERS: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
     ListGroupsRequest: list_groups,
     DeleteGroupsRequest: delete_groups,
 }
-
 """What clients ask."""
 
-PIECES: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
+PARTIAL_HANDLERS: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
     PreparedCommit: commit_prepared,
-    ListPiece: list_piece,
+    ListOfGroups: list_some,
 }
 """What becomes of requests that are too large for one step."""
 

@@ -24,7 +24,8 @@ Record = tuple[bytes, bytes | None]
 RECORD_OVERHEAD = 20
 """Upper bound of the bytes that a record batch adds per small record."""
 
-_BATCH_OVERHEAD = 61
+BATCH_OVERHEAD = 61
+"""The bytes of a record batch without records."""
 
 PREFIX_BYTES = 255
 """So much of a client or instance id, in UTF-8, a member id begins with: it is kept for long."""
@@ -32,7 +33,7 @@ PREFIX_BYTES = 255
 
 def size_of(records: Sequence[Record]) -> int:
     """Upper bound of the bytes that records take as a batch."""
-    size = _BATCH_OVERHEAD + RECORD_OVERHEAD * len(records)
+    size = BATCH_OVERHEAD + RECORD_OVERHEAD * len(records)
     for key, value in records:
         size += len(key) + len(value or b"")
     return size
@@ -55,7 +56,7 @@ class Step:
     replies: list[tuple[ReplyTo, Response]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
-    size: int = _BATCH_OVERHEAD
+    size: int = BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
 
     def new_member_id(self, prefix: str) -> str:
@@ -76,7 +77,7 @@ class Step:
     def write(self, records: list[Record], size: int) -> None:
         """Write several records, of which :func:`size_of` is known."""
         self.records += records
-        self.size += size
+        self.size += size - BATCH_OVERHEAD
 
     def note(self, fact: Fact) -> None:
         """Note what happened."""

@@ -10,6 +10,7 @@ from typing import Final
 
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.server.limit_lines import limit_reached
 from groupkeeper.server.logs import Log
 from groupkeeper.topics.metadata import CLUSTER_OPERATIONS, Node
 from protocol.errors import ErrorCode
@@ -105,14 +106,7 @@ class CoordinatorLookup:
         message = "" if request.key_type in _ERRORS else REASONS[error]
         if len(request.coordinator_keys) > MAX_KEYS_ASKED:
             error, message = ErrorCode.INVALID_REQUEST, f"at most {MAX_KEYS_ASKED} keys"
-            _log.warning(
-                "limit reached",
-                limit="MAX_KEYS_ASKED",
-                most=MAX_KEYS_ASKED,
-                api="FindCoordinator",
-                client_id=caller.client_id,
-                host=caller.client_host,
-            )
+            limit_reached(_log, "MAX_KEYS_ASKED", MAX_KEYS_ASKED, "FindCoordinator", caller)
         node_id, (host, port) = self._node_id, self._address()
         if error:
             node_id, host, port = -1, "", -1

@@ -7,7 +7,7 @@ that is loading, or fails meanwhile, is told again until it has answered.
 import asyncio
 from typing import Final
 
-from coordinator.admin import ListPiece
+from coordinator.admin import ListOfGroups
 from coordinator.caller import Caller
 from groupkeeper.exchange import Response
 from groupkeeper.server.host import PartitionHost
@@ -35,6 +35,7 @@ class Forgetting:
     async def __call__(self, topics: list[str]) -> None:
         """Done when no offset of these topics would survive a crash. Raises StoppingError."""
         deleted, left = set(topics), list(self._hosts)
+        self._hosts.deletions.note(deleted)  # first: what is committed from now on knows of it
         pause = PAUSE_FIRST_S
         while left:
             asked = {
@@ -67,5 +68,5 @@ def _written(host: PartitionHost) -> "asyncio.Future[Response]":
     reply, to whatever question, leaves an active partition earlier.
     """
     answer = _Answer()
-    host.call(ListPiece(ListGroupsRequest(), ()), Caller(0), answer)
+    host.call(ListOfGroups(ListGroupsRequest(), ()), Caller(0), answer)
     return answer.response

@@ -12,14 +12,15 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from coordinator.admin import ListPiece
+from coordinator.admin import ListOfGroups
 from coordinator.caller import Caller
-from coordinator.commit import commit_refused
+from coordinator.commit import PreparedCommit, commit_refused
 from coordinator.group import GroupState
 from groupkeeper.exchange import Handler, ReplyTo, Response
 from groupkeeper.server.gather import After, Gather
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.limit_lines import limit_reached
 from groupkeeper.server.logs import Log
 from groupkeeper.server.offset_fetch import flat_reply, groups_asked
 from groupkeeper.server.several import DeleteSeveral, DescribeSeveral, FetchSeveral, Several
@@ -46,8 +47,8 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssig
 
 PIECE_PARTITIONS: Final = 500
 """So many partitions of a commit or a deletion are looked at in one go."""
-PIECE_GROUPS: Final = 500
-"""So many groups are listed in one go."""
+LISTED_GROUPS: Final = 500
+"""So many groups are listed in one step."""
 PIECE_MEMBERS: Final = 200
 """So many members leave in one go."""
 MAX_LEAVING: Final = 100_000
@@ -93,14 +94,7 @@ class GroupRoutes:
     ) -> Slices[None] | None:
         """Very many members leave in pieces, and each piece is a cause of the rebalance."""
         if len(request.members) > MAX_LEAVING:
-            _log.warning(
-                "limit reached",
-                limit="MAX_LEAVING",
-                most=MAX_LEAVING,
-                api="LeaveGroup",
-                client_id=caller.client_id,
-                host=caller.client_host,
-            )
+            limit_reached(_log, "MAX_LEAVING", MAX_LEAVING, "LeaveGroup", caller)
             reply_to.answer(LeaveGroupResponse(error_code=ErrorCode.INVALID_REQUEST))
             return None
         if len(request.members) > PIECE_MEMBERS:
@@ -162,18 +156,16 @@ class GroupRoutes:
     def _commit(
         self, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        host, count = self.hosts.of(request.group_id), self.partition_count
-        commit, found, left = host.prepare(request), 0, PIECE_PARTITIONS
-        for topic, partitions, continues in _pieces(request.topics):
-            exist = count(topic.name)
-            if partitions or exist is None:  # of what exists nothing is asked: not mentioned
-                some = OffsetCommitRequestTopic(name=topic.name, partitions=partitions)
-                found += commit.add(some, exist or 0, continues)
-            left -= 1 + len(partitions)
-            if left <= 0:
-                left = PIECE_PARTITIONS
-                yield
-        answer = commit.weighed.response
+        host, deletions = self.hosts.of(request.group_id), self.hosts.deletions
+        began, gone = deletions.now(), set[str]()
+        while True:
+            commit = host.prepare(request)
+            found = yield from self._add_all(commit, gone)
+            gone = deletions.since(began)
+            # Each topic once: deletions without end do not keep a commit from its own.
+            if not gone or gone.isdisjoint(name for name, _ in commit.assessed.offsets):
+                break
+        answer = commit.assessed.response
         if not found:
             return answer
         if caller.api_version == 0:  # offsets in ZooKeeper, which is gone
@@ -181,6 +173,20 @@ class GroupRoutes:
             return commit_refused(everything, ErrorCode.UNSUPPORTED_VERSION)
         host.call(commit, caller, reply_to)
         return None
+
+    def _add_all(self, commit: PreparedCommit, gone: set[str]) -> Slices[int]:
+        """Prepare a commit, but for what is gone; how many of its partitions exist."""
+        found, left = 0, PIECE_PARTITIONS
+        for topic, partitions, continues in _pieces(commit.request.topics):
+            exist = None if topic.name in gone else self.partition_count(topic.name)
+            if partitions or exist is None:  # of what exists nothing is asked: not mentioned
+                some = OffsetCommitRequestTopic(name=topic.name, partitions=partitions)
+                found += commit.add(some, exist or 0, continues)
+            left -= 1 + len(partitions)
+            if left <= 0:
+                left = PIECE_PARTITIONS
+                yield
+        return found
 
     def offset_delete(
         self, request: OffsetDeleteRequest, caller: Caller, reply_to: ReplyTo
@@ -253,7 +259,7 @@ class GroupRoutes:
 
     def list_groups(
         self, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Slices[None]:
+    ) -> Slices[Response | None]:
         """Every partition is asked; one that cannot answer makes the list an error, not short.
 
         A group that comes while the list is made may be missing.
@@ -262,7 +268,9 @@ class GroupRoutes:
         request.types_filter = yield from _filter(request.types_filter, _TYPES)
         pieces: list[tuple[PartitionHost, Sequence[str]]] = []
         for host in self.hosts:
-            pieces += [(host, ids) for ids in _cut(host.group_ids(), PIECE_GROUPS)] or [(host, ())]
+            if host.absence:  # it may be active when it is asked, and its groups are unknown now
+                return ListGroupsResponse(error_code=host.absence)
+            pieces += [(host, ids) for ids in _cut(host.group_ids(), LISTED_GROUPS)] or [(host, ())]
             yield
         replies: list[Any] = [None] * len(pieces)
 
@@ -274,8 +282,9 @@ class GroupRoutes:
         gather = Gather(reply_to, len(pieces), whole)
         for at, (host, ids) in enumerate(pieces):
             token = gather.part(partial(replies.__setitem__, at))
-            host.call(ListPiece(request, ids), caller, token)
+            host.call(ListOfGroups(request, ids), caller, token)
             yield
+        return None
 
 
 _STATES = frozenset(state.lower() for state in GroupState)

@@ -18,7 +18,7 @@ from coordinator.facts import Fact
 from coordinator.gate import Replies, Unwritten
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
-from coordinator.partition import Partition, PartitionState
+from coordinator.partition import ABSENCE, Partition, PartitionState
 from coordinator.refusals import refuse
 from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
@@ -96,12 +96,11 @@ class PartitionHost:
 
     def call(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
         """Decide one request. The reply may leave now, later, or when it is durable."""
-        clock, partition = self._services.clock, self._partition
         if self._stopping:
             reply_to.answer(refuse(request, caller, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
         try:
-            step = partition.handle(request, caller, reply_to, (clock.now(), clock.wall()))
+            step = self._partition.handle(request, caller, reply_to, self._time())
         except Exception as bug:  # noqa: BLE001  # the state may be half changed: reload it
             self._fail(bug, "a decision failed", answered=reply_to)
             reply_to.answer(refuse(request, caller, ErrorCode.UNKNOWN_SERVER_ERROR))
@@ -113,8 +112,13 @@ class PartitionHost:
         return self._partition.groups.get(group_id)
 
     def group_ids(self) -> list[str]:
-        """The groups of now."""
+        """The groups of now; none of a partition that is not active."""
         return self._partition.group_ids()
+
+    @property
+    def absence(self) -> ErrorCode:
+        """What is answered instead of a decision; NONE from an active partition."""
+        return ABSENCE.get(self._partition.state, ErrorCode.NONE)
 
     def prepare(self, request: OffsetCommitRequest) -> PreparedCommit:
         """A large commit, to be prepared a piece at a time before it is handed in."""
@@ -133,14 +137,22 @@ class PartitionHost:
 
         False when the partition closed meanwhile: the one that is loaded now has to be told again.
         """
-        partition, clock = self._partition, self._services.clock
+        partition = self._partition
         partition.forget_when_loaded(topics)
-        left = partition.group_ids()
+        left = [] if self.absence else partition.group_ids()
         while left and partition is self._partition:
-            at = clock.now(), clock.wall()
-            self._turn("a deletion failed", partial(partition.forget_topics, topics, left, at))
+            forget = partial(partition.forget_topics, topics, left, self._time())
+            self._turn("a deletion failed", forget)
             yield
         return partition is self._partition
+
+    def _forget_deleted(self, partition: Partition) -> Slices[None]:
+        """Forget the topics that were deleted while the partition was loading."""
+        while topics := partition.take_deleted():
+            left = partition.group_ids()
+            while left:
+                self._settle(partition.forget_topics(topics, left, self._time()))
+                yield
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
         """A step that no request asked for, and nobody waits for."""
@@ -163,6 +175,11 @@ class PartitionHost:
             self._services.release.send(step.replies)
         for fact in step.facts:
             self._services.observe(fact)
+
+    def _time(self) -> tuple[int, int]:
+        """Monotonic and wall time, in ms."""
+        clock = self._services.clock
+        return clock.now(), clock.wall()
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -287,6 +304,8 @@ class PartitionHost:
         for batches in self.log.batches(self.log.start_offset):
             partition.replay(batches)
             await asyncio.sleep(0)
+        partition.restore()
+        await self._services.turns.run(self._forget_deleted(partition))
         self._activate(began)
 
     def load_empty(self, store: Store) -> bool:
@@ -301,16 +320,16 @@ class PartitionHost:
             return False  # loading in the background will meet it again, and say so
         if self.log.next_offset > 0:
             return False  # the folder was lost with the power, and the journal brought it back
+        self._partition.restore()
         self._activate(began)
         return True
 
     def _activate(self, began: float) -> None:
-        clock = self._services.clock
-        step = self._partition.activate(clock.now(), clock.wall())
+        step = self._partition.activate(*self._time())
         self._problem = ""
         if self.log is not None:
             self._tell_size(self.log)
-        self._services.metrics.replayed(clock.seconds() - began)
+        self._services.metrics.replayed(self._services.clock.seconds() - began)
         self._settle(step)
 
     def stop(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from coordinator.placement import partition_of
 from groupkeeper.server.host import HostServices, PartitionHost
 from groupkeeper.server.metrics import PartitionSnapshot
+from groupkeeper.server.topic_check import Deletions
 from groupkeeper.turns import Slices
 from storage.log import Log
 from storage.store import Store
@@ -24,6 +25,8 @@ class Hosts:
     def __init__(self, epochs: Sequence[int], services: HostServices) -> None:
         """``epochs`` are those under which the partitions were claimed, by index."""
         self._hosts = [PartitionHost(n, services, epoch) for n, epoch in enumerate(epochs)]
+        self.deletions = Deletions()
+        """The topics that were deleted in this process."""
         self._release = services.release
         self._placed: dict[str, PartitionHost] = {}
 

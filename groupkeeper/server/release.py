@@ -30,7 +30,7 @@ class Release:
         """Of this iteration of the loop."""
 
     def send(self, replies: Replies) -> None:
-        """Answer now, or when it is their turn. Raises what an answer raises that leaves now."""
+        """Answer now, or when it is their turn."""
         if not replies:
             return
         if self._left == RELEASED_AT_ONCE:
@@ -42,25 +42,25 @@ class Release:
             self.waiting.extend(later)
         self._left -= len(now)
         for reply_to, response in now:
-            reply_to.answer(response)
+            _answer(reply_to, response)
 
     def flush(self) -> None:
         """The process ends: answer all that wait."""
         while self.waiting:
-            self._answer_next()
+            _answer(*self.waiting.popleft())
 
     def _renew(self) -> None:
         self._left = RELEASED_AT_ONCE
 
     def _go_on(self) -> None:
         for _ in range(min(RELEASED_AT_ONCE, len(self.waiting))):
-            self._answer_next()
+            _answer(*self.waiting.popleft())
         if self.waiting:
             self._turns.first(self._go_on)
 
-    def _answer_next(self) -> None:
-        reply_to, response = self.waiting.popleft()
-        try:
-            reply_to.answer(response)
-        except Exception:  # noqa: BLE001  # the others' answers are as good as before
-            _log.exception("an answer failed")
+
+def _answer(reply_to: ReplyTo, response: Any) -> None:
+    try:
+        reply_to.answer(response)
+    except Exception:  # noqa: BLE001  # the others' answers are as good as before
+        _log.exception("an answer failed")

@@ -1,7 +1,7 @@
-"""Requests for several groups: split into pieces that one step answers, asked, put together.
+"""Requests for several groups: split into batches that one step answers, asked, put together.
 
 Operators ask for a hundred thousand groups at once, and what is asked in two bytes may take two
-hundred kilobytes to say. So nothing is asked for twice, a piece is about a millisecond of work, and
+hundred kilobytes to say. So nothing is asked for twice, a batch is about a millisecond of work, and
 what there is too much of is refused by a named limit.
 """
 
@@ -11,12 +11,14 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from coordinator.caller import Caller
-from coordinator.offsets import offset_bytes
+from coordinator.offsets import joined, offset_bytes
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.server.gather import Gather
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.limit_lines import limit_reached
 from groupkeeper.server.logs import Log
+from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST
 from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.mapped import mapped
@@ -39,20 +41,24 @@ from protocol.messages.offset_fetch import (
 
 MAX_GROUPS_ASKED: Final = 100_000
 """How many groups one request may name, repeated ones included; more are INVALID_REQUEST."""
-MAX_TOPICS_ASKED: Final = 10_000
-MAX_PARTITIONS_ASKED: Final = 100_000
-"""How many topics and partitions of one group an OffsetFetch may name; more are INVALID_REQUEST."""
+MAX_TOPICS_ASKED: Final = TOPICS_MOST
+"""How many topics of one group an OffsetFetch may name; more are INVALID_REQUEST."""
+MAX_PARTITIONS_ASKED: Final = PARTITIONS_MOST
+"""How many partitions of one group an OffsetFetch may name; more are INVALID_REQUEST."""
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 """About as much is answered. What is beyond gets COORDINATOR_LOAD_IN_PROGRESS, upon which Kafka's
 own clients ask for that again; there are others that refuse answers over 100 MB."""
 
-PIECE_GROUPS: Final = 100
-PIECE_ITEMS: Final = 1_000
-"""A piece ends with so many groups, or members or topics."""
+BATCH_GROUPS: Final = 100
+"""So many groups are asked for in one step at most."""
+BATCH_ITEMS: Final = 1_000
+"""So many members or topics, more or less, are asked for in one step."""
 SLICE_CHARACTERS: Final = 10_000
 """Group ids of so many characters are hashed before others have a turn."""
 SHARDS: Final = 64
+"""So many dictionaries share the keys of a request."""
 _PER_GROUP: Final = 50
+"""Bytes of a result without its names and data, more or less."""
 
 _log = Log("groups")
 
@@ -77,6 +83,15 @@ class Asking(Protocol):
     def weight(self, item: Any, host: PartitionHost) -> int:
         """How many members or topics its result has, more or less."""
 
+    def parts(self, item: Any) -> Sequence[Any]:
+        """The item, or what it is cut into because it is too much for one step."""
+        return (item,)
+
+    def joined(self, results: Sequence[Any]) -> Any:
+        """The result of an item, from those of its parts."""
+        [result] = results
+        return result
+
     def request(self, items: list[Any]) -> Any:
         """What the groups' partition is asked."""
 
@@ -94,12 +109,24 @@ class Asking(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Piece:
-    """Groups of one partition that are asked for in one step, by their places."""
+class Batch:
+    """What is asked of one partition in one step."""
 
     host: PartitionHost
-    places: list[int] = field(default_factory=list)
+    items: list[Any] = field(default_factory=list)
+    """Items, or parts of them."""
+    places: list[tuple[int, int]] = field(default_factory=list)
+    """Where their results go: the place of the item, and which of its parts it is."""
     weight: int = 0
+
+    def add(self, item: Any, place: int, part: int, weight: int) -> None:
+        self.items.append(item)
+        self.places.append((place, part))
+        self.weight += weight
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.items) >= BATCH_GROUPS or self.weight >= BATCH_ITEMS
 
 
 class Several:
@@ -115,11 +142,13 @@ class Several:
         self._order: list[int] = []
         """Place of its distinct item, for every item."""
         self._results: list[Any] = []
+        self._in_parts: dict[int, list[Any]] = {}
+        """The results so far of items that were cut, by place."""
         self._bytes = 0
         self._told = False
 
     def ask(self, reply_to: ReplyTo) -> Slices[Response | None]:
-        """Ask for the pieces, one a slice."""
+        """Ask for the batches, one a slice."""
         asking = self._asking
         if len(asking.items) > MAX_GROUPS_ASKED:
             self._tell("MAX_GROUPS_ASKED", MAX_GROUPS_ASKED)
@@ -127,14 +156,13 @@ class Several:
             refused = partial(asking.refused, ErrorCode.INVALID_REQUEST)
             return asking.whole(mapped(refused, self._distinct))
         yield from self._sort_out()
-        pieces = yield from self._split()
-        if not pieces:
+        batches = yield from self._split()
+        if not batches:
             return self._whole()
-        gather = Gather(reply_to, len(pieces), self._whole)
-        for piece in pieces:
-            request = asking.request([self._distinct[place] for place in piece.places])
-            token = gather.part(partial(self._take, piece))
-            piece.host.call(request, self._caller, token)
+        gather = Gather(reply_to, len(batches), self._whole)
+        for batch in batches:
+            token = gather.part(partial(self._take, batch))
+            batch.host.call(asking.request(batch.items), self._caller, token)
             yield
         return None
 
@@ -152,15 +180,15 @@ class Several:
             self._times[place] += 1
             if asking.repeats or self._times[place] == 1:
                 self._order.append(place)
-            if at % PIECE_ITEMS == PIECE_ITEMS - 1:
+            if at % BATCH_ITEMS == BATCH_ITEMS - 1:
                 yield
         while shards:  # to forget takes its time as well
-            if len(shards.pop()) * SHARDS > PIECE_ITEMS:
+            if len(shards.pop()) * SHARDS > BATCH_ITEMS:
                 yield
 
-    def _split(self) -> Slices[list[Piece]]:
-        asking, pieces, left = self._asking, list[Piece](), SLICE_CHARACTERS
-        unfinished: dict[PartitionHost, Piece] = {}
+    def _split(self) -> Slices[list[Batch]]:
+        asking, batches, left = self._asking, list[Batch](), SLICE_CHARACTERS
+        unfinished: dict[PartitionHost, Batch] = {}
         self._results = [None] * len(self._distinct)
         for place, item in enumerate(self._distinct):
             excess = asking.excess(item)
@@ -170,50 +198,55 @@ class Several:
                 continue
             group_id = asking.group_id(item)
             host = self._hosts.of(group_id)
-            piece = unfinished.get(host)
-            if piece is None:
-                piece = unfinished[host] = Piece(host)
-                pieces.append(piece)
-            piece.places.append(place)
-            piece.weight += asking.weight(item, host)
-            if len(piece.places) == PIECE_GROUPS or piece.weight >= PIECE_ITEMS:
-                del unfinished[host]
-            left -= 20 + len(group_id)
-            if left <= 0:
-                left = SLICE_CHARACTERS
-                yield
-        return pieces
+            parts = asking.parts(item)
+            if len(parts) > 1:
+                self._in_parts[place] = [None] * len(parts)
+            for at, part in enumerate(parts):
+                batch = unfinished.get(host)
+                if batch is None:
+                    batch = unfinished[host] = Batch(host)
+                    batches.append(batch)
+                batch.add(part, place, at, asking.weight(part, host))
+                if batch.is_full:
+                    del unfinished[host]
+                left -= 20 + len(group_id)
+                if left <= 0 or len(parts) > 1:
+                    left = SLICE_CHARACTERS
+                    yield
+        return batches
 
-    def _take(self, piece: Piece, reply: Response) -> None:
-        asking = self._asking
-        for place, result in zip(piece.places, asking.results(reply), strict=True):
-            size = asking.size(result) * self._times[place]
-            if self._bytes + size > MAX_ANSWER_BYTES and len(self._order) > 1:
-                self._tell("MAX_ANSWER_BYTES", MAX_ANSWER_BYTES)
-                error, item = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, self._distinct[place]
-                self._results[place] = asking.refused(error, item)
+    def _take(self, batch: Batch, reply: Response) -> None:
+        results = self._asking.results(reply)
+        for (place, part), result in zip(batch.places, results, strict=True):
+            fitting = self._fitting(place, result)
+            if place in self._in_parts:
+                self._in_parts[place][part] = fitting
             else:
-                self._bytes += size
-                self._results[place] = result
+                self._results[place] = fitting
+
+    def _fitting(self, place: int, result: Any) -> Any:
+        """The result, if the answer has room for it."""
+        size = self._asking.size(result) * self._times[place]
+        if self._bytes + size > MAX_ANSWER_BYTES and len(self._order) > 1:
+            self._tell("MAX_ANSWER_BYTES", MAX_ANSWER_BYTES)
+            error, item = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, self._distinct[place]
+            return self._asking.refused(error, item)
+        self._bytes += size
+        return result
 
     def _whole(self) -> Response:
+        for place, results in self._in_parts.items():
+            self._results[place] = self._asking.joined(results)
         return self._asking.whole(mapped(self._results.__getitem__, self._order))
 
     def _tell(self, limit: str, most: int) -> None:
         if not self._told:
             self._told = True
-            _log.warning(
-                "limit reached",
-                limit=limit,
-                most=most,
-                api=self._asking.name,
-                client_id=self._caller.client_id,
-                host=self._caller.client_host,
-            )
+            limit_reached(_log, limit, most, self._asking.name, self._caller)
 
 
 @dataclass(slots=True)
-class DescribeSeveral:
+class DescribeSeveral(Asking):
     """DescribeGroups: as many results as ids, in the order asked."""
 
     items: Sequence[str]
@@ -262,7 +295,7 @@ class DescribeSeveral:
 
 
 @dataclass(slots=True)
-class DeleteSeveral:
+class DeleteSeveral(Asking):
     """DeleteGroups: an id that comes twice is answered once."""
 
     items: Sequence[str]
@@ -298,7 +331,7 @@ class DeleteSeveral:
 
 
 @dataclass(slots=True)
-class FetchSeveral:
+class FetchSeveral(Asking):
     """OffsetFetch, in the form of several groups."""
 
     items: Sequence[OffsetFetchRequestGroup]
@@ -331,6 +364,19 @@ class FetchSeveral:
             group = host.peek(item.group_id)
             sizes = () if group is None else map(len, group.offsets.values())
         return sum(1 + size // 30 for size in sizes)
+
+    def parts(self, item: OffsetFetchRequestGroup) -> Sequence[OffsetFetchRequestGroup]:
+        """Some topics at a time; offsets committed meanwhile may be among those of later ones."""
+        topics, most = item.topics, BATCH_ITEMS
+        if topics is None or len(topics) <= most:
+            return (item,)
+        return [
+            OffsetFetchRequestGroup(group_id=item.group_id, topics=topics[at : at + most])
+            for at in range(0, len(topics), most)
+        ]
+
+    def joined(self, results: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
+        return joined(results)
 
     def request(self, items: list[OffsetFetchRequestGroup]) -> OffsetFetchRequest:
         return OffsetFetchRequest(groups=items, require_stable=self.require_stable)

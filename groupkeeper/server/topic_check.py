@@ -1,6 +1,8 @@
 """Which topics and partitions of a commit exist: the rest is refused before a group is asked.
 
 Works on any message whose topics have a ``name`` and ``partitions`` with a ``partition_index``.
+Whoever looks at the topics of a request in slices asks :class:`Deletions` which of them were
+deleted meanwhile: the count of a moment ago may be that of another topic of the same name.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +15,40 @@ Topics = Sequence[Any]
 """Topics of a request or a response: their classes differ by API and have no common base."""
 
 R = TypeVar("R", bound=Any)
+
+
+class Deletion:
+    """A moment, and what was deleted after it: ``topics`` first, and then what ``later`` says."""
+
+    __slots__ = ("later", "topics")
+
+    def __init__(self) -> None:
+        self.topics: set[str] = set()
+        self.later: Deletion | None = None
+
+
+class Deletions:
+    """Which topics were deleted since when; remembered for as long as somebody holds a moment."""
+
+    def __init__(self) -> None:
+        self._now = Deletion()
+
+    def note(self, topics: set[str]) -> None:
+        """Topics of these names are gone, and their offsets are about to be forgotten."""
+        self._now.topics = topics
+        self._now.later = self._now = Deletion()
+
+    def now(self) -> Deletion:
+        """This moment, for :meth:`since`."""
+        return self._now
+
+    def since(self, moment: Deletion) -> set[str]:
+        """The topics deleted since then; nearly always none."""
+        topics: set[str] = set()
+        while moment.later is not None:
+            topics |= moment.topics
+            moment = moment.later
+        return topics
 
 
 def all_known(topics: Topics, count: PartitionCount, most: int) -> bool:

@@ -4,11 +4,14 @@ import errno
 
 import pytest
 
+from coordinator.gate import ReplyGate
+from coordinator.step import Step
 from groupkeeper.server.forgetting import Forgetting, StoppingError
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.metadata import MetadataRequest
+from tests.support.requests import commit_request
 from tests.support.served import Client, Served
 
 COMMITTED = {("orders", 0): 5}
@@ -113,6 +116,37 @@ def test_a_partition_whose_write_fails_is_told_again(served: Served) -> None:
     served.cut_power("lose")
     served.settled()
     assert served.client().fetched() == {}
+
+
+def test_after_a_crash_in_a_deletion_no_step_forgets_very_many_offsets(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coordinator.deletion.PIECE_OFFSETS", 100)
+    client = served.client()
+    large = CreatableTopic(name="large", num_partitions=900, replication_factor=1)
+    client.call(19, 4, CreateTopicsRequest(topics=[large], timeout_ms=1000))
+    for group_id in ("g", "h"):
+        places = {("large", n): n for n in range(900)} | {("orders", 0): 5}
+        client.call(8, 8, commit_request(places, group_id))
+    client.send(20, 5, DeleteTopicsRequest(topic_names=["large"], timeout_ms=1000))
+    served.until(lambda: served.server.topics.partition_count("large") is None)
+    forgotten: list[int] = []
+    admit = ReplyGate.admit
+
+    def spied(gate: ReplyGate, step: Step) -> None:
+        forgotten.append(sum(value is None for _, value in step.records))
+        admit(gate, step)
+
+    monkeypatch.setattr(ReplyGate, "admit", spied)
+    served.restart()
+    served.settled()
+    client = served.client()
+    assert client.fetched("g") == client.fetched("h") == COMMITTED
+    assert max(forgotten) == 100
+    assert sum(forgotten) > 900
+    served.restart()
+    served.settled()
+    assert served.client().fetched("g") == COMMITTED
 
 
 def test_offsets_of_a_topic_that_the_catalog_never_knew_stay(served: Served) -> None:

@@ -63,6 +63,15 @@ async def test_an_answer_that_fails_costs_the_others_nothing() -> None:
     assert told == [*range(150), *range(151, 200)]
 
 
+async def test_an_answer_that_fails_at_once_costs_the_others_nothing() -> None:
+    told: list[int] = []
+    release = Release(Turns())
+    few = replies(told, 20)
+    few[3] = (few[3][0], None)
+    release.send(few)
+    assert told == [*range(3), *range(4, 20)]
+
+
 @pytest.fixture
 def slices(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many answers waited at the beginning of each slice."""

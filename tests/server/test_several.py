@@ -1,13 +1,13 @@
 """Requests for very many: no step does much, others come in between, and the answer is the same."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from coordinator.partition import Partition
 from groupkeeper.server import group_routes, several
-from groupkeeper.server.group_routes import PIECE_GROUPS, PIECE_MEMBERS, PIECE_PARTITIONS
+from groupkeeper.server.group_routes import LISTED_GROUPS, PIECE_MEMBERS, PIECE_PARTITIONS
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -88,7 +88,7 @@ def test_many_groups_are_described_a_hundred_at_a_time(
     assert [group.group_id for group in groups if group.group_state == "Empty"] == ["g7"]
     asked = [count for name, count in steps if name == "DescribeGroupsRequest"]
     assert sum(asked) == MANY
-    assert max(asked) == several.PIECE_GROUPS
+    assert max(asked) == several.BATCH_GROUPS
 
 
 def test_others_are_decided_between_the_pieces(
@@ -124,7 +124,7 @@ def test_what_is_asked_for_again_is_described_once_and_answered_again(
 def test_large_groups_end_a_piece(
     client: Client, steps: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(several, "PIECE_ITEMS", 1)
+    monkeypatch.setattr(several, "BATCH_ITEMS", 1)
     for name in ("a", "b", "c"):
         settle(client, name)
     client.call(15, 5, DescribeGroupsRequest(groups=["a", "b", "c"]))
@@ -164,7 +164,7 @@ def test_many_groups_are_listed_in_pieces(client: Client, steps: list[tuple[str,
         client.commit(1, f"g{n}")
     listed = client.call(16, 4, ListGroupsRequest()).groups
     assert {group.group_id for group in listed} == {f"g{n}" for n in range(0, MANY, 2)}
-    assert max(count for name, count in steps if name == "ListPiece") <= PIECE_GROUPS
+    assert max(count for name, count in steps if name == "ListOfGroups") <= LISTED_GROUPS
 
 
 @pytest.mark.parametrize(("state", "count"), [("empty", 1), ("Stable", 0), ("nonsense", 0)])
@@ -217,6 +217,19 @@ def test_a_large_commit_survives(served: Served, client: Client, large: int) -> 
     assert served.client().fetched() == places
 
 
+@pytest.mark.parametrize(("most", "code"), [(38_461, 0), (38_460, ErrorCode.UNKNOWN_SERVER_ERROR)])
+def test_a_large_commit_may_be_as_large_as_one_batch(
+    serve: Callable[..., Served], most: int, code: int
+) -> None:
+    """However many topics its records are of."""
+    client = serve(f"message.max.bytes={most}").client()
+    names = [f"topic-{n:03}" for n in range(600)]
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    client.call(19, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+    codes = codes_of(client.call(8, 8, commit_request({(name, 0): 1 for name in names})))
+    assert set(codes.values()) == {code}
+
+
 def test_a_large_deletion_is_answered_as_a_small_one(client: Client, large: int) -> None:
     places = {("large", n): n for n in range(large)} | {("orders", 0): 5, ("orders", 1): 6}
     client.call(8, 8, commit_request(places))
@@ -256,6 +269,34 @@ def test_more_of_one_group_than_may_be_asked_for(
         [group] = client.call(9, 8, fetch_request("g", topics=topics)).groups
         assert group.error_code == code
     assert limits(lines) == ["MAX_PARTITIONS_ASKED", "MAX_TOPICS_ASKED"]
+
+
+@pytest.mark.parametrize("version", [1, 7, 8])
+def test_a_fetch_of_very_many_topics_is_answered_as_one_of_few(
+    client: Client, steps: list[tuple[str, int]], version: int
+) -> None:
+    client.commit(7)
+    topics = {f"t{n}": [0] for n in range(10_001)} | {"orders": list(range(6)), "payments": [0]}
+    asked = fetch_request("g", "h", topics=topics)
+    reply = client.call(9, version, asked if version == 8 else flat_fetch_request("g", topics))
+    found = reply.groups[0] if version == 8 else reply
+    assert not found.error_code
+    assert [topic.name for topic in found.topics] == list(topics)
+    offsets = [[row.committed_offset for row in topic.partitions] for topic in found.topics]
+    assert offsets == [*[[-1]] * 10_001, [7, *[-1] * 5], [-1]]
+    if version == 8:
+        assert [topic.name for topic in reply.groups[1].topics] == list(topics)
+    assert len([name for name, _ in steps if name == "OffsetFetchRequest"]) >= 10
+
+
+def test_a_fetch_in_several_parts_is_refused_as_one(
+    served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(several, "BATCH_ITEMS", 1)
+    served.host("g").start_loading()
+    client.deliver(client.frame(9, 8, fetch_request("g", topics={"orders": [0], "payments": [0]})))
+    [group] = client.take().groups
+    assert (group.error_code, group.topics) == (LOADING, [])
 
 
 # -- many members ----------------------------------------------------------------------------------
@@ -318,6 +359,31 @@ def test_a_large_group_is_deleted_in_pieces_and_is_not_seen_half(
     served.restart()
     served.settled()
     assert served.client().fetched() == {("orders", 0): 1}
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_group_that_is_being_deleted_costs_no_other_its_answer(
+    served: Served, client: Client, large: int
+) -> None:
+    client.call(8, 8, commit_request({("large", n): n for n in range(large)}))
+    other = served.client()
+    near = [each for n in range(40) if served.host(each := f"h{n}") is served.host("g")][:2]
+    for group_id in near:
+        assert other.commit(1, group_id) == 0
+    client.send(42, 2, DeleteGroupsRequest(groups_names=["g"]))
+    served.advance(0.02)
+    asked = [near[0], "g", near[1]]
+    described = other.call(15, 5, DescribeGroupsRequest(groups=asked)).groups
+    fetched = other.call(9, 8, fetch_request(*asked)).groups
+    deleted = other.call(42, 2, DeleteGroupsRequest(groups_names=asked)).results
+    assert not client.frames
+    for answers in (described, fetched, deleted):
+        assert [(each.group_id, each.error_code) for each in answers] == [
+            (near[0], 0),
+            ("g", LOADING),
+            (near[1], 0),
+        ]
+    assert client.take().results[0].error_code == 0
 
 
 @pytest.mark.usefixtures("small_pieces")

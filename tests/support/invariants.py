@@ -19,7 +19,8 @@ def check(partition: Partition, open_requests: int) -> None:
     if partition.state is PartitionState.ACTIVE:
         assert Timer(TimerKind.OFFSET_EXPIRY) in due
     else:
-        assert not partition.groups and not due
+        assert not due
+        assert not partition.groups or partition.state is PartitionState.LOADING
     for group_id, group in partition.groups.items():
         assert group.group_id == group_id
         _check_group(group)

@@ -155,6 +155,9 @@ class Scene:
             self.forget_topics(*deleted)
         for each in batches:
             self.partition.replay(each)
+        self.partition.restore()
+        while topics := self.partition.take_deleted():
+            self._forget(topics)
         self._settle(self.partition.activate(self.now, self.wall))
         return self.partition
 
@@ -438,10 +441,12 @@ class Scene:
     def forget_topics(self, *names: str) -> None:
         """Topics are deleted elsewhere."""
         self.partition.forget_when_loaded(set(names))
+        self._forget(set(names))
+
+    def _forget(self, topics: set[str]) -> None:
         left = self.partition.group_ids()
         while left:
-            at = (self.now, self.wall)
-            self._settle(self.partition.forget_topics(set(names), left, at))
+            self._settle(self.partition.forget_topics(topics, left, (self.now, self.wall)))
 
     # -- looking back -----------------------------------------------------------------------------
 
