@@ -8,7 +8,6 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from types import TracebackType
 
 from tornado.iostream import IOStream, UnsatisfiableReadError
@@ -75,9 +74,7 @@ class Stream(IOStream):
 
     async def _hand_over(self, read: Awaitable[bytes]) -> bytes:
         data = await read
-        turn = self._loop.create_future()
-        self._turns.again(partial(_grant, turn))
-        await turn
+        await self._turns.wait()
         return data
 
     def read_from_fd(self, buf: bytearray | memoryview) -> int | None:
@@ -123,8 +120,3 @@ class Stream(IOStream):
         super().close(exc_info)
         self._taken(None)
         self._on_closed(self)
-
-
-def _grant(turn: "asyncio.Future[None]") -> None:
-    if not turn.done():  # cancelled meanwhile
-        turn.set_result(None)
