@@ -34,6 +34,9 @@ from protocol.messages.heartbeat import HeartbeatRequest
 TIMERS_PER_TURN = 64
 """So many timers, or answers to them, make a turn: a mass expiry must not stall the rest."""
 
+BATCH_BYTES = 256 * 1024
+"""So much is handed out to be written at a time, unless one step alone wrote more."""
+
 _ALONE = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
 """What takes a turn of its own."""
 
@@ -60,7 +63,7 @@ class Partition:
         self.state = PartitionState.LOADING
         self.groups = Groups()
         self.deadlines = Deadlines()
-        self.gate = ReplyGate(config.message_max_bytes)
+        self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES))
         self._config = config
         self._new_member_id = new_member_id
         self._replay: Replay | None = Replay()
