@@ -15,7 +15,7 @@ from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode
 from coordinator.config import GroupConfig
 from coordinator.deadlines import Deadlines, Timer, TimerKind
-from coordinator.deletion import STEP_SHARE, Allowance, forget_topics
+from coordinator.deletion import PIECE_PAUSE_MS, STEP_SHARE, Allowance, forget_topics
 from coordinator.facts import GroupsLoaded
 from coordinator.gate import Replies, ReplyGate, Unwritten
 from coordinator.group import Group
@@ -70,6 +70,10 @@ class Partition:
         self._pending: dict[Timer, None] = {}
         self._deleted: set[str] = set()
         """Topics that were deleted while loading: whatever the log says, their offsets go."""
+        self._last_piece = 0
+        """The mark of the last piece of an expiry or a deletion: the next one waits until that is
+        durable, and so does whoever asks for something no longer than for one.
+        """
         self._under_way: Step | None = None
         """A step that has begun and not ended: it raised, and what it answered was not sent."""
 
@@ -153,8 +157,14 @@ class Partition:
             timer = self.deadlines.pop(now)
             if timer is None:
                 break
+            if timer.kind in _ALONE and self.gate.durable < self._last_piece:
+                self.deadlines.set(timer, now + PIECE_PAUSE_MS)
+                continue
             expire(self.groups, timer, step)
-            if timer.kind in _ALONE or timers + len(step.replies) >= TIMERS_PER_TURN:
+            if timer.kind in _ALONE:
+                self._last_piece = self.gate.appended + len(step.records)
+                break
+            if timers + len(step.replies) >= TIMERS_PER_TURN:
                 break
             if step.size > most // STEP_SHARE:
                 break
