@@ -19,6 +19,8 @@ class Unwritten:
 
     records: list[Record]
     mark: int
+    size: int = 0
+    """Upper bound of the records' bytes as a batch."""
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ class ReplyGate:
             records += more
             size += more_bytes
         self.taken += len(records)
-        return Unwritten(records, self.taken)
+        return Unwritten(records, self.taken, size)
 
     def written(self, mark: int) -> Replies:
         """Everything up to the mark is durable: the replies that waited for it."""

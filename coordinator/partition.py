@@ -15,7 +15,7 @@ from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode
 from coordinator.config import GroupConfig
 from coordinator.deadlines import Deadlines, Timer, TimerKind
-from coordinator.deletion import STEP_SHARE, Allowance, forget_topics
+from coordinator.deletion import PIECE_PAUSE_MS, STEP_SHARE, Allowance, forget_topics
 from coordinator.facts import GroupsLoaded
 from coordinator.gate import Replies, ReplyGate, Unwritten
 from coordinator.group import Group
@@ -33,6 +33,9 @@ from protocol.messages.heartbeat import HeartbeatRequest
 
 TIMERS_PER_TURN = 64
 """So many timers, or answers to them, make a turn: a mass expiry must not stall the rest."""
+
+BATCH_BYTES = 256 * 1024
+"""So much is handed out to be written at a time, unless one step alone wrote more."""
 
 _ALONE = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
 """What takes a turn of its own."""
@@ -60,13 +63,17 @@ class Partition:
         self.state = PartitionState.LOADING
         self.groups = Groups()
         self.deadlines = Deadlines()
-        self.gate = ReplyGate(config.message_max_bytes)
+        self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES))
         self._config = config
         self._new_member_id = new_member_id
         self._replay: Replay | None = Replay()
         self._pending: dict[Timer, None] = {}
         self._deleted: set[str] = set()
         """Topics that were deleted while loading: whatever the log says, their offsets go."""
+        self._last_piece = 0
+        """The mark of the last piece of an expiry or a deletion: the next one waits until that is
+        durable, and so does whoever asks for something no longer than for one.
+        """
         self._under_way: Step | None = None
         """A step that has begun and not ended: it raised, and what it answered was not sent."""
 
@@ -150,8 +157,14 @@ class Partition:
             timer = self.deadlines.pop(now)
             if timer is None:
                 break
+            if timer.kind in _ALONE and self.gate.durable < self._last_piece:
+                self.deadlines.set(timer, now + PIECE_PAUSE_MS)
+                continue
             expire(self.groups, timer, step)
-            if timer.kind in _ALONE or timers + len(step.replies) >= TIMERS_PER_TURN:
+            if timer.kind in _ALONE:
+                self._last_piece = self.gate.appended + len(step.records)
+                break
+            if timers + len(step.replies) >= TIMERS_PER_TURN:
                 break
             if step.size > most // STEP_SHARE:
                 break

@@ -12,7 +12,7 @@ from coordinator.caller import Caller
 from groupkeeper.exchange import Response
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
-from groupkeeper.turns import Turns
+from groupkeeper.turns import Turns, Work
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
 
@@ -41,7 +41,7 @@ class Forgetting:
             asked = {
                 host: _written(host)  # at once: it must not fail in between
                 for host in left
-                if await self._turns.run(host.forget_topics(deleted))
+                if await self._forget(host, deleted)
             }
             codes = {host: (await answer).error_code for host, answer in asked.items()}
             if ErrorCode.COORDINATOR_NOT_AVAILABLE in codes.values():
@@ -50,6 +50,17 @@ class Forgetting:
             if left:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PAUSE_MOST_S)
+
+    async def _forget(self, host: PartitionHost, topics: set[str]) -> bool:
+        """A piece at a time, and the next one when the last is durable: whoever asks the partition
+        for something meanwhile waits for one of them only.
+        """
+        seconds = asyncio.get_running_loop().time
+        work = Work(host.forget_topics(topics))
+        while not work.run(seconds, 0.0):
+            await _written(host)
+            await self._turns.wait()
+        return work.result
 
 
 class _Answer:

@@ -8,7 +8,7 @@ the writer thread and one back. The store is touched by that thread only.
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from coordinator.gate import Unwritten
 from coordinator.step import Record
@@ -18,6 +18,10 @@ from storage.errors import StorageError
 from storage.store import Append, Store
 
 T = TypeVar("T")
+
+ROUND_BYTES: Final = 256 * 1024
+"""A round that has so many bytes takes no more of them: to encode a record takes a microsecond, and
+as long as a round takes wait all who are in it, and those of the next one."""
 
 CATCH_UP_S = 0.02
 """How long the writer rests before it brings the segments up to the journal."""
@@ -91,15 +95,18 @@ class Writer:
         appends: list[Append] = []
         wall = self._clock.wall()
         broken: list[tuple[Author, Exception]] = []
-        for author in self._dirty:
+        size = 0
+        while self._dirty and size < ROUND_BYTES:
+            author = next(iter(self._dirty))
+            del self._dirty[author]
             try:
                 unwritten = author.take()
                 if unwritten is not None:
                     appends.append(author.append_of(unwritten.records, wall))
                     work.append((author, unwritten))
+                    size += unwritten.size
             except Exception as bug:  # noqa: BLE001  # the others' round goes on without it
                 broken.append((author, bug))
-        self._dirty = {}
         if work:
             began = self._clock.seconds()
             self._round = self.call(self.store.commit, appends)

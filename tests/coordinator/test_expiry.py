@@ -167,6 +167,18 @@ def test_a_piece_looks_at_so_many_offsets_at_most() -> None:
     assert scene.partition.next_deadline() == scene.now + DAY
 
 
+def test_a_piece_is_durable_before_the_next_one() -> None:
+    scene = Scene(**ONCE)
+    scene.commit("admin", partitions=range(9_000))
+    scene.hold = True
+    scene.advance(DAY + 1_000)
+    assert len(scene.group.offsets["t"]) == 9_000 - PIECE_OFFSETS
+    scene.hold = False
+    scene.flush()
+    scene.advance(1_000)
+    assert scene.partition.groups == {}
+
+
 def test_very_many_groups_are_several_pieces() -> None:
     scene = Scene(**ONCE)
     for number in range(3_000):

@@ -402,6 +402,25 @@ def test_a_partition_that_fails_meanwhile_refuses_the_deletion(
 
 
 @pytest.mark.usefixtures("small_pieces")
+def test_a_piece_of_a_deleted_topic_is_durable_before_the_next_one(
+    client: Client, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for group_id in ("g", "h"):
+        client.call(8, 8, commit_request({("large", n): n for n in range(large)}, group_id))
+    unwritten: list[int] = []
+    forget = Partition.forget_topics
+
+    def spied(partition: Partition, *rest: Any) -> Any:
+        unwritten.append(partition.gate.appended - partition.gate.durable)
+        return forget(partition, *rest)
+
+    monkeypatch.setattr(Partition, "forget_topics", spied)
+    client.call(20, 5, DeleteTopicsRequest(topic_names=["large"], timeout_ms=1000))
+    assert len(unwritten) > 2 * large / 100
+    assert set(unwritten) == {0}
+
+
+@pytest.mark.usefixtures("small_pieces")
 def test_a_deleted_topic_is_forgotten_in_pieces(
     client: Client, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,19 @@ def test_several_partitions_share_a_round(served: Served) -> None:
     assert [host.log.end_offset for host in served.server.hosts if host.log] == [1, 1, 1, 1]
 
 
+def test_what_exceeds_a_round_is_written_in_the_next_one(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groupkeeper.server.writer.ROUND_BYTES", 100)
+    before = served.syncs()
+    clients = in_flight(served, *groups_apart(PARTITIONS, 4))
+    served.until(lambda: served.syncs() == before + 1)
+    served.advance(0.0005)
+    assert [len(client.frames) for client in clients] == [1, 0, 0, 0]
+    assert [client.committed() for client in clients] == [0] * 4
+    assert served.syncs() == before + 4
+
+
 def test_the_segments_catch_up_when_the_writer_rests(served: Served) -> None:
     [client.committed() for client in in_flight(served, *groups_apart(PARTITIONS, 4))]
     served.advance(0.1)
