@@ -15,7 +15,7 @@ from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode
 from coordinator.config import GroupConfig
 from coordinator.deadlines import Deadlines, Timer, TimerKind
-from coordinator.deletion import PIECE_PAUSE_MS, STEP_SHARE, Allowance, forget_topics
+from coordinator.deletion import STEP_SHARE, Allowance, forget_topics
 from coordinator.facts import GroupsLoaded
 from coordinator.gate import Replies, ReplyGate, Unwritten
 from coordinator.group import Group
@@ -74,6 +74,8 @@ class Partition:
         """The mark of the last piece of an expiry or a deletion: the next one waits until that is
         durable, and so does whoever asks for something no longer than for one.
         """
+        self._wait_for_piece: list[Timer] = []
+        """What came due before that, and runs when :meth:`written` says it is."""
         self._under_way: Step | None = None
         """A step that has begun and not ended: it raised, and what it answered was not sent."""
 
@@ -158,7 +160,7 @@ class Partition:
             if timer is None:
                 break
             if timer.kind in _ALONE and self.gate.durable < self._last_piece:
-                self.deadlines.set(timer, now + PIECE_PAUSE_MS)
+                self._wait_for_piece.append(timer)
                 continue
             expire(self.groups, timer, step)
             if timer.kind in _ALONE:
@@ -223,9 +225,16 @@ class Partition:
         """Records to write next."""
         return self.gate.take()
 
-    def written(self, mark: int) -> Replies:
-        """Records up to the mark are durable: the replies that may leave now."""
-        return self.gate.written(mark)
+    def written(self, mark: int, now: int) -> Replies:
+        """Records up to the mark are durable: the replies that may leave now. The next deadline
+        may be nearer than before.
+        """
+        replies = self.gate.written(mark)
+        if self._wait_for_piece and self.gate.durable >= self._last_piece:
+            for timer in self._wait_for_piece:
+                self.deadlines.set(timer, now)
+            self._wait_for_piece.clear()
+        return replies
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -243,6 +252,7 @@ class Partition:
         self.groups.deletions.clear()
         self.groups.clear()
         self.deadlines = Deadlines()
+        self._wait_for_piece.clear()
         self._pending.clear()
         self._replay = self._under_way = None
         return [(to, spoil(reply, error)) for to, reply in unsent] + step.replies

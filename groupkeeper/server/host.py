@@ -226,7 +226,8 @@ class PartitionHost:
     def written(self, unwritten: Unwritten) -> None:
         """A round is durable."""
         if self._writing is self._partition:
-            replies = self._partition.written(unwritten.mark)
+            replies = self._partition.written(unwritten.mark, self._services.clock.now())
+            self._set_alarm()
             if self._partition.has_unwritten:  # more than one batch may hold
                 self._services.writer.enqueue(self)
             self._services.release.send(replies)

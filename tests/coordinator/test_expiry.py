@@ -173,8 +173,10 @@ def test_a_piece_is_durable_before_the_next_one() -> None:
     scene.hold = True
     scene.advance(DAY + 1_000)
     assert len(scene.group.offsets["t"]) == 9_000 - PIECE_OFFSETS
+    assert scene.partition.next_deadline() is None, "a slow disk is waited for, not asked"
     scene.hold = False
     scene.flush()
+    assert scene.partition.next_deadline() == scene.now
     scene.advance(1_000)
     assert scene.partition.groups == {}
 

@@ -215,7 +215,7 @@ class Scene:
         while (unwritten := self.partition.take()) is not None:
             self.log += unwritten.records
             self.trace += map(trace.record, unwritten.records)
-            self._deliver(self.partition.written(unwritten.mark))
+            self._deliver(self.partition.written(unwritten.mark, self.now))
         invariants.check(self.partition, len(self.open))
 
     def crash(self, *deleted: str) -> None:
