@@ -71,14 +71,19 @@ class Writer:
         return self._loop.run_in_executor(self._executor, job, *args)
 
     def enqueue(self, author: Author) -> None:
-        """The partition has something to write. The round starts when this turn of the loop ends,
-        so that everything that arrived together is written together.
-        """
+        """The partition has something to write; the next round takes it."""
         self._dirty[author] = None
         if self._round is None and not self._scheduled:
-            self._scheduled = True
             self._idle.clear()
-            self._loop.call_soon(self._start)
+            self._schedule()
+
+    def _schedule(self) -> None:
+        """Start a round two iterations on: the answers of the last one bring requests, which come
+        in while those before them are decided, and they may share this round and its sync. No
+        lingering: an idle loop turns twice in no time.
+        """
+        self._scheduled = True
+        self._loop.call_soon(self._loop.call_soon, self._start)
 
     async def drain(self) -> None:
         """Wait until everything enqueued so far, and what follows from it, is written."""
@@ -127,11 +132,7 @@ class Writer:
             self._report(done, work, began)
         finally:
             if self._dirty and not self._scheduled:
-                # Two turns on: the answers just sent bring requests that are in the sockets
-                # already, and they may share this round and its sync. No lingering: an idle loop
-                # turns twice in no time.
-                self._scheduled = True
-                self._loop.call_soon(self._loop.call_soon, self._start)
+                self._schedule()
             elif not self._scheduled and self._round is None:
                 self._rest()
 

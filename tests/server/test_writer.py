@@ -33,6 +33,14 @@ def test_what_arrives_in_one_turn_is_one_round(served: Served) -> None:
     assert served.server.metrics.appends.seconds.count() == 1
 
 
+def test_what_arrives_in_the_next_turn_shares_the_round(served: Served) -> None:
+    before = served.syncs()
+    first, second = served.client(), served.client()
+    served.at_once({first: first.commit_frame(7, "g")}, {second: second.commit_frame(7, "h")})
+    assert (first.committed(), second.committed()) == (0, 0)
+    assert served.syncs() == before + 1
+
+
 def test_what_arrives_during_a_round_is_the_next_round(served: Served) -> None:
     before = served.syncs()
     first = in_flight(served, "g")

@@ -174,13 +174,17 @@ class Served:
     def advance(self, seconds: float) -> None:
         self.run(asyncio.sleep(seconds))
 
-    def at_once(self, frames: dict[Client, bytes]) -> None:
-        """All of it arrives in the same turn of the loop; time does not pass."""
+    def at_once(self, *iterations: dict[Client, bytes]) -> None:
+        """What arrives in the same iteration of the loop, and in those that follow; time does not
+        pass.
+        """
 
         async def turn() -> None:
-            for client, data in frames.items():
-                assert client.pipe.peer is not None
-                client.pipe.peer.protocol.data_received(data)
+            for frames in iterations:
+                for client, data in frames.items():
+                    assert client.pipe.peer is not None
+                    client.pipe.peer.protocol.data_received(data)
+                await asyncio.sleep(0)
 
         self.run(turn())
 
