@@ -8,6 +8,7 @@ and stores. Transactional commits are not here.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 
 from coordinator.caller import Caller
 from coordinator.causes import Who
@@ -30,6 +31,8 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
+_partitions_of = attrgetter("partitions")
+
 LAST_TIMESTAMP = 2**63 - 1
 """The largest time a record holds, in ms."""
 
@@ -38,7 +41,7 @@ def commit(
     groups: Groups, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
     """Store the offsets, if the sender may speak for the group now."""
-    if not any(topic.partitions for topic in request.topics):
+    if not any(map(_partitions_of, request.topics)):
         nothing = commit_refused(request, ErrorCode.NONE)
         step.reply(reply_to, nothing)  # and the group is not asked, as in Kafka
         return
@@ -137,11 +140,12 @@ def assess(
     config: GroupConfig,
 ) -> Assessed:
     """Some topics of a request that came ``now``, in Unix milliseconds."""
-    assessed = Assessed(OffsetCommitResponse(), [], [])
     limit = config.offset_metadata_max_bytes
     # v2 to v4 may carry a retention of their own, which then replaces the group's.
     retention = request.retention_time_ms
     expires = -1 if retention == -1 else min(now + retention, LAST_TIMESTAMP)
+    assessed = Assessed(OffsetCommitResponse(), [], [])
+    records, rows = assessed.records, assessed.response.topics
     for topic in topics:
         head = offset_key_head(request.group_id, topic.name)
         accepted: dict[int, bytes] = {}
@@ -155,14 +159,12 @@ def assess(
                 stamp = now if each.commit_timestamp == -1 else each.commit_timestamp
                 offset, epoch = each.committed_offset, each.committed_leader_epoch
                 accepted[index] = value = offset_value(offset, epoch, metadata, stamp, expires)
-                assessed.records.append((offset_key(head, index), value))
+                records.append((offset_key(head, index), value))
             results.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
         if accepted:
             assessed.offsets.append((topic.name, accepted))
-        assessed.response.topics.append(
-            OffsetCommitResponseTopic(name=topic.name, partitions=results)
-        )
-    assessed.size = size_of(assessed.records)
+        rows.append(OffsetCommitResponseTopic(name=topic.name, partitions=results))
+    assessed.size = size_of(records)
     return assessed
 
 

@@ -65,6 +65,10 @@ class Deadlines:
         self._heap = [(at_ms, timer) for timer, at_ms in self.due.items()]
         heapq.heapify(self._heap)
 
+    def is_before(self, at_ms: int) -> bool:
+        """May a timer be due before that? False is certain, and either answer costs nothing."""
+        return bool(self._heap) and self._heap[0][0] < at_ms
+
     def next(self) -> int | None:
         """The earliest due time, or None when no timer runs."""
         heap = self._heap

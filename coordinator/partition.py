@@ -74,8 +74,8 @@ class Partition:
         """The mark of the last piece of an expiry or a deletion: the next one waits until that is
         durable, and so does whoever asks for something no longer than for one.
         """
-        self._wait_for_piece: list[Timer] = []
-        """What came due before that, and runs when :meth:`written` says it is."""
+        self.held_back: list[Timer] = []
+        """What came due before that: see :meth:`resume`."""
         self._under_way: Step | None = None
         """A step that has begun and not ended: it raised, and what it answered was not sent."""
 
@@ -160,7 +160,7 @@ class Partition:
             if timer is None:
                 break
             if timer.kind in _ALONE and self.gate.durable < self._last_piece:
-                self._wait_for_piece.append(timer)
+                self.held_back.append(timer)
                 continue
             expire(self.groups, timer, step)
             if timer.kind in _ALONE:
@@ -171,6 +171,10 @@ class Partition:
             if step.size > most // STEP_SHARE:
                 break
         return self._end(step)
+
+    def may_be_due_before(self, at_ms: int) -> bool:
+        """Is it worth asking for :meth:`next_deadline`? It takes longer than this."""
+        return self.deadlines.is_before(at_ms)
 
     def next_deadline(self) -> int | None:
         """When :meth:`advance` has something to do, in monotonic ms."""
@@ -225,16 +229,18 @@ class Partition:
         """Records to write next."""
         return self.gate.take()
 
-    def written(self, mark: int, now: int) -> Replies:
-        """Records up to the mark are durable: the replies that may leave now. The next deadline
-        may be nearer than before.
+    def written(self, mark: int) -> Replies:
+        """Records up to the mark are durable: the replies that may leave now. To be followed by
+        :meth:`resume` if something is held back.
         """
-        replies = self.gate.written(mark)
-        if self._wait_for_piece and self.gate.durable >= self._last_piece:
-            for timer in self._wait_for_piece:
+        return self.gate.written(mark)
+
+    def resume(self, now: int) -> None:
+        """What was held back until its last piece is durable comes due, if that is so."""
+        if self.gate.durable >= self._last_piece:
+            for timer in self.held_back:
                 self.deadlines.set(timer, now)
-            self._wait_for_piece.clear()
-        return replies
+            self.held_back.clear()
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -252,7 +258,7 @@ class Partition:
         self.groups.deletions.clear()
         self.groups.clear()
         self.deadlines = Deadlines()
-        self._wait_for_piece.clear()
+        self.held_back.clear()
         self._pending.clear()
         self._replay = self._under_way = None
         return [(to, spoil(reply, error)) for to, reply in unsent] + step.replies

@@ -135,6 +135,7 @@ _fixed_header = Struct(">hhih")
 _read_correlation_id = Struct(">i").unpack_from
 
 
+@cache
 def request_decoder(key: int, version: int) -> Decoder:
     """`decode(buffer, pos, end) -> request`, from behind the header; KeyError or ValueError if it
     is not served.
@@ -142,6 +143,7 @@ def request_decoder(key: int, version: int) -> Decoder:
     return decoder(APIS[key].request_type, version)
 
 
+@cache
 def response_encoder(key: int, version: int) -> Callable[[Message, int], bytes]:
     """`encode(response, correlation_id) -> bytes`: the whole frame; TypeError or ValueError for
     what cannot be written.

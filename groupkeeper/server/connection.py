@@ -167,7 +167,7 @@ class Connection(ClientStream):
         if self._work is not None:
             self._go_on(deadline)
         elif self._call is not None:
-            self._become(WAITING)
+            self.state = WAITING
         elif key == HEARTBEAT and self.state is SERVING:
             self._remember(request, data, pos, stop)
         return True
@@ -292,7 +292,7 @@ class Connection(ClientStream):
             return
         assert self._call is call, "a request is answered exactly once"
         services, header = self._services, call.header
-        self._now = now = services.clock.seconds()
+        self._now = now = self._seconds()
         if self._transport is not None:
             services.requests.record(header.api_key, now - call.began)
             if response is not NO_REPLY:

@@ -40,4 +40,4 @@ MAY_FOLLOW: Final = {
     State.BLOCKED: frozenset({State.READING, State.QUEUED, State.CLOSED}),
     State.CLOSED: frozenset({State.CLOSED}),
 }
-"""The table. The hot path, SERVING and back to READING, does not look it up."""
+"""The table. The hot path, SERVING to READING or WAITING, does not look it up."""

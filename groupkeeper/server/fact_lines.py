@@ -11,6 +11,7 @@ from coordinator.facts import (
     GroupEmptied,
     LimitReached,
     MemberFenced,
+    OffsetsCommitted,
     RebalanceCauseAdded,
     RebalanceCompleted,
     RebalanceStarted,
@@ -23,6 +24,8 @@ _log = Log("groups")
 def write_line(fact: Fact) -> None:
     """One line for a fact that an operator may look for; nothing for the others."""
     match fact:
+        case OffsetsCommitted():  # nearly all are
+            pass
         case RebalanceStarted():
             _log.info(
                 "rebalance started",

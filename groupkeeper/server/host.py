@@ -171,7 +171,7 @@ class PartitionHost:
         if len(step.replies) == 1:  # nearly always
             [(reply_to, response)] = step.replies
             reply_to.answer(response)
-        else:
+        elif step.replies:
             self._services.release.send(step.replies)
         for fact in step.facts:
             self._services.observe(fact)
@@ -185,6 +185,8 @@ class PartitionHost:
 
     def _set_alarm(self) -> None:
         """One alarm per partition, moved only when the next deadline gets earlier."""
+        if self._alarm is not None and not self._partition.may_be_due_before(self._alarm_at):
+            return
         due = self._partition.next_deadline()
         if due is None or (self._alarm is not None and self._alarm_at <= due):
             return
@@ -226,11 +228,15 @@ class PartitionHost:
     def written(self, unwritten: Unwritten) -> None:
         """A round is durable."""
         if self._writing is self._partition:
-            replies = self._partition.written(unwritten.mark, self._services.clock.now())
-            self._set_alarm()
-            if self._partition.has_unwritten:  # more than one batch may hold
+            partition = self._partition
+            replies = partition.written(unwritten.mark)
+            if partition.held_back:
+                partition.resume(self._services.clock.now())
+                self._set_alarm()
+            if partition.has_unwritten:  # more than one batch may hold
                 self._services.writer.enqueue(self)
-            self._services.release.send(replies)
+            if replies:
+                self._services.release.send(replies)
 
     def grown(self) -> None:
         """The log's files have caught up; whoever fetches the topic is told."""

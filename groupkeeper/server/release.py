@@ -34,8 +34,6 @@ class Release:
         if len(replies) == 1 and not self.waiting:  # of one partition in a round: nearly always
             _answer(*replies[0])
             return
-        if not replies:
-            return
         if self._left == RELEASED_AT_ONCE:
             self._loop.call_soon(self._renew)
         now, later = replies[: self._left], replies[self._left :]

@@ -47,7 +47,7 @@ def test_replies_leave_in_the_order_of_their_rounds() -> None:
     first = scene.partition.take()
     assert first is not None
     later = scene.commit("admin", 3)
-    assert [to for to, _ in scene.partition.written(first.mark, scene.now)] == calls
+    assert [to for to, _ in scene.partition.written(first.mark)] == calls
     assert later.parked
 
 
@@ -70,7 +70,7 @@ def test_a_reply_that_wrote_nothing_waits_only_for_what_came_before_it() -> None
     fetch = scene.try_fetch()
     scene.commit("admin")
     assert first is not None
-    released = [to for to, _ in scene.partition.written(first.mark, scene.now)]
+    released = [to for to, _ in scene.partition.written(first.mark)]
     assert fetch in released
     assert len(released) == 2
 
@@ -90,7 +90,7 @@ def test_a_batch_ends_before_the_step_that_would_make_it_too_large() -> None:
     batches = []
     while (unwritten := scene.partition.take()) is not None:
         batches.append(len(unwritten.records))
-        answered = [to for to, _ in scene.partition.written(unwritten.mark, scene.now)]
+        answered = [to for to, _ in scene.partition.written(unwritten.mark)]
         assert answered == calls[: len(answered)]
         del calls[: len(answered)]
     assert batches == [10, 10]

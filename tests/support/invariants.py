@@ -14,11 +14,10 @@ def check(partition: Partition, open_requests: int) -> None:
     tokens = held_by_all(partition)
     assert open_requests == tokens + partition.gate.parked, "accepted - answered = tokens held"
     assert partition.gate.durable <= partition.gate.taken <= partition.gate.appended
-    due = partition.deadlines.due
+    due, expiry = partition.deadlines.due, Timer(TimerKind.OFFSET_EXPIRY)
     assert partition.next_deadline() == min(due.values(), default=None)
     if partition.state is PartitionState.ACTIVE:
-        waits_for_disk = not partition.gate.clear
-        assert Timer(TimerKind.OFFSET_EXPIRY) in due or waits_for_disk
+        assert (expiry in due) != (expiry in partition.held_back)
     else:
         assert not due
         assert not partition.groups or partition.state is PartitionState.LOADING

@@ -215,7 +215,8 @@ class Scene:
         while (unwritten := self.partition.take()) is not None:
             self.log += unwritten.records
             self.trace += map(trace.record, unwritten.records)
-            self._deliver(self.partition.written(unwritten.mark, self.now))
+            self._deliver(self.partition.written(unwritten.mark))
+            self.partition.resume(self.now)
         invariants.check(self.partition, len(self.open))
 
     def crash(self, *deleted: str) -> None:
