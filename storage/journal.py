@@ -127,8 +127,10 @@ class JournalWriter:
 class JournalReader:
     """What a journal file of an earlier run, or of this one up to now, holds. Raises Corrupt."""
 
-    def __init__(self, files: Files, path: str) -> None:
+    def __init__(self, files: Files, path: str, size: int | None = None) -> None:
+        """Up to `size`: what follows is being written."""
         self._files = files
+        self._size = size
         self.path = path
         self._first_round, self._salt = _first_round_and_salt(path)
         self._handle = files.open(path)
@@ -179,7 +181,8 @@ class JournalReader:
             self._read()
 
     def _read(self) -> None:
-        window = Window(self._files, self._handle, self._files.size(self._handle))
+        size = self._files.size(self._handle) if self._size is None else self._size
+        window = Window(self._files, self._handle, size)
         while (size := _round_at(window, self._end, self._salt, self.next_round)) >= 0:
             self._read_round(window, self._end + _ROUND.size, size)
             self._end += _ROUND.size + size

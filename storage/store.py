@@ -10,9 +10,10 @@ and the journal has the rest". When the journal is full a new one begins; every 
 one of the logs the old one stands in for, and when all are synced the old one is removed. Opening
 a log puts the two together again.
 
-Not thread-safe: `claim`, `open_log`, `commit` and `close` are for one thread at a time. Meanwhile
-others may read logs, and open logs that no round is written to. A log either goes through `commit`,
-or is appended to directly and synced when its owner likes, never both.
+One thread at a time calls `commit`, `catch_up`, `usable_log`, `settle` and `close`. Meanwhile one
+other may call `claim` and `recover_log`, for logs that no round is written to and that `usable_log`
+did not return, and any may read logs. A log either goes through `commit`, or is appended to
+directly and synced when its owner likes, never both.
 """
 
 from collections.abc import Collection, Sequence
@@ -129,16 +130,29 @@ class Store:
 
         Raises Corrupt, and AppendFailed if what the journals hold for it could not be written.
         """
+        return self.usable_log(name) or self.recover_log(name)
+
+    def usable_log(self, name: str) -> Log | None:
+        """
+        A log that is open and sound, with all in its files that was written; None if there is none,
+        and one that is broken is closed: see `recover_log`.
+        """
+        self._check()
+        log = self._logs.get(name)
+        if log is None or log.closed:
+            return None
+        if name in self._behind:
+            self._write(log)  # whoever opens a log reads it
+        if not log.broken:
+            return log
+        log.close()
+        return None
+
+    def recover_log(self, name: str) -> Log:
+        """The second half of `open_log`, which may take long: all of the last segment is read."""
         self._check()
         if not _is_partition(name) or "/" in name:
             raise ValueError(f"{name!r} is not <topic>-<partition>")
-        log = self._logs.get(name)
-        if log is not None and not log.closed:
-            if name in self._behind:
-                self._write(log)  # whoever opens a log reads it
-            if not log.broken:
-                return log
-            log.close()
         try:
             with self._journals.held(name) as held:
                 log = Log.open(self._files, f"{self.data_dir}/{name}", self._limits, held)
