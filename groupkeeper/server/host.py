@@ -23,10 +23,12 @@ from coordinator.refusals import refuse
 from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.server.clock import Clock
+from groupkeeper.server.loader import Loader, read
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
 from groupkeeper.server.metrics import Metrics, PartitionSnapshot
 from groupkeeper.server.release import Release
+from groupkeeper.server.retries import Retries
 from groupkeeper.server.writer import Writer
 from groupkeeper.turns import Slices, Turns
 from protocol.errors import ErrorCode
@@ -44,8 +46,6 @@ READ_FIRST_S = 1.0
 """It waits so long for that at most."""
 COUNTED_IN_A_SLICE = 500
 """Groups and their topics. Half a millisecond; a group is not cut."""
-RETRY_FIRST_S, RETRY_MOST_S = 0.1, 30.0
-"""A partition that cannot be loaded is tried again, ever more rarely."""
 
 _log = Lines("partition")
 
@@ -56,6 +56,7 @@ class HostServices:
 
     clock: Clock
     writer: Writer
+    loader: Loader
     metrics: Metrics
     config: GroupConfig
     new_member_id: Callable[[str], str]
@@ -88,6 +89,7 @@ class PartitionHost:
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._loading: asyncio.Task[None] | None = None
+        self._retries = Retries()
 
     def _new_partition(self) -> Partition:
         return Partition(self._services.config, self._services.new_member_id)
@@ -263,7 +265,7 @@ class PartitionHost:
         self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
         refused = self._partition.close()
         if not self._stopping:
-            self.start_loading()
+            self.start_loading(self._retries.failed(error, self._services.clock.seconds()))
         self._dismiss(refused, answered)
 
     def _note(self, event: str, error: BaseException) -> None:
@@ -277,43 +279,60 @@ class PartitionHost:
         once = {id(to): (to, reply) for to, reply in replies if to is not answered}
         self._services.release.send(list(once.values()))
 
-    def start_loading(self) -> None:
-        """Load the partition in the background, for as long as it takes."""
+    def start_loading(self, pause: float = 0.0) -> None:
+        """Load the partition in the background after so many seconds, for as long as it takes.
+
+        Until it is active it answers as one that loads: its members should wait for it, not look
+        for another coordinator.
+        """
         if self._loading is not None:
             self._loading.cancel()
         self._partition = self._new_partition()
-        self._loading = self._loop.create_task(self._load_until_it_works())
+        self._loading = self._loop.create_task(self._load_until_it_works(pause))
 
-    async def _load_until_it_works(self) -> None:
-        pause = RETRY_FIRST_S
+    async def _load_until_it_works(self, pause: float) -> None:
         while True:
+            await asyncio.sleep(pause)
             try:
-                await self._load()
+                async with self._services.loader.place():
+                    await self._load()
             except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
                 self._note("cannot be loaded", error)
                 if isinstance(error, SyncFailed):
                     self._services.give_up(error)
                 self._partition.close()
-                # Until the next try it answers as one that loads: its members should wait for it,
-                # not look for another coordinator.
                 self._partition = self._new_partition()
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, RETRY_MOST_S)
+                pause = self._retries.failed(error, self._services.clock.seconds())
             else:
                 return
 
     async def _load(self) -> None:
         began = self._services.clock.seconds()
-        writer, partition = self._services.writer, self._partition
+        loader, partition = self._services.loader, self._partition
         if self._epoch is None:
-            self._epoch = await writer.call(writer.store.claim, self.index)
-        self.log = await writer.call(writer.store.open_log, self.name)
-        for batches in self.log.batches(self.log.start_offset):
-            partition.replay(batches)
-            await asyncio.sleep(0)
-        partition.restore()
-        await self._services.turns.run(self._forget_deleted(partition))
+            self._epoch = await loader.call(self._services.writer.store.claim, self.index)
+        self.log = log = await self._open()
+        batches = log.batches(log.start_offset)
+        await loader.run(read(batches, partition.replay, partition.restore()))
+        await self._services.turns.run(self._begin(partition))
         self._activate(began)
+
+    async def _open(self) -> Log:
+        writer, store = self._services.writer, self._services.writer.store
+        # First behind the rounds under way: they may still write to the log.
+        log = await writer.call(store.usable_log, self.name)
+        if log is not None:
+            return log
+        return await self._services.loader.call(store.recover_log, self.name)
+
+    def _begin(self, partition: Partition) -> Slices[None]:
+        """All that is to be done between the end of the log and the first answer."""
+        yield from self._forget_deleted(partition)
+        left = partition.group_ids()
+        while left:
+            partition.start_sessions(left, *self._time())
+            yield
+        yield from self._forget_deleted(partition)
 
     def load_empty(self, store: Store) -> bool:
         """A log without records needs no reading: the partition is active at once.
@@ -327,13 +346,13 @@ class PartitionHost:
             return False  # loading in the background will meet it again, and say so
         if self.log.next_offset > 0:
             return False  # the folder was lost with the power, and the journal brought it back
-        self._partition.restore()
         self._activate(began)
         return True
 
     def _activate(self, began: float) -> None:
         step = self._partition.activate(*self._time())
         self._problem = ""
+        self._retries.active(self._services.clock.seconds())
         if self.log is not None:
             self._tell_size(self.log)
         self._services.metrics.replayed(self._services.clock.seconds() - began)
@@ -360,11 +379,11 @@ class PartitionHost:
         waits = partition.state is PartitionState.LOADING and self._problem
         if self._stopping or waits:  # for people; clients are told to wait
             state = PartitionState.CLOSED
-        return PartitionSnapshot(
-            partition=self.index,
-            state=state,
-            reason=self._problem or ("" if state == PartitionState.ACTIVE else state),
-        )
+        reason = self._problem or ("" if state == PartitionState.ACTIVE else state)
+        left = self._retries.left(self._services.clock.seconds())
+        if self._problem and left:
+            reason += f"; tried again in {left:.1f} s"
+        return PartitionSnapshot(partition=self.index, state=state, reason=reason)
 
     def counted(self) -> Slices[PartitionSnapshot]:
         """The snapshot with groups, members and offsets, counted while requests go on."""

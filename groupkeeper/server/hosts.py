@@ -53,7 +53,7 @@ class Hosts:
         waiting = [
             host for host in self._hosts if host.name in existing or not host.load_empty(store)
         ]
-        # Only now: loading runs on the writer's thread, and the store is for one at a time.
+        # Only now: the store takes logs from one thread at a time.
         for host in waiting:
             host.start_loading()
 

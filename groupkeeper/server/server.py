@@ -25,6 +25,7 @@ from groupkeeper.server.forgetting import Forgetting
 from groupkeeper.server.host import HostServices
 from groupkeeper.server.hosts import Hosts
 from groupkeeper.server.listener import Listener
+from groupkeeper.server.loader import Loader
 from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import Metrics
 from groupkeeper.server.options import Address, ServeOptions
@@ -55,8 +56,8 @@ def _uuid_member_id(prefix: str) -> str:
     return f"{prefix}-{uuid.uuid4()}"
 
 
-def _writer_thread() -> Executor:
-    return ThreadPoolExecutor(1, thread_name_prefix="writer")
+def _thread(name: str) -> Executor:
+    return ThreadPoolExecutor(1, thread_name_prefix=name)
 
 
 @dataclass(slots=True)
@@ -66,7 +67,8 @@ class World:
     files: Files = field(default_factory=Files)
     clock: Callable[[asyncio.AbstractEventLoop], Clock] = Clock
     new_member_id: Callable[[str], str] = _uuid_member_id
-    executor: Callable[[], Executor] = _writer_thread
+    executor: Callable[[str], Executor] = _thread
+    """One thread, by its name."""
     topics: TopicsWorld | None = None
 
 
@@ -140,11 +142,13 @@ class Server:
         clock = self._world.clock(loop)
         self.failed: asyncio.Future[BaseException] = loop.create_future()
         """Done when the disk cannot be trusted any more and the process has to end."""
-        self._executor = self._world.executor()
+        self._executor = self._world.executor("writer")
+        self._loader = Loader(self._world.executor("loader"))
         self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
         services = HostServices(
             clock,
             self._writer,
+            self._loader,
             self.metrics,
             group_config(settings),
             self._world.new_member_id,
@@ -198,6 +202,7 @@ class Server:
         await self.topics.close()
         self.listener.close()
         await asyncio.sleep(0)  # the transports close in the next turn
+        await self._loader.close()
         await self._writer.call(self.store.close)
         self._executor.shutdown()
 

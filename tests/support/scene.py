@@ -48,6 +48,7 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssig
 from protocol.record_batch import encode_batch
 from protocol.registry import request_decoder, request_encoder, response_decoder, response_encoder
 from tests.support import invariants, trace
+from tests.support.slices import whole
 
 GROUP = "g"
 WALL = 1_700_000_000_000
@@ -155,9 +156,12 @@ class Scene:
             self.forget_topics(*deleted)
         for each in batches:
             self.partition.replay(each)
-        self.partition.restore()
+        whole(self.partition.restore())
         while topics := self.partition.take_deleted():
             self._forget(topics)
+        left = self.partition.group_ids()
+        while left:
+            self.partition.start_sessions(left, self.now, self.wall)
         self._settle(self.partition.activate(self.now, self.wall))
         return self.partition
 
