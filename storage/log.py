@@ -18,6 +18,7 @@ from storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
 from storage.files import Files, parent_of
 from storage.limits import Limits
 from storage.reading import (
+    bytes_from,
     checked_chunks,
     read_batches,
     segments_from,
@@ -191,6 +192,14 @@ class Log:
             self._files.make_folder(self._folder)
         return self._begin_segment()
 
+    def has_room(self, size: int) -> bool:
+        """
+        Whether so many bytes go into the last segment; otherwise the next append begins a new one,
+        and waits until the last one is on the disk.
+        """
+        last = self._next_offset + size  # no record is that small
+        return not self._segments or self._segments[-1].has_room(size, last)
+
     def _begin_segment(self) -> Segment:
         segment = Segment(self._files, self._folder, self._next_offset, self._limits)
         self._unsynced_names = True
@@ -229,6 +238,10 @@ class Log:
         if not self.start_offset <= offset < end:
             raise OffsetOutOfRange(f"{self.name} holds {self.start_offset} to {end}, not {offset}")
         return read_batches(self._segments, offset, max_bytes, at_least_one=at_least_one)
+
+    def bytes_from(self, offset: int) -> int:
+        """About how many bytes there are from an offset on, as the index knows."""
+        return 0 if offset >= self._next_offset else bytes_from(self._segments, offset)
 
     def batches(self, from_offset: int = 0) -> Iterator[bytes]:
         """

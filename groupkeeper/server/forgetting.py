@@ -9,6 +9,7 @@ from typing import Final
 
 from coordinator.admin import ListOfGroups
 from coordinator.caller import Caller
+from groupkeeper.backoff import Backoff
 from groupkeeper.exchange import Response
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
@@ -36,7 +37,7 @@ class Forgetting:
         """Done when no offset of these topics would survive a crash. Raises StoppingError."""
         deleted, left = set(topics), list(self._hosts)
         self._hosts.deletions.note(deleted)  # first: what is committed from now on knows of it
-        pause = PAUSE_FIRST_S
+        backoff = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S)
         while left:
             asked = {
                 host: _written(host)  # at once: it must not fail in between
@@ -48,8 +49,7 @@ class Forgetting:
                 raise StoppingError("stopped before the offsets of deleted topics were forgotten")
             left = [host for host in left if codes.get(host) != ErrorCode.NONE]
             if left:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, PAUSE_MOST_S)
+                await asyncio.sleep(backoff.failed())
 
     async def _forget(self, host: PartitionHost, topics: set[str]) -> bool:
         """A piece at a time, and the next one when the last is durable: whoever asks the partition

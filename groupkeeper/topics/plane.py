@@ -192,7 +192,7 @@ class EmbeddedTopics:
         late, partitions = self._late, self._partitions
         self._reader = Reader(partitions, settings.fetch_max_bytes, world.failed)
         opening = Opening(partitions, late)
-        self._fetching = Fetching(self._reader, opening, late.turns, world.failed)
+        self._fetching = Fetching(self._reader, late, world.failed)
         lookup = TimeLookup(world.worker, late.turns)
         auto_create = settings.num_partitions if settings.auto_create_topics_enable else None
         producing = Producing(partitions, opening, settings.message_max_bytes, world.failed)
