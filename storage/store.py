@@ -16,8 +16,9 @@ did not return, and any may read logs. A log either goes through `commit`, or is
 directly and synced when its owner likes, never both.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from protocol.record_batch import KeyValue, encode_batch
 from storage.errors import AppendFailed, Fenced, StorageError, SyncFailed
@@ -28,6 +29,10 @@ from storage.lease import Lease, lock_node
 from storage.limits import Limits
 from storage.log import Log
 from storage.scan import Batch
+
+WRITE_BACK_BYTES = 4 * 1024 * 1024
+"""When so much was written to a log, it is brought to the disk beside the rounds: a round that has
+to sync the log, because its segment is full or an old journal is to go, finds little left to do."""
 
 QUEUE_BYTES = 64 * 1024
 """What may be queued for one log; beyond that it is written at once."""
@@ -53,6 +58,10 @@ class Store:
         self._logs: dict[str, Log] = {}
         self._behind: dict[str, Log] = {}
         """Logs with queued batches, the one that waits longest first."""
+        self._unsynced: dict[str, int] = {}
+        """About how many bytes of each log were not written back yet."""
+        self.aside: Callable[[Callable[[], None]], None] | None = None
+        """Does a job on another thread, by and by. None: nothing is written back beside rounds."""
         self._failed: SyncFailed | None = None
         self.committed_bytes = 0
         """Bytes of all batches made durable by rounds so far."""
@@ -150,7 +159,6 @@ class Store:
 
     def recover_log(self, name: str) -> Log:
         """The second half of `open_log`, which may take long: all of the last segment is read."""
-        self._check()
         if not _is_partition(name) or "/" in name:
             raise ValueError(f"{name!r} is not <topic>-<partition>")
         try:
@@ -202,11 +210,25 @@ class Store:
                 self.committed_bytes += len(data)
                 if log.queue(data, batch) > QUEUE_BYTES:
                     self._write(log)
+                self._count_unsynced(log, len(data))
             self._write_one()
             self._sync_one()
         except SyncFailed as error:
             self._failed = error
             raise
+
+    def _count_unsynced(self, log: Log, size: int) -> None:
+        size += self._unsynced.get(log.name, 0)
+        if size > WRITE_BACK_BYTES and self.aside is not None:
+            size = 0
+            self.aside(partial(self._write_back, log))
+        self._unsynced[log.name] = size
+
+    def _write_back(self, log: Log) -> None:
+        try:
+            log.write_back()
+        except SyncFailed as error:
+            self._failed = error  # the next round says so
 
     def catch_up(self) -> None:
         """
@@ -229,7 +251,7 @@ class Store:
             break
 
     def _write(self, log: Log) -> None:
-        del self._behind[log.name]
+        self._behind.pop(log.name, None)
         try:
             log.write_queued()
         except SyncFailed:

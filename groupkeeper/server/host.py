@@ -7,14 +7,11 @@ log, active, and after any failure closed and loaded again, because there is no 
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from coordinator.caller import Caller
 from coordinator.commit import PreparedCommit
-from coordinator.config import GroupConfig
-from coordinator.facts import Fact
 from coordinator.gate import Replies, Unwritten
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
@@ -22,15 +19,13 @@ from coordinator.partition import ABSENCE, Partition, PartitionState
 from coordinator.refusals import refuse
 from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.server.clock import Clock
-from groupkeeper.server.loader import Loader, read
+from groupkeeper.server.host_services import HostServices
+from groupkeeper.server.loader import read
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
-from groupkeeper.server.metrics import Metrics, PartitionSnapshot
-from groupkeeper.server.release import Release
+from groupkeeper.server.metrics import PartitionSnapshot
 from groupkeeper.server.retries import Retries
-from groupkeeper.server.writer import Writer
-from groupkeeper.turns import Slices, Turns
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
@@ -48,25 +43,6 @@ COUNTED_IN_A_SLICE = 500
 """Groups and their topics. Half a millisecond; a group is not cut."""
 
 _log = Lines("partition")
-
-
-@dataclass(slots=True)
-class HostServices:
-    """What all partitions of a process share."""
-
-    clock: Clock
-    writer: Writer
-    loader: Loader
-    metrics: Metrics
-    config: GroupConfig
-    new_member_id: Callable[[str], str]
-    observe: Callable[[Fact], None]
-    grew: Callable[[int, int], None]
-    """Partition and bytes: for those who fetch the offsets topic."""
-    give_up: Callable[[BaseException], None]
-    """The disk cannot be trusted any more: end the process."""
-    turns: Turns
-    release: Release
 
 
 class PartitionHost:
@@ -314,7 +290,10 @@ class PartitionHost:
         self.log = log = await self._open()
         batches = log.batches(log.start_offset)
         await loader.run(read(batches, partition.replay, partition.restore()))
-        await self._services.turns.run(self._begin(partition))
+        turns = self._services.turns
+        await turns.run(self._forget_deleted(partition))
+        await turns.run(self._start_sessions(partition))
+        await turns.run(self._forget_deleted(partition))  # of topics that were deleted meanwhile
         self._activate(began)
 
     async def _open(self) -> Log:
@@ -325,14 +304,11 @@ class PartitionHost:
             return log
         return await self._services.loader.call(store.recover_log, self.name)
 
-    def _begin(self, partition: Partition) -> Slices[None]:
-        """All that is to be done between the end of the log and the first answer."""
-        yield from self._forget_deleted(partition)
+    def _start_sessions(self, partition: Partition) -> Slices[None]:
         left = partition.group_ids()
         while left:
             partition.start_sessions(left, *self._time())
             yield
-        yield from self._forget_deleted(partition)
 
     def load_empty(self, store: Store) -> bool:
         """A log without records needs no reading: the partition is active at once.

@@ -55,6 +55,10 @@ class Loader:
         """Do one thing on the thread."""
         return self._loop.run_in_executor(self._executor, job, *args)
 
+    def call_from_thread(self, job: Callable[[], None]) -> None:
+        """The same, from any thread, for a job that raises nothing."""
+        self._loop.call_soon_threadsafe(self.call, job)
+
     async def run(self, slices: Slices[T]) -> T:
         """Do work in slices on the thread, and others' between; given up when cancelled."""
         work = Work(slices)

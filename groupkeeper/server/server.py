@@ -22,7 +22,7 @@ from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.fact_lines import write_line
 from groupkeeper.server.forgetting import Forgetting
-from groupkeeper.server.host import HostServices
+from groupkeeper.server.host_services import HostServices
 from groupkeeper.server.hosts import Hosts
 from groupkeeper.server.listener import Listener
 from groupkeeper.server.loader import Loader
@@ -144,6 +144,7 @@ class Server:
         """Done when the disk cannot be trusted any more and the process has to end."""
         self._executor = self._world.executor("writer")
         self._loader = Loader(self._world.executor("loader"))
+        self.store.aside = self._loader.call_from_thread
         self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
         services = HostServices(
             clock,
@@ -202,6 +203,7 @@ class Server:
         await self.topics.close()
         self.listener.close()
         await asyncio.sleep(0)  # the transports close in the next turn
+        await self._writer.call(setattr, self.store, "aside", None)
         await self._loader.close()
         await self._writer.call(self.store.close)
         self._executor.shutdown()

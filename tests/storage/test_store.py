@@ -619,3 +619,50 @@ def test_a_claim_during_a_round_is_written_with_the_next_one(disk: FakeDisk) -> 
     commit_in(store, log, [], b"c")
     disk.power_cut("lose")
     assert open_store(disk).claim(3) == 2
+
+
+# -- writing back beside rounds --------------------------------------------------------------------
+
+
+def write_much(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """Ten rounds of a kilobyte, of which two may be unsynced; what is to be done aside."""
+    monkeypatch.setattr("storage.store.WRITE_BACK_BYTES", 2_000)
+    jobs: list[Callable[[], None]] = []
+    store.aside = jobs.append
+    for _ in range(10):
+        put(store, b"v" * 1_000)
+    return jobs
+
+
+def test_a_log_is_written_back_beside_rounds(
+    store: Store, disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = write_much(store, monkeypatch)
+    assert f"sync {LOG_FILE}" not in disk.trace
+    assert len(jobs) == 5
+    for job in jobs:
+        job()
+    assert disk.trace.count(f"sync {LOG_FILE}") == 5
+    put(store, b"v")
+    disk.power_cut("lose")
+    assert len(found(open_store(disk))) == 11
+
+
+def test_after_writing_back_has_failed_no_round_is_acknowledged(
+    store: Store, disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [job, *_] = write_much(store, monkeypatch)
+    disk.failures[disk.calls + 1] = OSError(errno.EIO, "Input/output error")
+    job()
+    with pytest.raises(SyncFailed):
+        store.commit([Append(store._logs[NAME], 1, TIME, [(b"key", b"value")])])
+
+
+def test_a_log_that_was_closed_meanwhile_is_not_written_back(
+    store: Store, disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [job, *_] = write_much(store, monkeypatch)
+    store.close()
+    calls = disk.calls
+    job()
+    assert disk.calls == calls

@@ -1,0 +1,32 @@
+"""What all partitions of a process share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from coordinator.config import GroupConfig
+from coordinator.facts import Fact
+from groupkeeper.server.clock import Clock
+from groupkeeper.server.loader import Loader
+from groupkeeper.server.metrics import Metrics
+from groupkeeper.server.release import Release
+from groupkeeper.server.writer import Writer
+from groupkeeper.turns import Turns
+
+
+@dataclass(slots=True)
+class HostServices:
+    """What the host of a partition uses that is not its own."""
+
+    clock: Clock
+    writer: Writer
+    loader: Loader
+    metrics: Metrics
+    config: GroupConfig
+    new_member_id: Callable[[str], str]
+    observe: Callable[[Fact], None]
+    grew: Callable[[int, int], None]
+    """Partition and bytes: for those who fetch the offsets topic."""
+    give_up: Callable[[BaseException], None]
+    """The disk cannot be trusted any more: end the process."""
+    turns: Turns
+    release: Release
