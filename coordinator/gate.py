@@ -10,7 +10,6 @@ replies to whoever reads them. What is refused takes its facts with it.
 """
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from coordinator.facts import NotedFact
@@ -48,10 +47,10 @@ class ReplyGate:
     durable: int = 0
     noted: int = 0
     """How many facts there were so far."""
-    _queue: deque[tuple[list[Record], int, Sequence[NotedFact]]] = field(default_factory=deque)
+    _queue: deque[tuple[list[Record], int, list[NotedFact]]] = field(default_factory=deque)
     """The records of each step, their size in bytes, and its facts. They are not torn: what one
     step decided is in the log as a whole or not at all."""
-    _parked: deque[tuple[int, Replies, Sequence[NotedFact]]] = field(default_factory=deque)
+    _parked: deque[tuple[int, Replies, list[NotedFact]]] = field(default_factory=deque)
 
     @property
     def clear(self) -> bool:
@@ -67,25 +66,20 @@ class ReplyGate:
         """Take the step's records; its replies stay in it only if they may leave now, and only then
         it has facts that may be told.
         """
-        facts = self._numbered(step) if step.facts else ()
-        if step.records:
-            self._queue.append((step.records, step.size, facts))
-            self.appended += len(step.records)
+        records = step.records
+        facts: list[NotedFact] = []
+        for fact in step.facts:
+            facts.append(NotedFact(self.noted, step.now, step.wall, bool(records), fact))
+            self.noted += 1
+        if records:
+            self._queue.append((records, step.size, facts))
+            self.appended += len(records)
             step.records = []
         if self.appended == self.durable:
             step.told = facts
         elif step.replies or facts:
             self._parked.append((self.appended, step.replies, facts))
             step.replies = []
-
-    def _numbered(self, step: Step) -> list[NotedFact]:
-        order, with_records = self.noted, bool(step.records)
-        facts = []
-        for fact in step.facts:
-            facts.append(NotedFact(order, step.now, step.wall, with_records, fact))
-            order += 1
-        self.noted = order
-        return facts
 
     def take(self) -> Unwritten | None:
         """What has to be written next, or None; there may be more behind it."""
