@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coordinator.config import GroupConfig
-from coordinator.facts import Fact
 from groupkeeper.server.clock import Clock
+from groupkeeper.server.fact_readers import FactReaders
 from groupkeeper.server.loader import Loader
 from groupkeeper.server.metrics import Metrics
 from groupkeeper.server.release import Release
@@ -23,7 +23,7 @@ class HostServices:
     metrics: Metrics
     config: GroupConfig
     new_member_id: Callable[[str], str]
-    observe: Callable[[Fact], None]
+    readers: FactReaders
     grew: Callable[[int, int], None]
     """Partition and bytes: for those who fetch the offsets topic."""
     give_up: Callable[[BaseException], None]
