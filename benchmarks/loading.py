@@ -6,6 +6,7 @@ commits in groups of a partition without records, which is active at once, until
 
 import argparse
 import contextlib
+import itertools
 import json
 import shutil
 import subprocess
@@ -33,34 +34,30 @@ PAUSE_S = 0.01
 """Between an answer and the next request."""
 IDLE_S = 3.0
 """So long the same is asked after all is loaded, to see what the machine adds to the figures."""
-KEYS, GROUPS = 1_000, 20
-"""Of each partition: so many offsets are committed over and over, by so many groups."""
+OFFSETS = 50
+"""Of each group so many are committed, over and over."""
 _ANSWER_AT = 8
 """Where an answer begins, behind its size and its correlation id."""
 
 
-def group_in(partition: int, partitions: int, number: int = 0) -> str:
-    """The group id with a number that lives in a partition."""
-    found = (name for n in range(1 << 30) if partition_of(name := f"g{n}", partitions) == partition)
-    for _ in range(number):
-        next(found)
-    return next(found)
+def groups_in(partition: int, partitions: int, count: int) -> list[str]:
+    """So many group ids that live in a partition."""
+    names = (name for n in range(1 << 30) if partition_of(name := f"g{n}", partitions) == partition)
+    return list(itertools.islice(names, count))
 
 
 def fill(folder: Path, partition: int, options: argparse.Namespace) -> None:
     """A partition's log, closed as a clean stop does."""
-    count = options.partitions + 1
-    heads = [
-        offset_key_head(group_in(partition, count, number), "topic") for number in range(GROUPS)
-    ]
-    keys = [offset_key(heads[n % GROUPS], n // GROUPS) for n in range(KEYS)]
+    groups = groups_in(partition, options.partitions + 1, options.groups)
+    heads = [offset_key_head(group, "topic") for group in groups]
+    keys = [offset_key(head, number) for number in range(OFFSETS) for head in heads]
     log = Log.open(Files(), str(folder / f"__consumer_offsets-{partition}"), Limits())
     wall = time.time_ns() // 1_000_000
     for first in range(0, options.records, 1000):
         batches = []
         for base in range(first, min(first + 1000, options.records), options.batch):
             records = [
-                (keys[n % KEYS], offset_value(n, -1, "", wall, -1))
+                (keys[n % len(keys)], offset_value(n, -1, "", wall, -1))
                 for n in range(base, base + options.batch)
             ]
             batches.append(encode_batch(base, 1, wall, records))
@@ -151,10 +148,11 @@ def run(folder: Path, options: argparse.Namespace) -> None:
     try:
         with contextlib.closing(Link(port)) as one, contextlib.closing(Link(port)) as two:
             two.call(wire.create_topic(wire.TOPIC, 1))
-            groups = [
-                group_in(options.partitions, options.partitions + 1, n).encode() for n in (0, 1)
-            ]
-            beater, committer = member_of(one, groups[0]), member_of(two, groups[1])
+            groups = groups_in(options.partitions, options.partitions + 1, 2)
+            beater, committer = (
+                member_of(one, groups[0].encode()),
+                member_of(two, groups[1].encode()),
+            )
             served = time.monotonic() - began
             group, generation, member, _ = committer
             beats = Canary(one, wire.heartbeat(*beater), wire.heartbeat_answer())
@@ -197,6 +195,7 @@ def main() -> int:
     parser.add_argument("--partitions", type=int, default=50, help="with records (50)")
     parser.add_argument("--records", type=int, default=20_000, help="in each (20000)")
     parser.add_argument("--batch", type=int, default=1, help="records in a batch (1)")
+    parser.add_argument("--groups", type=int, default=20, help="in each (20)")
     parser.add_argument("--rounds", type=int, default=1, help="starts (1)")
     parser.add_argument("--made", type=Path, help="where the logs are made and kept (nowhere)")
     options = parser.parse_args()
