@@ -23,6 +23,7 @@ from coordinator.refusals import refuse
 from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.server.clock import Clock
+from groupkeeper.server.late_forgetting import LateForgetting
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
 from groupkeeper.server.metrics import Metrics, PartitionSnapshot
@@ -66,6 +67,7 @@ class HostServices:
     """The disk cannot be trusted any more: end the process."""
     turns: Turns
     release: Release
+    late_forgetting: LateForgetting
 
 
 class PartitionHost:
@@ -84,10 +86,13 @@ class PartitionHost:
         """None: the partition failed, and what it writes next is under a new one."""
         self._size = 0
         self._problem = ""
+        self.cannot_be_loaded = False
+        """Its log is damaged, or the disk fails: nobody knows when it will be served again."""
         self._stopping = False
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._loading: asyncio.Task[None] | None = None
+        self._round_over: asyncio.Future[None] = self._loop.create_future()
 
     def _new_partition(self) -> Partition:
         return Partition(self._services.config, self._services.new_member_id)
@@ -146,13 +151,11 @@ class PartitionHost:
             yield
         return partition is self._partition
 
-    def _forget_deleted(self, partition: Partition) -> Slices[None]:
-        """Forget the topics that were deleted while the partition was loading."""
-        while topics := partition.take_deleted():
-            left = partition.group_ids()
-            while left:
-                self._settle(partition.forget_topics(topics, left, self._time()))
-                yield
+    async def _all_durable(self, partition: Partition) -> None:
+        """Wait until what is written while loading is durable; if it fails, loading begins anew."""
+        while not partition.gate.clear:
+            self._round_over = self._loop.create_future()
+            await self._round_over
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
         """A step that no request asked for, and nobody waits for."""
@@ -227,6 +230,8 @@ class PartitionHost:
 
     def written(self, unwritten: Unwritten) -> None:
         """A round is durable."""
+        if not self._round_over.done():
+            self._round_over.set_result(None)
         if self._writing is self._partition:
             partition = self._partition
             replies = partition.written(unwritten.mark)
@@ -291,6 +296,7 @@ class PartitionHost:
                 await self._load()
             except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
                 self._note("cannot be loaded", error)
+                self.cannot_be_loaded = True
                 if isinstance(error, SyncFailed):
                     self._services.give_up(error)
                 self._partition.close()
@@ -312,7 +318,8 @@ class PartitionHost:
             partition.replay(batches)
             await asyncio.sleep(0)
         partition.restore()
-        await self._services.turns.run(self._forget_deleted(partition))
+        forgetting = self._services.late_forgetting
+        await forgetting.run(partition, self.index, self._settle, self._all_durable)
         self._activate(began)
 
     def load_empty(self, store: Store) -> bool:
@@ -321,6 +328,8 @@ class PartitionHost:
         Only before the writer has anything to do. False when it failed and has to be retried.
         """
         began = self._services.clock.seconds()
+        if self._services.late_forgetting.is_due(self.index):
+            return False  # its log was removed: that has to be crossed out
         try:
             self.log = store.open_log(self.name)
         except (StorageError, OSError):
@@ -334,6 +343,7 @@ class PartitionHost:
     def _activate(self, began: float) -> None:
         step = self._partition.activate(*self._time())
         self._problem = ""
+        self.cannot_be_loaded = False
         if self.log is not None:
             self._tell_size(self.log)
         self._services.metrics.replayed(self._services.clock.seconds() - began)

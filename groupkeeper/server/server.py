@@ -24,6 +24,7 @@ from groupkeeper.server.fact_lines import write_line
 from groupkeeper.server.forgetting import Forgetting
 from groupkeeper.server.host import HostServices
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.late_forgetting import LateForgetting
 from groupkeeper.server.listener import Listener
 from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import Metrics
@@ -153,11 +154,13 @@ class Server:
             self._give_up,
             self.turns,
             Release(self.turns),
+            LateForgetting(self.turns, clock, self.topics.unforgotten),
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
         self.topics.serve_group_logs(self.hosts.log_of)
-        self.topics.topics_deleted.append(Forgetting(self.hosts, self.turns))
+        forgetting = Forgetting(self.hosts, self.turns, self.topics.unforgotten)
+        self.topics.topics_deleted.append(forgetting)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
         self.hosts.start(self.store)
