@@ -34,7 +34,7 @@ class ReplyGate:
     durable: int = 0
     _queue: deque[tuple[list[Record], int]] = field(default_factory=deque)
     """The records of each step and their size in bytes. They are not torn: what one step decided
-    is in the log as a whole or not at all."""
+    is in the log as a whole or not at all. But for what would be too large, and may be torn."""
     _parked: deque[tuple[int, Replies]] = field(default_factory=deque)
 
     @property
@@ -50,7 +50,7 @@ class ReplyGate:
     def admit(self, step: Step) -> None:
         """Take the step's records; its replies stay in it only if they may leave now."""
         if step.records:
-            self._queue.append((step.records, step.size))
+            self._queue += step.batches()
             self.appended += len(step.records)
             step.records = []
         if step.replies and self.appended != self.durable:

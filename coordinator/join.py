@@ -5,6 +5,8 @@ fails decides. Static members follow KIP-345 as Kafka implements it, the two-ste
 the size limit KIP-389, the quick answer to a returning leader KIP-814.
 """
 
+from typing import Final
+
 from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode, Who
 from coordinator.config import MAX_PENDING_MEMBERS, MAX_PROTOCOLS, NEW_MEMBER_JOIN_TIMEOUT_MS
@@ -21,12 +23,18 @@ from coordinator.rebalance import (
     prepare,
     remove,
 )
+from coordinator.records import empty_group_record
 from coordinator.replies import check_member, joined, note_fenced
 from coordinator.requests import join_flaw
 from coordinator.static_join import replace
-from coordinator.step import ReplyTo, Step
+from coordinator.step import ReplyTo, Step, size_of
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest
+
+UTF8_MOST: Final = 4
+"""Bytes of a character."""
+EMPTY_RECORD_BYTES: Final = 200
+"""More than the record of a group without members takes as a batch, beside its names."""
 
 
 def join(
@@ -71,10 +79,24 @@ def _join_group(group: Group, joining: Joining, step: Step) -> None:
         joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
         _note_limit(group, joining, "max_metadata_bytes", step.config.max_metadata_bytes, step)
         return
+    if not _fits(group, request.protocol_type, step.config.message_max_bytes):
+        joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
+        _note_limit(group, joining, "message_max_bytes", step.config.message_max_bytes, step)
+        return
     if member_id:
         _join_with_id(group, joining, step)
         return
     _join_without_id(group, joining, step)
+
+
+def _fits(group: Group, protocol_type: str, most: int) -> bool:
+    """Does the group's record fit into a batch when it has no members? That one is written when the
+    last member leaves, which cannot be refused.
+    """
+    characters = len(group.group_id) + len(protocol_type)
+    if characters * UTF8_MOST + EMPTY_RECORD_BYTES <= most:  # nearly always
+        return True
+    return size_of([empty_group_record(group.group_id, protocol_type)]) <= most
 
 
 def _metadata_with(group: Group, joining: Joining) -> int:

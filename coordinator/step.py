@@ -6,6 +6,7 @@ nothing: replies are sent, records are written and facts are read by whoever dri
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from coordinator.config import GroupConfig
@@ -58,6 +59,10 @@ class Step:
     facts: list[Fact] = field(default_factory=list)
     size: int = BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
+    cuts: list[int] = field(default_factory=list)
+    """Places among the records where a batch ends: together they would be too large for one."""
+    size_before: int = 0
+    """What of the size is that of batches before the last."""
 
     def new_member_id(self, prefix: str) -> str:
         """An id nobody has, beginning with at least the first characters of the prefix."""
@@ -70,12 +75,26 @@ class Step:
         self.replies.append((reply_to, response))
 
     def append(self, key: bytes, value: bytes | None) -> None:
-        """Write a record."""
+        """Write a record that does not need the others of the step: a crash may leave some of them
+        out, the last first.
+        """
+        size = RECORD_OVERHEAD + len(key) + len(value or b"")
+        if self.records and self.size - self.size_before + size > self.config.message_max_bytes:
+            self.cuts.append(len(self.records))
+            self.size_before = self.size - BATCH_OVERHEAD
         self.records.append((key, value))
-        self.size += RECORD_OVERHEAD + len(key) + len(value or b"")
+        self.size += size
+
+    def batches(self) -> list[tuple[list[Record], int]]:
+        """The records as they may be torn, with their :func:`size_of`."""
+        if not self.cuts:
+            return [(self.records, self.size)]
+        bounds = pairwise([0, *self.cuts, len(self.records)])
+        batches = [self.records[begin:end] for begin, end in bounds]
+        return [(records, size_of(records)) for records in batches]
 
     def write(self, records: list[Record], size: int) -> None:
-        """Write several records, of which :func:`size_of` is known."""
+        """Write several records that belong together, of which :func:`size_of` is known."""
         self.records += records
         self.size += size - BATCH_OVERHEAD
 

@@ -213,6 +213,8 @@ class Scene:
     def flush(self) -> None:
         """Everything written so far becomes durable."""
         while (unwritten := self.partition.take()) is not None:
+            batch = encode_batch(0, 0, self.wall, unwritten.records)
+            assert len(batch) <= unwritten.size <= self.config.message_max_bytes
             self.log += unwritten.records
             self.trace += map(trace.record, unwritten.records)
             self._deliver(self.partition.written(unwritten.mark))
