@@ -1,7 +1,8 @@
 """Deletions that take many batches, and a crash at any point between them.
 
-A group that DeleteGroups deletes is then there without some of its offsets, and can be deleted again;
-nothing else is missing. A topic's offsets are all there with the topic, or all gone without it.
+A group that DeleteGroups deletes is then there without some of its offsets, and can be deleted
+again; nothing else is missing. A topic's offsets are all there with the topic, or all gone without
+it.
 """
 
 from collections.abc import Callable
