@@ -15,6 +15,7 @@ from coordinator.facts import LimitReached, MemberJoined, PendingMemberDropped
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups, group_refused
 from coordinator.joining import Joining, park, what_changed
+from coordinator.member_bytes import MEMBER_BYTES, bytes_of
 from coordinator.rebalance import (
     add_cause,
     complete_early,
@@ -83,6 +84,10 @@ def _join_group(group: Group, joining: Joining, step: Step) -> None:
         joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
         _note_limit(group, joining, "message_max_bytes", step.config.message_max_bytes, step)
         return
+    if not group.member_bytes.may_join(_growth(group, joining)):
+        joining.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step, member_id)
+        _note_limit(group, joining, "MAX_MEMBER_BYTES", group.member_bytes.total.most, step)
+        return
     if member_id:
         _join_with_id(group, joining, step)
         return
@@ -99,11 +104,25 @@ def _fits(group: Group, protocol_type: str, most: int) -> bool:
     return size_of([empty_group_record(group.group_id, protocol_type)]) <= most
 
 
+def _known(group: Group, request: JoinGroupRequest) -> Member | None:
+    """The member that the request is from, or takes the place of."""
+    known = group.instances.get(request.group_instance_id or "", request.member_id)
+    return group.members.get(known)
+
+
+def _growth(group: Group, joining: Joining) -> int:
+    """How much more memory the group's members would take."""
+    request, member = joining.request, _known(group, joining.request)
+    size = bytes_of(request.protocols)
+    if member is not None:
+        return size - bytes_of(member.protocols)
+    names = len(request.group_instance_id or "") + len(joining.caller.client_id)
+    return MEMBER_BYTES + names + size
+
+
 def _metadata_with(group: Group, joining: Joining) -> int:
     """Bytes of metadata that the group would hold with what the request says."""
-    request = joining.request
-    known = group.instances.get(request.group_instance_id or "", request.member_id)
-    member = group.members.get(known)
+    request, member = joining.request, _known(group, joining.request)
     before = 0 if member is None else sum(len(p.metadata) for p in member.protocols)
     return group.metadata_bytes - before + sum(len(p.metadata) for p in request.protocols)
 

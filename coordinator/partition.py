@@ -21,6 +21,7 @@ from coordinator.gate import Replies, ReplyGate, Unwritten
 from coordinator.group import Group
 from coordinator.groups import Groups
 from coordinator.heartbeat import Beat, steady_beat
+from coordinator.member_bytes import MemberBytes, Total
 from coordinator.rebalance import prepare, rearm_session
 from coordinator.refusals import refuse, spoil
 from coordinator.replay import Replay
@@ -59,9 +60,15 @@ ABSENCE = {
 class Partition:
     """The groups that hash to one partition, from replay to close."""
 
-    def __init__(self, config: GroupConfig, new_member_id: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        config: GroupConfig,
+        new_member_id: Callable[[str], str],
+        member_bytes: Total | None = None,
+    ) -> None:
+        """``member_bytes`` is what members take in all partitions that it is given to."""
         self.state = PartitionState.LOADING
-        self.groups = Groups()
+        self.groups = Groups(MemberBytes(member_bytes or Total()))
         self.deadlines = Deadlines()
         self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES))
         self._config = config
@@ -257,6 +264,7 @@ class Partition:
             _dismiss(group, error, step)
         self.groups.deletions.clear()
         self.groups.clear()
+        self.groups.member_bytes.give_back()
         self.deadlines = Deadlines()
         self.held_back.clear()
         self._pending.clear()

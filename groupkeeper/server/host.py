@@ -18,6 +18,7 @@ from coordinator.facts import Fact
 from coordinator.gate import Replies, Unwritten
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
+from coordinator.member_bytes import Total
 from coordinator.partition import ABSENCE, Partition, PartitionState
 from coordinator.refusals import refuse
 from coordinator.step import Record, Step
@@ -68,6 +69,7 @@ class HostServices:
     turns: Turns
     release: Release
     late_forgetting: LateForgetting
+    member_bytes: Total
 
 
 class PartitionHost:
@@ -95,7 +97,8 @@ class PartitionHost:
         self._round_over: asyncio.Future[None] = self._loop.create_future()
 
     def _new_partition(self) -> Partition:
-        return Partition(self._services.config, self._services.new_member_id)
+        services = self._services
+        return Partition(services.config, services.new_member_id, services.member_bytes)
 
     # -- requests ------------------------------------------------------------------------------
 

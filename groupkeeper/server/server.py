@@ -15,6 +15,7 @@ from typing import Final
 from coordinator.config import GroupConfig
 from coordinator.facts import Fact
 from coordinator.heartbeat import Beat
+from coordinator.member_bytes import Total
 from groupkeeper.server.budget import limits_of
 from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
@@ -155,6 +156,7 @@ class Server:
             self.turns,
             Release(self.turns),
             LateForgetting(self.turns, clock, self.topics.unforgotten),
+            Total(),
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted

@@ -17,6 +17,7 @@ from coordinator.config import GroupConfig
 from coordinator.facts import Fact
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
+from coordinator.member_bytes import Total
 from coordinator.partition import Partition
 from coordinator.step import Record, Step
 from protocol.embedded import Subscription, encode_subscription
@@ -121,6 +122,8 @@ class Scene:
         self.open: list[Call] = []
         self.trace: list[str] = []
         """All that happened, in words."""
+        self.member_bytes = Total()
+        """What members take here and in other partitions of the process."""
         self._ids: Counter[str] = Counter()
         self.partition = self._load()
 
@@ -150,7 +153,7 @@ class Scene:
 
     def load(self, *batches: bytes, deleted: Sequence[str] = ()) -> Partition:
         """A new partition from these bytes of a log; topics are ``deleted`` at the beginning."""
-        self.partition = Partition(self.config, self._new_member_id)
+        self.partition = Partition(self.config, self._new_member_id, self.member_bytes)
         if deleted:
             self.forget_topics(*deleted)
         for each in batches:
@@ -227,6 +230,7 @@ class Scene:
         ``deleted`` are topics that go while the partition is loading.
         """
         self.open.clear()
+        self.member_bytes.used = 0
         self._load(deleted)
 
     def fail(self) -> None:
