@@ -50,7 +50,10 @@ class ReplyGate:
     def admit(self, step: Step) -> None:
         """Take the step's records; its replies stay in it only if they may leave now."""
         if step.records:
-            self._queue += step.batches()
+            if step.cuts:
+                self._queue += step.batches()
+            else:
+                self._queue.append((step.records, step.size))
             self.appended += len(step.records)
             step.records = []
         if step.replies and self.appended != self.durable:

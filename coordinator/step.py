@@ -59,7 +59,7 @@ class Step:
     facts: list[Fact] = field(default_factory=list)
     size: int = BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
-    cuts: list[int] = field(default_factory=list)
+    cuts: tuple[int, ...] = ()
     """Places among the records where a batch ends: together they would be too large for one."""
     size_before: int = 0
     """What of the size is that of batches before the last."""
@@ -80,15 +80,13 @@ class Step:
         """
         size = RECORD_OVERHEAD + len(key) + len(value or b"")
         if self.records and self.size - self.size_before + size > self.config.message_max_bytes:
-            self.cuts.append(len(self.records))
+            self.cuts += (len(self.records),)
             self.size_before = self.size - BATCH_OVERHEAD
         self.records.append((key, value))
         self.size += size
 
     def batches(self) -> list[tuple[list[Record], int]]:
         """The records as they may be torn, with their :func:`size_of`."""
-        if not self.cuts:
-            return [(self.records, self.size)]
         bounds = pairwise([0, *self.cuts, len(self.records)])
         batches = [self.records[begin:end] for begin, end in bounds]
         return [(records, size_of(records)) for records in batches]
