@@ -211,6 +211,39 @@ def test_beyond_the_limit_a_deletion_waits_for_the_partition(
     assert damaged.client().fetched(BAD) == {}
 
 
+@pytest.mark.parametrize("mode", ["lose", "tear"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_crashes_at_any_disk_call_of_the_deletion(serve: Callable[..., Served], mode: str) -> None:
+    """With the topic all its offsets are there, and without it none."""
+    outcomes = set()
+    for at in range(1, 60):
+        served = serve(f"offsets.topic.num.partitions={PARTITIONS}")
+        commit_to_all(served)
+        served.stop()
+        flip(served)
+        served.start()
+        served.advance(1)
+        admin = served.client()
+        served.disk.crash_at = served.disk.calls + at
+        admin.send(20, 5, DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000))
+        served.until(lambda: bool(admin.frames) or served.disk.dead)  # noqa: B023
+        answered = bool(admin.frames)
+        served.disk.crash_at = None
+        served.cut_power(mode)
+        served.advance(1)
+        created = create(served.client())
+        repair(served)
+        client = served.client()
+        found = [client.fetched(each) for each in (BAD, GOOD, *OTHERS)]
+        kept = created == ErrorCode.TOPIC_ALREADY_EXISTS
+        assert found == [COMMITTED if kept else {}] * PARTITIONS, at
+        assert kept or created == 0
+        outcomes.add(kept)
+        if answered:
+            break
+    assert answered and outcomes == {True, False}
+
+
 def crashed_on_its_way_back(served: Served, at: int) -> tuple[bool, bool]:
     """The deleted topic was made again, the damage is repaired, and in the disk call number ``at``
     of what follows the process ends. Was a new commit to the partition acknowledged? Was it all?
