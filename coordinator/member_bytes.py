@@ -39,11 +39,19 @@ class MemberBytes:
 
     total: Total = field(default_factory=Total)
     used: int = 0
+    counts: bool = False
+    """In the total: from when the partition is active, as it may be loaded in another thread."""
 
     def add(self, size: int) -> None:
         """So many more, or fewer."""
         self.used += size
-        self.total.used += size
+        if self.counts:
+            self.total.used += size
+
+    def count(self) -> None:
+        """The partition becomes active."""
+        self.counts = True
+        self.total.used += self.used
 
     def may_join(self, more: int) -> bool:
         """Is there room for so many more? Who needs no more than before has it in any case."""
@@ -56,6 +64,7 @@ class MemberBytes:
     def give_back(self) -> None:
         """The partition closes, and with it its members go."""
         self.add(-self.used)
+        self.counts = False
 
 
 def bytes_of(protocols: Sequence[JoinGroupRequestProtocol]) -> int:

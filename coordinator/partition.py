@@ -133,6 +133,7 @@ class Partition:
         self.deadlines.set(Timer(TimerKind.OFFSET_EXPIRY), check)
         step.note(self._loaded(self._replay.records))
         self._replay = None
+        self.groups.member_bytes.count()
         self.state = PartitionState.ACTIVE
         return self._end(step)
 
