@@ -14,7 +14,6 @@ from typing import Any
 from coordinator.caller import Caller
 from coordinator.commit import PreparedCommit
 from coordinator.config import GroupConfig
-from coordinator.facts import Fact
 from coordinator.gate import Replies, Unwritten
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
@@ -24,6 +23,7 @@ from coordinator.refusals import refuse
 from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.server.clock import Clock
+from groupkeeper.server.fact_readers import FactReaders, Origin
 from groupkeeper.server.late_forgetting import LateForgetting
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
@@ -61,7 +61,7 @@ class HostServices:
     metrics: Metrics
     config: GroupConfig
     new_member_id: Callable[[str], str]
-    observe: Callable[[Fact], None]
+    readers: FactReaders
     grew: Callable[[int, int], None]
     """Partition and bytes: for those who fetch the offsets topic."""
     give_up: Callable[[BaseException], None]
@@ -86,6 +86,8 @@ class PartitionHost:
         """Whose records are in the round under way; meanwhile it may have been closed."""
         self._epoch: int | None = epoch
         """None: the partition failed, and what it writes next is under a new one."""
+        self._origin = Origin(index, epoch)
+        """Of what is told."""
         self._size = 0
         self._problem = ""
         self.cannot_be_loaded = False
@@ -94,7 +96,7 @@ class PartitionHost:
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._loading: asyncio.Task[None] | None = None
-        self._round_over: asyncio.Future[None] = self._loop.create_future()
+        self._round_over = asyncio.Event()
 
     def _new_partition(self) -> Partition:
         services = self._services
@@ -157,8 +159,8 @@ class PartitionHost:
     async def _all_durable(self, partition: Partition) -> None:
         """Wait until what is written while loading is durable; if it fails, loading begins anew."""
         while not partition.gate.clear:
-            self._round_over = self._loop.create_future()
-            await self._round_over
+            self._round_over.clear()
+            await self._round_over.wait()
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
         """A step that no request asked for, and nobody waits for."""
@@ -170,17 +172,17 @@ class PartitionHost:
         self._settle(step)
 
     def _settle(self, step: Step) -> None:
-        """What the state needs first, what others are told second: telling may go wrong."""
+        """What the state needs first, what others are told second: an answer may go wrong."""
         if self._partition.has_unwritten:
             self._services.writer.enqueue(self)
         self._set_alarm()
+        if step.told:
+            self._services.readers.tell(self._origin, step.told)
         if len(step.replies) == 1:  # nearly always
             [(reply_to, response)] = step.replies
             reply_to.answer(response)
         elif step.replies:
             self._services.release.send(step.replies)
-        for fact in step.facts:
-            self._services.observe(fact)
 
     def _time(self) -> tuple[int, int]:
         """Monotonic and wall time, in ms."""
@@ -232,19 +234,20 @@ class PartitionHost:
         return Append(self.log, self._epoch, wall_ms, records)
 
     def written(self, unwritten: Unwritten) -> None:
-        """A round is durable."""
-        if not self._round_over.done():
-            self._round_over.set_result(None)
-        if self._writing is self._partition:
-            partition = self._partition
-            replies = partition.written(unwritten.mark)
+        """A round is durable. What it frees leaves first: none of it is lost if the rest fails."""
+        self._round_over.set()
+        partition = self._partition
+        if self._writing is partition:
+            replies, facts = partition.written(unwritten)
+            if replies:
+                self._services.release.send(replies)
+            if facts:
+                self._services.readers.tell(self._origin, facts)
             if partition.held_back:
                 partition.resume(self._services.clock.now())
                 self._set_alarm()
             if partition.has_unwritten:  # more than one batch may hold
                 self._services.writer.enqueue(self)
-            if replies:
-                self._services.release.send(replies)
 
     def grown(self) -> None:
         """The log's files have caught up; whoever fetches the topic is told."""
@@ -266,12 +269,14 @@ class PartitionHost:
     # -- life cycle ----------------------------------------------------------------------------
 
     def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
-        """Close, refuse what waited, and start over from the log."""
+        """Close, refuse what waited, and start over from the log, whatever fails on the way."""
         self._note(event, error)
         self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
-        refused = self._partition.close()
-        if not self._stopping:
-            self.start_loading()
+        try:
+            refused = self._partition.close()
+        finally:
+            if not self._stopping:
+                self.start_loading()
         self._dismiss(refused, answered)
 
     def _note(self, event: str, error: BaseException) -> None:
@@ -316,6 +321,7 @@ class PartitionHost:
         writer, partition = self._services.writer, self._partition
         if self._epoch is None:
             self._epoch = await writer.call(writer.store.claim, self.index)
+            self._origin = Origin(self.index, self._epoch)
         self.log = await writer.call(writer.store.open_log, self.name)
         for batches in self.log.batches(self.log.start_offset):
             partition.replay(batches)
