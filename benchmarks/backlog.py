@@ -85,12 +85,14 @@ def start(name: str, base: Path, backlog: Backlog) -> dict[str, float]:
     server = _with_backlog(name, base, backlog)
     try:
         member = _joined(server)
+        first = (time.monotonic() - server.started) * 1000
         beats, commits = _watched(server, member, backlog)
         took = (time.monotonic() - server.started) * 1000
         cpu = cpu_seconds(server.pid)
         figures = {
             "replay_ms": took,
             "cpu_s": cpu,
+            "first_ms": first,
             "beat_p99_ms": _p99(beats),
             "beat_worst_ms": max(beats),
             "commit_p99_ms": _p99(commits),
@@ -135,7 +137,7 @@ def _put(backlog: Backlog, data: Path) -> None:
 
 
 def _joined(server: Server) -> Member:
-    """The member in the partition that holds nothing."""
+    """The member in the partition that holds nothing, once it has committed."""
     made: list[Group] = []
 
     def join(server: Server) -> None:
@@ -145,6 +147,7 @@ def _joined(server: Server) -> Member:
             if error := wire.found(link.call(wire.find_coordinator(group.name))):
                 raise wire.WrongAnswerError(f"FindCoordinator: error {error}")
         form([group])
+        _committed(group.members[0])
         made.append(group)
 
     server.wait(join)
@@ -153,18 +156,14 @@ def _joined(server: Server) -> Member:
 
 def _watched(server: Server, member: Member, backlog: Backlog) -> tuple[list[float], list[float]]:
     """Milliseconds of every beat and commit until everything has been read back."""
-    beat, commit = member.heartbeat(), member.commit(1)
-    committed = wire.offset_commit_answer(1)[8:]
+    beat = member.heartbeat()
     beats: list[float] = []
     commits: list[float] = []
     pending = dict(backlog.expected)
     with contextlib.closing(Link(server.port)) as link:
         while pending:
             beats.append(_milliseconds(member.link, beat)[0])
-            took, answer = _milliseconds(member.link, commit)
-            if answer != committed:
-                raise wire.WrongAnswerError(f"OffsetCommit: {answer.hex()}")
-            commits.append(took)
+            commits.append(_committed(member))
             for group in list(islice(pending, READ_AT_ONCE)):
                 error, offsets = wire.fetched(link.call(wire.offset_fetch(group, OFFSETS)))
                 offset = pending.pop(group)
@@ -176,6 +175,14 @@ def _watched(server: Server, member: Member, backlog: Backlog) -> tuple[list[flo
                     raise LostCommitError(f"{server.name}, {group!r}: {error}, {offsets}")
     member.link.close()
     return beats, commits
+
+
+def _committed(member: Member) -> float:
+    """Milliseconds of a commit."""
+    took, answer = _milliseconds(member.link, member.commit(1))
+    if answer != wire.offset_commit_answer(1)[8:]:
+        raise wire.WrongAnswerError(f"OffsetCommit: {answer.hex()}")
+    return took
 
 
 def _milliseconds(link: Link, request: wire.Request) -> tuple[float, bytes]:

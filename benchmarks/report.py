@@ -51,6 +51,7 @@ _ROWS: list[tuple[str, str, str]] = [
         for row in (
             (case, "replay_ms", f"start from a million records in {shape}"),
             (case, "cpu_s", "its CPU time"),
+            (case, "first_ms", "until a first commit in an empty partition"),
             (case, "beat_p99_ms", "heartbeats meanwhile, 99th percentile"),
             (case, "beat_worst_ms", "the slowest one"),
             (case, "commit_p99_ms", "commits meanwhile, 99th percentile"),
