@@ -38,6 +38,7 @@ from tests.chaos.damage.outcome import (
     TAIL,
     TOO_MUCH,
     UNNAMED,
+    _of_all,
     judge,
     tried,
 )
@@ -126,6 +127,22 @@ def test_a_refusal_names_file_and_remedy_and_stays_with_the_damage() -> None:
     assert judged(NOT_SERVED, f"{FILE}: the batch at byte 100 is damaged") == UNNAMED
     assert judged(NOT_SERVED) == UNNAMED
     assert judged(Look(refused={LOG, "__consumer_offsets-4"}), CLEAR) == TOO_MUCH
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "allowed"),
+    [
+        (CATALOG, "catalog/00000000000000000000.log", True),
+        (OTHER, "format", True),
+        (OTHER, f"{LOG}/manifest", False),
+        (JOURNAL, "journals/0-1-aa", False),
+        (LAST, FILE, False),
+    ],
+)
+def test_a_start_is_refused_for_what_everything_depends_on_alone(
+    place: str, path: str, allowed: bool
+) -> None:
+    assert _of_all(Damage(FLIP, place, path)) is allowed
 
 
 def test_a_loss_outweighs_a_refusal() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.chaos.damage.bases import SETTINGS, Base
-from tests.chaos.damage.harm import CATALOG, JOURNAL, TOPIC_LAST, Damage
+from tests.chaos.damage.harm import CATALOG, JOURNAL, OTHER, TOPIC_LAST, Damage
 from tests.chaos.damage.truth import Look, Loss, look
 from tests.chaos.server import ROOT, Needs, Server, ServerError
 from tests.chaos.wire import Gone
@@ -35,7 +35,8 @@ VERDICTS: Final = {
     "server's journal, the end of a topic's last segment after a kill",
     CHECKSUM: "served with a wrong checksum: whoever fetches it knows, the server says nothing",
     UNNAMED: "refused, but no line names the file and a remedy",
-    TOO_MUCH: "refused more than the damage explains: the start, or another partition",
+    TOO_MUCH: "refused more than the damage explains: the start, for what not all depends on, or "
+    "another partition",
     SILENT: "lost, and nobody was told",
     BROKEN: "a traceback, no answer, or an end without a word",
 }
@@ -89,9 +90,14 @@ def _not_started(damage: Damage | None, server: Server) -> Outcome:
     said = "\n".join(lines)[-WORDS:]
     if server.exit_code != 1 or "Traceback" in said:
         return Outcome(BROKEN, f"exit code {server.exit_code}: {said}")
-    if damage is None or damage.place != CATALOG:
+    if damage is None or not _of_all(damage):
         return Outcome(TOO_MUCH, said)
     return Outcome(REFUSED if _named(damage, lines) else UNNAMED, said)
+
+
+def _of_all(damage: Damage) -> bool:
+    """Whether all partitions depend on it: the catalog, or a file of the data directory itself."""
+    return damage.place == CATALOG or (damage.place == OTHER and "/" not in damage.path)
 
 
 def _settled(server: Server) -> list[str]:
