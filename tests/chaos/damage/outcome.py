@@ -75,6 +75,8 @@ def tried(base: Base, damage: Damage | None, folder: Path, checkout: Path = ROOT
         try:
             reasons = _settled(server)
             seen = look(server.kafka, base.truth)
+            if seen != Look():
+                server.stop()  # what it says about it may still wait to be written
         except (OSError, Gone, ServerError, AssertionError) as error:
             return Outcome(BROKEN, f"{type(error).__name__} {error}\n{server.tail()}")
     finally:
