@@ -23,6 +23,9 @@ ROUND_BYTES: Final = 256 * 1024
 """A round that has so many bytes takes no more of them: to encode a record takes a microsecond, and
 as long as a round takes wait all who are in it, and those of the next one."""
 
+LINGER_S: Final = 0.005
+"""A round does not wait for a second iteration of the loop when the first took so long."""
+
 CATCH_UP_S = 0.02
 """How long the writer rests before it brings the segments up to the journal."""
 
@@ -79,11 +82,17 @@ class Writer:
 
     def _schedule(self) -> None:
         """Start a round two iterations on: the answers of the last one bring requests, which come
-        in while those before them are decided, and they may share this round and its sync. No
-        lingering: an idle loop turns twice in no time.
+        in while those before them are decided, and they may share this round and its sync. An idle
+        loop turns twice in no time; in one that is slow, what comes is in the first iteration.
         """
         self._scheduled = True
-        self._loop.call_soon(self._loop.call_soon, self._start)
+        self._loop.call_soon(self._linger, self._clock.seconds() + LINGER_S)
+
+    def _linger(self, until: float) -> None:
+        if self._clock.seconds() < until:
+            self._loop.call_soon(self._start)
+        else:
+            self._start()
 
     async def drain(self) -> None:
         """Wait until everything enqueued so far, and what follows from it, is written."""

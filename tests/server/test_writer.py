@@ -1,5 +1,6 @@
 """Rounds of group commit: what is written together, and what leaves when."""
 
+import asyncio
 import errno
 from collections.abc import Callable
 from itertools import count
@@ -7,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from groupkeeper.server.writer import CATCH_UP_S
+from groupkeeper.server.writer import CATCH_UP_S, LINGER_S
 from protocol.errors import ErrorCode
 from tests.support.served import Client, Served, groups_apart, settle
 
@@ -20,6 +21,13 @@ def in_flight(served: Served, *group_ids: str) -> list[Client]:
     clients = {served.client(): group_id for group_id in group_ids}
     served.at_once({client: client.commit_frame(7, group) for client, group in clients.items()})
     return list(clients)
+
+
+def deliver(frames: dict[Client, bytes]) -> None:
+    """Within a turn of the loop."""
+    for client, data in frames.items():
+        assert client.pipe.peer is not None
+        client.pipe.peer.protocol.data_received(data)
 
 
 # -- rounds ----------------------------------------------------------------------------------------
@@ -39,6 +47,21 @@ def test_what_arrives_in_the_next_turn_shares_the_round(served: Served) -> None:
     served.at_once({first: first.commit_frame(7, "g")}, {second: second.commit_frame(7, "h")})
     assert (first.committed(), second.committed()) == (0, 0)
     assert served.syncs() == before + 1
+
+
+def test_a_round_does_not_wait_for_a_second_slow_iteration(served: Served) -> None:
+    before = served.syncs()
+    first, second = served.client(), served.client()
+
+    async def slowly() -> None:
+        deliver({first: first.commit_frame(7, "g")})
+        served.loop.idle.now += LINGER_S
+        await asyncio.sleep(0)
+        deliver({second: second.commit_frame(7, "h")})
+
+    served.run(slowly())
+    assert (first.committed(), second.committed()) == (0, 0)
+    assert served.syncs() == before + 2
 
 
 def test_what_arrives_during_a_round_is_the_next_round(served: Served) -> None:
