@@ -22,6 +22,7 @@ from coordinator.gate import Released, Replies, ReplyGate, Unwritten
 from coordinator.group import Group
 from coordinator.groups import Groups
 from coordinator.heartbeat import Beat, steady_beat
+from coordinator.member_bytes import MemberBytes, Total
 from coordinator.rebalance import prepare, rearm_session
 from coordinator.refusals import refuse, spoil
 from coordinator.replay import Replay
@@ -63,9 +64,15 @@ ABSENCE = {
 class Partition:
     """The groups that hash to one partition, from replay to close."""
 
-    def __init__(self, config: GroupConfig, new_member_id: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        config: GroupConfig,
+        new_member_id: Callable[[str], str],
+        member_bytes: Total | None = None,
+    ) -> None:
+        """``member_bytes`` is what members take in all partitions that it is given to."""
         self.state = PartitionState.LOADING
-        self.groups = Groups()
+        self.groups = Groups(MemberBytes(member_bytes or Total()))
         self.deadlines = Deadlines()
         self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES))
         self._config = config
@@ -112,7 +119,7 @@ class Partition:
         deleted meanwhile (:meth:`take_deleted`) has to go first.
         """
         assert self._replay is not None and not self.groups
-        groups = Groups()
+        groups = Groups(self.groups.member_bytes)
         yield from self._replay.restore(groups)
         self.groups = groups
 
@@ -151,6 +158,7 @@ class Partition:
         records, groups = self._replay.records, len(self.groups)
         step.note(GroupsLoaded("", 0, "", records, groups, self._members, self._offsets))
         self._replay = self._start = None
+        self.groups.member_bytes.count()
         self.state = PartitionState.ACTIVE
         return self._end(step)
 
@@ -278,6 +286,7 @@ class Partition:
             _dismiss(group, error, step)
         self.groups.deletions.clear()
         self.groups.clear()
+        self.groups.member_bytes.give_back()
         self.deadlines = Deadlines()
         self.held_back.clear()
         self._pending.clear()

@@ -64,14 +64,18 @@ class PartitionHost:
         """Of what is told."""
         self._size = 0
         self._problem = ""
+        self.cannot_be_loaded = False
+        """Its log is damaged, or the disk fails: nobody knows when it will be served again."""
         self._stopping = False
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._loading: asyncio.Task[None] | None = None
         self._retries = Retries()
+        self._round_over = asyncio.Event()
 
     def _new_partition(self) -> Partition:
-        return Partition(self._services.config, self._services.new_member_id)
+        services = self._services
+        return Partition(services.config, services.new_member_id, services.member_bytes)
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -127,13 +131,11 @@ class PartitionHost:
             yield
         return partition is self._partition
 
-    def _forget_deleted(self, partition: Partition) -> Slices[None]:
-        """Forget the topics that were deleted while the partition was loading."""
-        while topics := partition.take_deleted():
-            left = partition.group_ids()
-            while left:
-                self._settle(partition.forget_topics(topics, left, self._time()))
-                yield
+    async def _all_durable(self, partition: Partition) -> None:
+        """Wait until what is written while loading is durable; if it fails, loading begins anew."""
+        while not partition.gate.clear:
+            self._round_over.clear()
+            await self._round_over.wait()
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
         """A step that no request asked for, and nobody waits for."""
@@ -187,9 +189,9 @@ class PartitionHost:
             turns.first(self._advance)
 
     def _advance(self) -> None:
-        if self._stopping:
-            return
         self._alarm = None
+        if self._stopping or self.absence:  # whoever loads sets it when the sessions have started
+            return
         clock = self._services.clock
         now, wall = max(clock.now(), self._alarm_at), clock.wall()
         self._turn("a timer failed", lambda: self._partition.advance(now, wall))
@@ -208,6 +210,7 @@ class PartitionHost:
 
     def written(self, unwritten: Unwritten) -> None:
         """A round is durable. What it frees leaves first: none of it is lost if the rest fails."""
+        self._round_over.set()
         partition = self._partition
         if self._writing is partition:
             replies, facts = partition.written(unwritten)
@@ -281,6 +284,7 @@ class PartitionHost:
                     await self._load()
             except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
                 self._note("cannot be loaded", error)
+                self.cannot_be_loaded = True
                 if isinstance(error, SyncFailed):
                     self._services.give_up(error)
                 self._partition.close()
@@ -298,11 +302,14 @@ class PartitionHost:
         self.log = log = await self._open()
         batches = log.batches(log.start_offset)
         await loader.run(read(batches, partition.replay, partition.restore()))
-        turns = self._services.turns
-        await turns.run(self._forget_deleted(partition))
-        await turns.run(self._start_sessions(partition))
-        await turns.run(self._forget_deleted(partition))  # of topics that were deleted meanwhile
+        await self._forget_deleted(partition)
+        await self._services.turns.run(self._start_sessions(partition))
+        await self._forget_deleted(partition)  # topics that were deleted meanwhile
         self._activate(began)
+
+    async def _forget_deleted(self, partition: Partition) -> None:
+        forgetting = self._services.late_forgetting
+        await forgetting.run(partition, self.index, self._settle, self._all_durable)
 
     async def _open(self) -> Log:
         writer, store = self._services.writer, self._services.writer.store
@@ -324,6 +331,8 @@ class PartitionHost:
         Only before the writer has anything to do. False when it failed and has to be retried.
         """
         began = self._services.clock.seconds()
+        if self._services.late_forgetting.is_due(self.index):
+            return False  # its log was removed: that has to be crossed out
         try:
             self.log = store.open_log(self.name)
         except (StorageError, OSError):
@@ -337,6 +346,7 @@ class PartitionHost:
         step = self._partition.activate(*self._time())
         self._problem = ""
         self._retries.active(self._services.clock.seconds())
+        self.cannot_be_loaded = False
         if self.log is not None:
             self._tell_size(self.log)
         self._services.metrics.replayed(self._services.clock.seconds() - began)

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coordinator.config import GroupConfig
+from coordinator.member_bytes import Total
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.fact_readers import FactReaders
+from groupkeeper.server.late_forgetting import LateForgetting
 from groupkeeper.server.loader import Loader
 from groupkeeper.server.metrics import Metrics
 from groupkeeper.server.release import Release
@@ -30,3 +32,5 @@ class HostServices:
     """The disk cannot be trusted any more: end the process."""
     turns: Turns
     release: Release
+    late_forgetting: LateForgetting
+    member_bytes: Total

@@ -14,6 +14,7 @@ from typing import Final
 
 from coordinator.config import GroupConfig
 from coordinator.heartbeat import Beat
+from coordinator.member_bytes import Total
 from groupkeeper.server.budget import limits_of
 from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
@@ -24,6 +25,7 @@ from groupkeeper.server.fact_readers import FactReaders
 from groupkeeper.server.forgetting import Forgetting
 from groupkeeper.server.host_services import HostServices
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.late_forgetting import LateForgetting
 from groupkeeper.server.listener import Listener
 from groupkeeper.server.loader import Loader
 from groupkeeper.server.logs import Log
@@ -161,11 +163,14 @@ class Server:
             self._give_up,
             self.turns,
             Release(self.turns),
+            LateForgetting(self.turns, clock, self.topics.unforgotten),
+            Total(),
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
         self.topics.serve_group_logs(self.hosts.log_of)
-        self.topics.topics_deleted.append(Forgetting(self.hosts, self.turns))
+        forgetting = Forgetting(self.hosts, self.turns, self.topics.unforgotten)
+        self.topics.topics_deleted.append(forgetting)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
         self.hosts.start(self.store)

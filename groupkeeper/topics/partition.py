@@ -124,7 +124,7 @@ class Partition:
         """What is at an offset may have to come from the disk."""
         return self.log is not None and self.log.bytes_from(offset) > WARM_BYTES
 
-    def append(self, log: Log, batch: bytes, header: BatchHeader) -> int:
+    def append(self, log: Log, batch: bytes | memoryview, header: BatchHeader) -> int:
         """Store one checked batch at the end and wake who waits for it; gives its base offset.
 
         Raises StorageError; the log is closed then, and opened again from what the disk holds.

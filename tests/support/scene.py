@@ -17,6 +17,7 @@ from coordinator.config import GroupConfig
 from coordinator.facts import Fact, NotedFact
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
+from coordinator.member_bytes import Total
 from coordinator.partition import Partition
 from coordinator.step import Record, Step
 from protocol.embedded import Subscription, encode_subscription
@@ -129,6 +130,8 @@ class Scene:
         self.open: list[Call] = []
         self.trace: list[str] = []
         """All that happened, in words."""
+        self.member_bytes = Total()
+        """What members take here and in other partitions of the process."""
         self._ids: Counter[str] = Counter()
         self.partition = self._load()
 
@@ -158,7 +161,7 @@ class Scene:
 
     def load(self, *batches: bytes, deleted: Sequence[str] = ()) -> Partition:
         """A new partition from these bytes of a log; topics are ``deleted`` at the beginning."""
-        self.partition = Partition(self.config, self._new_member_id)
+        self.partition = Partition(self.config, self._new_member_id, self.member_bytes)
         if deleted:
             self.forget_topics(*deleted)
         for each in batches:
@@ -251,6 +254,8 @@ class Scene:
         """A batch of what was written so far becomes durable; False when there is none."""
         unwritten = self.partition.take()
         if unwritten is not None:
+            batch = encode_batch(0, 0, self.wall, unwritten.records)
+            assert len(batch) <= unwritten.size <= self.config.message_max_bytes
             self.log += unwritten.records
             self.trace += map(trace.record, unwritten.records)
             replies, facts = self.partition.written(unwritten)
@@ -266,6 +271,7 @@ class Scene:
         ``deleted`` are topics that go while the partition is loading.
         """
         self.open.clear()
+        self.member_bytes.used = 0
         self._load(deleted)
 
     def fail(self) -> None:
