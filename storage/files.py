@@ -60,6 +60,13 @@ class Files:
     def close(self, handle: int) -> None:
         os.close(handle)
 
+    def is_at(self, handle: int, path: str) -> bool:
+        """Whether a path leads to the open file; no if nobody can tell any more."""
+        try:
+            return os.path.samestat(os.fstat(handle), os.stat(path))
+        except OSError:
+            return False
+
     def size(self, handle: int) -> int:
         return os.fstat(handle).st_size
 

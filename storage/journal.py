@@ -77,6 +77,11 @@ class JournalWriter:
     def next_round(self) -> int:
         return self._number
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the next process will find the file."""
+        return self._files.is_at(self._handle, self.path)
+
     def write(self, pieces: Sequence[bytes]) -> None:
         """
         Make a round durable: one write, one sync.

@@ -19,11 +19,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from protocol.record_batch import KeyValue, encode_batch
-from storage.errors import AppendFailed, Fenced, StorageError, SyncFailed
+from storage.errors import AppendFailed, DirectoryLost, Fenced, StorageError, SyncFailed
 from storage.files import Files, parent_of
+from storage.format import read_format, write_format
 from storage.journal import FOLDER, batch_entry
 from storage.journals import Journals
-from storage.lease import Lease, lock_node
+from storage.lease import Lease, lock_node, node_path
 from storage.limits import Limits
 from storage.log import Log
 from storage.scan import Batch
@@ -57,6 +58,8 @@ class Store:
         """Bytes of all batches made durable by rounds so far."""
         self.data_dir = data_dir
         self.node_id = node_id
+        self.format = read_format(files, data_dir)
+        """None before `settle_format` if the directory is new or older than all formats."""
         for folder in (FOLDER, "leases", "nodes"):
             files.make_folder(f"{data_dir}/{folder}")
         # Each time: an earlier process may have been killed between making and syncing them.
@@ -76,27 +79,41 @@ class Store:
         """
         Take the node's lock on a data directory, made if need be, and read its journals.
 
-        Raises Locked if a living process has the node id, Corrupt if a journal is damaged.
+        Raises Locked if a living process has the node id, Corrupt if a journal is damaged,
+        NewerFormat if the directory was made by a newer version.
         """
         return cls(files, data_dir, node_id, limits or Limits())
 
     def known_shards(self) -> int:
         """
-        How many shards the data was made with; 0 for a new directory. All are claimed before the
-        first round, and every journal names all of them, so this holds after any crash.
+        How many shards the data was made with; 0 if nothing tells, as in a new directory. All are
+        claimed before the first round, and every journal names all of them, so this holds after
+        any crash.
         """
-        return self._journals.known_shards()
+        return self.format.shards if self.format else self._journals.known_shards()
 
-    def claim(self, shard: int) -> int:
+    def settle_format(self, shards: int) -> str:
         """
-        Take the lock of a shard and return its epoch, higher than any before. Raises Locked.
+        Carry the directory forward to the newest format, durably, unless it is in it. Returns the
+        directory's id. Raises OSError.
+        """
+        if self.format is None:
+            self.format = write_format(self._files, self.data_dir, shards)
+        return self.format.directory_id
+
+    def claim(self, shard: int, at_least: int = 0) -> int:
+        """
+        Take the lock of a shard and return its epoch, higher than any before, and than `at_least`:
+        the last epoch of its log, of which leases and journals know nothing if the log comes from
+        elsewhere. Raises Locked.
 
         Nothing is synced yet: the claims made so far become durable with the next round, so before
         any batch of a round carries their epochs. Until then it does no harm to give one again.
         """
+        self._owns(shard)  # if not, there is another file to lock
         lease = self._leases.get(shard) or Lease(self._files, self.data_dir, shard, self.node_id)
         self._leases[shard] = lease
-        epoch = lease.raise_epoch(self._journals.known_epoch(shard))
+        epoch = lease.raise_epoch(max(at_least, self._journals.known_epoch(shard)))
         self._journals.claimed(shard, epoch)
         return epoch
 
@@ -165,7 +182,7 @@ class Store:
         pieces: list[bytes] = []
         for append in appends:
             log = append.log
-            left_out.append(_objection(append))
+            left_out.append(self._objection(append))
             if left_out[-1] is not None:
                 continue
             base = ends.get(log.name, log.end_offset)
@@ -215,6 +232,8 @@ class Store:
             break
 
     def _write(self, log: Log) -> None:
+        if not self._owns(_shard_of(log.name)):
+            return  # and it is not behind any more, but broken
         del self._behind[log.name]
         try:
             log.write_queued()
@@ -235,13 +254,63 @@ class Store:
                 break
         self._journals.drop_done()
 
+    def verify(self) -> list[int]:
+        """
+        Look whether the directory and the locks are still ours, for idle times: every round looks
+        itself. Returns the shards whose locks are lost since the last look; their logs take no
+        more. Raises DirectoryLost.
+        """
+        self._check()
+        return self._lost()
+
+    def _lost(self) -> list[int]:
+        return [shard for shard in list(self._leases) if not self._owns(shard)]
+
     def _check(self) -> None:
         if self._failed is not None:
             raise SyncFailed(f"{self.data_dir} failed before: {self._failed}")
+        lock = node_path(self.data_dir, self.node_id)
+        if not self._files.is_at(self._lock, lock) or not self._journals.are_in_place:
+            self._failed = DirectoryLost(
+                f"{self.data_dir} was removed or replaced while it was in use: "
+                f"{lock}, or this process's journal, is not there any more"
+            )
+            raise self._failed
+
+    def _owns(self, shard: int) -> bool:
+        """Whether a shard is still ours; one that was never claimed here needs no lock."""
+        if shard not in self._leases or self._leases[shard].is_held:
+            return True
+        self._lose(shard)
+        return False
+
+    def _lose(self, shard: int) -> None:
+        """
+        Another process may own the shard. What was acknowledged is in our journal, where it looks;
+        what we would write to the segments now might be written over its batches.
+        """
+        self._leases.pop(shard).close()
+        for log in self._logs.values():
+            if _shard_of(log.name) == shard:
+                log.broken = True
+                self._behind.pop(log.name, None)
+
+    def _objection(self, append: Append) -> StorageError | None:
+        """Why an append cannot take part in a round."""
+        log = append.log
+        shard = _shard_of(log.name)
+        if not self._owns(shard):
+            return Fenced(f"the lock of shard {shard} was removed: another process may own it")
+        if log.broken or log.closed:
+            return AppendFailed(f"{log.name} must be opened again before it takes a round")
+        if append.epoch < log.last_epoch:
+            return Fenced(f"{log.name} is in epoch {log.last_epoch}, not {append.epoch}")
+        return None
 
     def close(self) -> None:
         """Sync and close the logs, leave short journals behind, give back all locks."""
         try:
+            self._lost()
             for log in self._logs.values():
                 log.close()
             clean = self._failed is None and not any(log.broken for log in self._logs.values())
@@ -252,16 +321,10 @@ class Store:
             self._files.close(self._lock)
 
 
-def _objection(append: Append) -> StorageError | None:
-    """Why an append cannot take part in a round."""
-    log = append.log
-    if log.broken or log.closed:
-        return AppendFailed(f"{log.name} must be opened again before it takes a round")
-    if append.epoch < log.last_epoch:
-        return Fenced(f"{log.name} is in epoch {log.last_epoch}, not {append.epoch}")
-    return None
-
-
 def _is_partition(name: str) -> bool:
     topic, dash, partition = name.rpartition("-")
     return bool(topic and dash) and partition.isdigit()
+
+
+def _shard_of(name: str) -> int:
+    return int(name.rpartition("-")[2])

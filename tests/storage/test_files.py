@@ -173,3 +173,18 @@ def test_a_second_process_is_refused_in_one_line(tmp_path: Path) -> None:
     store.close()
     allowed = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     assert allowed.stdout == ""
+
+
+def test_an_open_file_is_at_its_path_until_it_is_removed_or_replaced(any_files: Files) -> None:
+    files = any_files
+    files.make_folder("folder")
+    handle = files.open("folder/file", create=True)
+    assert files.is_at(handle, "folder/file")
+    other = files.open("folder/other", create=True)
+    assert not files.is_at(other, "folder/file")
+    files.rename("folder/other", "folder/file")
+    assert not files.is_at(handle, "folder/file")
+    assert files.is_at(other, "folder/file")
+    files.remove("folder/file")
+    assert not files.is_at(other, "folder/file")
+    assert not files.is_at(other, "folder/file/below")

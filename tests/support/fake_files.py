@@ -265,6 +265,9 @@ class FakeFiles(Files):
             raise OSError(errno.EBADF, "Bad file descriptor")
         self._release(handle)
 
+    def is_at(self, handle: int, path: str) -> bool:
+        return self.disk.has(path) and self.disk.lookup(path) is self._inode(handle)
+
     def size(self, handle: int) -> int:
         return len(self._inode(handle).data)
 
