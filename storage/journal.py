@@ -184,17 +184,27 @@ class JournalReader:
             self._read()
 
     def _read(self) -> None:
+        """
+        All rounds there are. If one is bad and a later one sound, it is looked at again: a living
+        owner may have been writing it, and had finished it before it began the later one.
+        """
+        bad = -1
+        while (later := self._read_rounds()) >= 0:
+            if self._end == bad:
+                raise Corrupt(
+                    f"{self.path}: the round at byte {bad} is damaged and a sound one follows at "
+                    f"{later}: restore the file, or lose what it holds by removing it"
+                )
+            bad = self._end
+
+    def _read_rounds(self) -> int:
+        """Read on up to a round that is not sound. Where a later sound one begins, -1 if nowhere."""
         window = Window(self._files, self._handle, self._files.size(self._handle))
         while (size := _round_at(window, self._end, self._salt, self.next_round)) >= 0:
             self._read_round(window, self._end + _ROUND.size, size)
             self._end += _ROUND.size + size
             self.next_round += 1
-        later = _round_after(window, self._end, self._salt, self.next_round)
-        if later >= 0:
-            raise Corrupt(
-                f"{self.path}: the round at byte {self._end} is damaged and a sound one follows at "
-                f"{later}: restore the file, or lose what it holds by removing it"
-            )
+        return _round_after(window, self._end, self._salt, self.next_round)
 
     def _read_round(self, window: Window, position: int, size: int) -> None:
         end = position + size

@@ -109,3 +109,53 @@ def test_what_a_client_sends_cannot_pass_for_a_round(
     write(writer, disk.contents(like_ours.path)[: like_ours.size] + b"the end", base=1)
     disk.flip(writer.path, writer.size - 1)
     assert read(files).next_round == 6
+
+
+class Overtaken(FakeFiles):
+    """Its first reads of a journal come in the middle of a write: some bytes are not there yet."""
+
+    missing: tuple[int, ...] = ()
+    """Where a page is not yet written, one read each."""
+
+    def read(self, handle: int, size: int, position: int) -> bytes:
+        data = bytearray(super().read(handle, size, position))
+        if self.missing and self._handles[handle][0].startswith("journals/"):
+            at, *self.missing = self.missing
+            if at + 16 <= position + len(data):
+                data[at - position : at - position + 16] = bytes(16)
+        return bytes(data)
+
+
+@pytest.mark.parametrize("missing", [(0,), (150,), (0, 150, 300), (150, 250, 350)])
+def test_a_round_that_its_living_owner_was_writing_is_read_again(
+    writer: JournalWriter, disk: FakeDisk, missing: tuple[int, ...]
+) -> None:
+    for base in range(5):
+        write(writer, b"v", base=base)
+    files = Overtaken(disk)
+    files.missing = missing
+    assert [base for base, *_ in read(files).entries("t-0")] == list(range(5))
+    assert not files.missing
+
+
+def test_a_known_journal_is_read_on_while_its_owner_writes(
+    writer: JournalWriter, disk: FakeDisk
+) -> None:
+    write(writer, b"v")
+    files = Overtaken(disk)
+    reader = read(files)
+    end = reader._end
+    for base in range(1, 4):
+        write(writer, b"v", base=base)
+    files.missing = (end + 10_000, end + 40)  # behind what the first of the reads asks for
+    reader.read_on()
+    assert [base for base, *_ in reader.entries("t-0")] == list(range(4))
+
+
+def test_a_round_that_stays_bad_is_damage(writer: JournalWriter, files: FakeFiles) -> None:
+    for base in range(3):
+        write(writer, b"v", base=base)
+    [name] = files.list_folder("journals")
+    files.disk.flip(f"journals/{name}", 40)
+    with pytest.raises(Corrupt, match="the round at byte 0 is damaged and a sound one follows at"):
+        read(files)
