@@ -198,9 +198,7 @@ class JournalReader:
             bad = self._end
 
     def _read_rounds(self) -> int:
-        """
-        Read on up to a round that is not sound. Returns where a later sound one begins, or -1.
-        """
+        """Read on up to a round that is not sound. Where a later sound one begins, or -1."""
         window = Window(self._files, self._handle, self._files.size(self._handle))
         while (size := _round_at(window, self._end, self._salt, self.next_round)) >= 0:
             self._read_round(window, self._end + _ROUND.size, size)

@@ -137,7 +137,7 @@ class Store:
 
     def log_names(self) -> list[str]:
         """The partition folders there are: `<topic>-<partition>`."""
-        return [name for name in self._files.list_folder(self.data_dir) if _is_partition(name)]
+        return [name for name in self._files.list_folder(self.data_dir) if is_partition(name)]
 
     def open_log(self, name: str) -> Log:
         """
@@ -147,7 +147,7 @@ class Store:
         Raises Corrupt, and AppendFailed if what the journals hold for it could not be written.
         """
         self._check()
-        if not _is_partition(name) or "/" in name:
+        if not is_partition(name) or "/" in name:
             raise ValueError(f"{name!r} is not <topic>-<partition>")
         log = self._logs.get(name)
         if log is not None and not log.closed:
@@ -321,7 +321,8 @@ class Store:
             self._files.close(self._lock)
 
 
-def _is_partition(name: str) -> bool:
+def is_partition(name: str) -> bool:
+    """Whether a folder has the name of a partition's: `<topic>-<partition>`."""
     topic, dash, partition = name.rpartition("-")
     return bool(topic and dash) and partition.isdigit()
 

@@ -255,6 +255,10 @@ class PartitionHost:
         if self._writing is self._partition:
             self._fail(error, "the log could not be written")
 
+    def fence(self, error: StorageError) -> None:
+        """The partition is not ours any more, as far as the store knows."""
+        self._fail(error, "the partition may have another owner")
+
     # -- life cycle ----------------------------------------------------------------------------
 
     def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
@@ -307,7 +311,9 @@ class PartitionHost:
         writer, partition = self._services.writer, self._partition
         if self._epoch is None:
             self._epoch = await writer.call(writer.store.claim, self.index)
-        self.log = await writer.call(writer.store.open_log, self.name)
+        self.log = log = await writer.call(writer.store.open_log, self.name)
+        if log.last_epoch >= self._epoch:  # it comes from elsewhere: leases and journals knew less
+            self._epoch = await writer.call(writer.store.claim, self.index, log.last_epoch)
         for batches in self.log.batches(self.log.start_offset):
             partition.replay(batches)
             await asyncio.sleep(0)

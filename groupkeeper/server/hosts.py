@@ -10,6 +10,7 @@ from groupkeeper.server.host import HostServices, PartitionHost
 from groupkeeper.server.metrics import PartitionSnapshot
 from groupkeeper.server.topic_check import Deletions
 from groupkeeper.turns import Slices
+from storage.errors import StorageError
 from storage.log import Log
 from storage.store import Store
 
@@ -56,6 +57,10 @@ class Hosts:
         # Only now: loading runs on the writer's thread, and the store is for one at a time.
         for host in waiting:
             host.start_loading()
+
+    def fence(self, partition: int, error: StorageError) -> None:
+        """Another process may own the partition: it is claimed and loaded again, or not ours."""
+        self._hosts[partition].fence(error)
 
     def stop(self) -> None:
         """The process ends: nobody is served any more."""

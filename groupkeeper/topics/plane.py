@@ -46,6 +46,8 @@ from storage.log import Log
 CATALOG_FOLDER: Final = "catalog"
 """Not of the form ``<topic>-<partition>``, so that no topic can meet it."""
 
+CATALOG_FOLDERS: Final = (CATALOG_FOLDER,)
+
 PRODUCE: Final = 0
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2

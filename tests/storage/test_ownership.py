@@ -19,13 +19,6 @@ def append(store: Store, value: bytes, epoch: int, name: str = NAME) -> Append:
     return Append(store.open_log(name), epoch, TIME, [(b"key", value)])
 
 
-def remove(disk: FakeDisk, *paths: str) -> None:
-    """As `rm -r` does it."""
-    for path in paths:
-        for found in [each for each in disk._tree if f"{each}/".startswith(f"{path}/")]:
-            disk.change("remove", found)
-
-
 def values(store: Store, name: str = NAME) -> list[bytes | None]:
     return [value for chunk in store.open_log(name).batches() for value in values_of(chunk)]
 
@@ -35,7 +28,7 @@ def test_of_two_owners_the_one_whose_lock_file_was_removed_is_fenced(disk: FakeD
     epoch = first.claim(0)
     taken = append(first, b"acknowledged", epoch)
     assert first.commit([taken]) == [None]
-    remove(disk, "data/leases/0")
+    disk.remove("data/leases/0")
     second = open_store(disk, node=1)
     newer = second.claim(0)
     assert newer > epoch
@@ -60,7 +53,7 @@ def test_what_is_queued_is_not_written_over_the_new_owners_batches(disk: FakeDis
         assert first.commit(rounds) == [None, None]
     behind = next(iter(first._behind))
     shard = int(behind[-1])
-    remove(disk, f"data/leases/{shard}")
+    disk.remove(f"data/leases/{shard}")
     second = open_store(disk, node=1)
     epoch = second.claim(shard)
     assert second.commit([append(second, b"new", epoch, behind)]) == [None]
@@ -77,7 +70,7 @@ def test_a_lock_that_nobody_else_took_is_taken_again(disk: FakeDisk) -> None:
     epoch = store.claim(0)
     taken = append(store, b"a", epoch)
     assert store.commit([taken]) == [None]
-    remove(disk, "data/leases/0")
+    disk.remove("data/leases/0")
     assert isinstance(store.commit([Append(taken.log, epoch, TIME, [(b"k", b"b")])])[0], Fenced)
     newer = store.claim(0)
     assert newer > epoch
@@ -90,7 +83,7 @@ def test_other_shards_go_on(disk: FakeDisk) -> None:
     epochs = [store.claim(0), store.claim(1)]
     rounds = [append(store, b"v", epochs[0]), append(store, b"v", epochs[1], OTHER)]
     assert store.commit(rounds) == [None, None]
-    remove(disk, "data/leases/0")
+    disk.remove("data/leases/0")
     rounds[1] = append(store, b"w", epochs[1], OTHER)
     assert [type(error) for error in store.commit(rounds)] == [Fenced, type(None)]
 
@@ -100,7 +93,7 @@ def test_an_idle_owner_finds_out_when_it_looks(disk: FakeDisk) -> None:
     epochs = [store.claim(shard) for shard in range(3)]
     assert store.verify() == []
     log = append(store, b"v", epochs[1], OTHER).log
-    remove(disk, "data/leases/1")
+    disk.remove("data/leases/1")
     assert store.verify() == [1]
     assert store.verify() == []
     [error] = store.commit([Append(log, epochs[1], TIME, [(b"k", b"v")])])
@@ -113,7 +106,7 @@ def test_a_directory_that_vanishes_takes_no_more(disk: FakeDisk, gone: str) -> N
     epoch = store.claim(0)
     taken = append(store, b"v", epoch)
     assert store.commit([taken]) == [None]
-    remove(disk, gone)
+    disk.remove(gone)
     with pytest.raises(DirectoryLost, match="data was removed or replaced while it was in use"):
         store.commit([Append(taken.log, epoch, TIME, [(b"k", b"v")])])
     for call in (store.verify, store.catch_up, store.settle):
@@ -125,7 +118,7 @@ def test_a_directory_that_is_replaced_takes_no_more(disk: FakeDisk) -> None:
     store = open_store(disk)
     store.claim(0)
     store.settle()
-    remove(disk, "data")
+    disk.remove("data")
     open_store(disk).claim(0)
     with pytest.raises(DirectoryLost):
         store.verify()
@@ -140,7 +133,7 @@ class Impatient(FakeFiles):
         path, _ = self._handles[handle]
         if self.times:
             self.times -= 1
-            remove(self.disk, path)
+            self.disk.remove(path)
         return super().lock(handle)
 
 

@@ -190,6 +190,11 @@ class FakeDisk:
             if inode is not None:
                 inode.holder = None
 
+    def remove(self, path: str) -> None:
+        """A file, or a folder and all in it, as somebody else's `rm -r` does it."""
+        for found in [each for each in self._tree if f"{each}/".startswith(f"{path}/")]:
+            self.change("remove", found)
+
     def flip(self, path: str, position: int, bit: int = 1) -> None:
         """Damage a byte, on the disk and in the cache."""
         inode = self.lookup(path)

@@ -1,0 +1,121 @@
+"""The data directory as a server opens it: whether there is one, what it was made with, and whether
+it stays.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from groupkeeper.server.logs import Log
+from groupkeeper.server.made_with import KEY, Folders
+from groupkeeper.server.options import ServeOptions
+from groupkeeper.server.settings import Settings
+from groupkeeper.server.writer import Writer
+from groupkeeper.topics.names import GROUP_TOPIC
+from groupkeeper.topics.plane import CATALOG_FOLDERS
+from storage.errors import StorageError
+from storage.files import Files
+from storage.format import FILE_NAME, VERSION
+from storage.journal import FOLDER as JOURNALS
+from storage.limits import Limits
+from storage.store import Store, is_partition
+
+LOOK_S: Final = 0.5
+"""How long the directory may be gone before an idle server notices. A round of commits notices at
+once; messages to topics do not, so this is how long they are acknowledged in vain."""
+
+_log = Log("data")
+
+
+class NoDataError(StorageError):
+    """There is no data where there has to be some."""
+
+
+class Directory:
+    """Opens the store, and remembers what to say about the directory once clients are served."""
+
+    def __init__(self, files: Files, options: ServeOptions) -> None:
+        """Takes the node's lock. Raises StorageError and OSError."""
+        self._files = files
+        self._path = str(options.data_dir)
+        settings = options.settings
+        self.is_new = not self._has_data()
+        if self.is_new and settings.data_dir_must_exist:
+            raise NoDataError(
+                f"{self._path} holds no data, and data.dir.must.exist is set: is its volume "
+                "mounted? For a first start, set it to false"
+            )
+        limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
+        self.store = Store.open(files, self._path, options.node_id, limits)
+        self._found = self.store.format
+        try:
+            self.settings = self._as_made(settings)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def _has_data(self) -> bool:
+        names = self._files.list_folder(self._path)
+        return (
+            any(name in (FILE_NAME, *CATALOG_FOLDERS) or is_partition(name) for name in names)
+            or self._files.list_folder(f"{self._path}/{JOURNALS}") != []
+        )
+
+    def _as_made(self, settings: Settings) -> Settings:
+        """As in Kafka, the offsets topic keeps the number of partitions that its data was made
+        with: under any other number a group would be looked for where it is not.
+        """
+        asked = settings.offsets_topic_num_partitions
+        made_with = self.store.known_shards()
+        if made_with:
+            if made_with != asked:
+                _log.warning(f"{KEY} is fixed once there is data", asked=asked, used=made_with)
+        else:
+            made_with = self._as_copied(asked, given=KEY in settings.given)
+        return replace(settings, offsets_topic_num_partitions=made_with)
+
+    def _as_copied(self, asked: int, *, given: bool) -> int:
+        """The number for folders of the offsets topic that come from elsewhere, if any do."""
+        folders = {
+            int(index): f"{self._path}/{name}"
+            for name in self.store.log_names()
+            for topic, _, index in [name.rpartition("-")]
+            if topic == GROUP_TOPIC
+        }
+        if not folders:
+            return asked
+        found = Folders(self._files, self._path, folders).made_with(asked, given=given)
+        if found != asked:
+            _log.warning(f"{KEY} is taken from the data", asked=asked, used=found)
+        return found
+
+    def settle(self) -> None:
+        """What has to be there is there: from now on it is a directory of the newest format."""
+        self.store.settle_format(self.settings.offsets_topic_num_partitions)
+
+    def introduce(self, cluster_id: str) -> None:
+        """Say what was found, if it was not what every start finds."""
+        made = self.store.format
+        assert made is not None, "settled before"
+        about = {"data_dir": self._path, "directory": made.directory_id, "cluster": cluster_id}
+        if self.is_new:
+            _log.info("new data directory", **about)
+        elif self._found is None:
+            _log.info("older data directory, carried forward", to_format=VERSION, **about)
+
+
+async def watch(
+    writer: Writer, lost: Callable[[int], None], give_up: Callable[[BaseException], None]
+) -> None:
+    """Look for ever whether the directory and the locks are still ours. ``lost`` is called with
+    shards, ``give_up`` once.
+    """
+    while True:
+        await asyncio.sleep(LOOK_S)
+        try:
+            for shard in await writer.call(writer.store.verify):
+                lost(shard)
+        except StorageError as error:
+            give_up(error)
+            return
