@@ -60,6 +60,8 @@ class Store:
         self.node_id = node_id
         self.format = read_format(files, data_dir)
         """None before `settle_format` if the directory is new or older than all formats."""
+        self.was_used = bool(self.format or files.list_folder(f"{data_dir}/{FOLDER}"))
+        """Whether the directory has served before."""
         for folder in (FOLDER, "leases", "nodes"):
             files.make_folder(f"{data_dir}/{folder}")
         # Each time: an earlier process may have been killed between making and syncing them.

@@ -3,7 +3,7 @@ it stays.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,8 +12,8 @@ from groupkeeper.server.made_with import KEY, Folders
 from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.settings import Settings
 from groupkeeper.server.writer import Writer
+from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import GROUP_TOPIC
-from groupkeeper.topics.plane import CATALOG_FOLDERS
 from storage.errors import StorageError
 from storage.files import Files
 from storage.format import FILE_NAME, VERSION
@@ -24,6 +24,9 @@ from storage.store import Store, is_partition
 LOOK_S: Final = 0.5
 """How long the directory may be gone before an idle server notices. A round of commits notices at
 once; messages to topics do not, so this is how long they are acknowledged in vain."""
+
+NAMED: Final = 5
+"""So many folders of no topic are named in the line about them."""
 
 _log = Log("data")
 
@@ -58,7 +61,7 @@ class Directory:
     def _has_data(self) -> bool:
         names = self._files.list_folder(self._path)
         return (
-            any(name in (FILE_NAME, *CATALOG_FOLDERS) or is_partition(name) for name in names)
+            any(name in (FILE_NAME, *CATALOG) or is_partition(name) for name in names)
             or self._files.list_folder(f"{self._path}/{JOURNALS}") != []
         )
 
@@ -103,6 +106,18 @@ class Directory:
             _log.info("new data directory", **about)
         elif self._found is None:
             _log.info("older data directory, carried forward", to_format=VERSION, **about)
+
+
+async def tell_of(strange_folders: Awaitable[Sequence[str]]) -> None:
+    """One line about partition folders of no topic: what is in them, no client will find."""
+    try:
+        names = await strange_folders
+    except OSError as error:
+        _log.error("the data directory cannot be listed", error=str(error))
+        return
+    if names:
+        some = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+        _log.warning("folders of no topic", count=len(names), folders=some)
 
 
 async def watch(

@@ -20,7 +20,7 @@ from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.descriptors import limit_of_open_files, share
-from groupkeeper.server.directory import Directory, watch
+from groupkeeper.server.directory import Directory, tell_of, watch
 from groupkeeper.server.fact_lines import write_line
 from groupkeeper.server.forgetting import Forgetting
 from groupkeeper.server.host import HostServices
@@ -102,6 +102,7 @@ class Server:
         topics = self._world.topics or TopicsWorld(
             files=self._world.files,
             failed=_topics_failed,
+            told=lambda what: _log.warning("catalog: repaired", what=what),
             open_files_most=self._descriptors.topic_logs,
         )
         self._node = Node(options.node_id, self.address)
@@ -150,11 +151,12 @@ class Server:
         self.topics.finish_deletions()
         self._watch = loop.create_task(watch(self._writer, self._fence, self._give_up))
 
-    def introduce(self) -> None:
+    async def introduce(self) -> None:
         """Say in the log what is remarkable about the data directory. Not before clients are
         served: the first line costs time.
         """
         self._directory.introduce(self.topics.cluster_id)
+        await tell_of(self.topics.strange_folders())
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings

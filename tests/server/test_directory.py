@@ -11,7 +11,7 @@ from groupkeeper.server.directory import NoDataError
 from groupkeeper.server.made_with import UnknownCountError
 from groupkeeper.server.settings import load
 from protocol.record_batch import encode_batch
-from storage.errors import DirectoryLost, NewerFormat
+from storage.errors import Corrupt, DirectoryLost, NewerFormat
 from storage.limits import Limits
 from storage.log import Log
 from tests.support.directories import restore
@@ -31,14 +31,14 @@ Serve = Callable[..., Served]
 def test_a_new_directory_is_told_in_one_line_and_once(serve: Serve, lines: Any) -> None:
     served = serve(start=False)
     served.start()
-    served.server.introduce()
+    served.run(served.server.introduce())
     [line] = lines()
     assert line["event"] == "new data directory"
     assert line["cluster"] == served.server.topics.cluster_id
     assert (line["data_dir"], len(line["directory"])) == ("data", 32)
     served.stop()
     served.start()
-    served.server.introduce()
+    served.run(served.server.introduce())
     assert len(lines()) == 1
 
 
@@ -47,7 +47,7 @@ def test_an_older_directory_is_carried_forward_in_one_line(serve: Serve, lines: 
     restore(OLDER, served.disk)
     for _ in range(2):
         served.start()
-        served.server.introduce()
+        served.run(served.server.introduce())
         served.stop()
     [line] = [line for line in lines() if line["logger"] == "data"]
     assert line["event"] == "older data directory, carried forward"
@@ -85,6 +85,40 @@ def test_a_newer_directory_is_refused(serve: Serve) -> None:
     line = text.split(b"\n")[0].replace(b'"format": 1', b'"format": 2')
     files.write(files.open(path), line + b"\n%08x\n" % crc32c(line), 0)
     with pytest.raises(NewerFormat, match="data is in format 2"):
+        served.start()
+
+
+def test_folders_of_no_topic_are_named_in_one_line(serve: Serve, lines: Any) -> None:
+    served = serve()
+    served.stop()
+    files = FakeFiles(served.disk)
+    for name in ("orders-5", "orders-6", "lost-0", "lost-1", "lost-10", "not one", "x-1", "y-1"):
+        files.make_folder(f"data/{name}")
+    served.start()
+    served.run(served.server.introduce())
+    [line] = lines()
+    assert (line["event"], line["level"], line["count"]) == ("folders of no topic", "warning", 6)
+    assert line["folders"] == "lost-0, lost-1, lost-10, orders-6, x-1, ..."
+
+
+def test_a_damaged_catalog_is_put_right_and_told(serve: Serve) -> None:
+    served = serve()
+    told: list[str] = []
+    served.machine.topics_told = told.append
+    served.stop()
+    served.disk.remove("data/catalog")
+    served.start()
+    assert told[0].startswith("data/catalog is made again from data/catalog-copy")
+    assert served.server.topics.partition_count("orders") == 6
+
+
+@pytest.mark.parametrize("with_format", [False, True])
+def test_a_lost_catalog_is_refused_where_a_server_has_run(serve: Serve, with_format: bool) -> None:
+    served = serve()
+    served.stop()
+    for name in ("catalog", "catalog-copy", *(() if with_format else ("format",))):
+        served.disk.remove(f"data/{name}")
+    with pytest.raises(Corrupt, match="data/catalog and data/catalog-copy are missing or empty"):
         served.start()
 
 
