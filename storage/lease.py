@@ -14,13 +14,16 @@ from typing import Final
 from storage.errors import Locked
 from storage.files import Files
 
+LEASES: Final = "leases"
+NODES: Final = "nodes"
+
 LOCK_TRIES: Final = 10
 """How often a lock file may be removed between its opening and its locking."""
 
 
 def node_path(data_dir: str, node_id: int) -> str:
     """The lock file of a node id."""
-    return f"{data_dir}/nodes/{node_id}"
+    return f"{data_dir}/{NODES}/{node_id}"
 
 
 def lock_node(files: Files, data_dir: str, node_id: int) -> int:
@@ -49,7 +52,7 @@ class Lease:
     def __init__(self, files: Files, data_dir: str, shard: int, node_id: int) -> None:
         self._files = files
         self._node_id = node_id
-        self._path = f"{data_dir}/leases/{shard}"
+        self._path = f"{data_dir}/{LEASES}/{shard}"
         self._handle, locked = _lock(files, self._path)
         try:
             self.epoch = self._take(shard, locked=locked)

@@ -24,7 +24,7 @@ from storage.files import Files, parent_of
 from storage.format import read_format, write_format
 from storage.journal import FOLDER, batch_entry
 from storage.journals import Journals
-from storage.lease import Lease, lock_node, node_path
+from storage.lease import LEASES, NODES, Lease, lock_node, node_path
 from storage.limits import Limits
 from storage.log import Log
 from storage.scan import Batch
@@ -53,6 +53,12 @@ class Store:
         self._logs: dict[str, Log] = {}
         self._behind: dict[str, Log] = {}
         """Logs with queued batches, the one that waits longest first."""
+        self._fenced: set[str] = set()
+        """Open logs whose shard's lock is lost."""
+        self._lost: list[int] = []
+        """The shards that were found lost since `verify` was called."""
+        self._stamp: tuple[int, ...] = ()
+        """Of the folder of the leases, when they were looked at."""
         self._failed: SyncFailed | None = None
         self.committed_bytes = 0
         """Bytes of all batches made durable by rounds so far."""
@@ -62,7 +68,7 @@ class Store:
         """None before `settle_format` if the directory is new or older than all formats."""
         self.was_used = bool(self.format or files.list_folder(f"{data_dir}/{FOLDER}"))
         """Whether the directory has served before."""
-        for folder in (FOLDER, "leases", "nodes"):
+        for folder in (FOLDER, LEASES, NODES):
             files.make_folder(f"{data_dir}/{folder}")
         # Each time: an earlier process may have been killed between making and syncing them.
         files.sync_folder(data_dir)
@@ -112,7 +118,8 @@ class Store:
         Nothing is synced yet: the claims made so far become durable with the next round, so before
         any batch of a round carries their epochs. Until then it does no harm to give one again.
         """
-        self._owns(shard)  # if not, there is another file to lock
+        if shard in self._leases and not self._leases[shard].is_held:
+            self._lose(shard)
         lease = self._leases.get(shard) or Lease(self._files, self.data_dir, shard, self.node_id)
         self._leases[shard] = lease
         epoch = lease.raise_epoch(max(at_least, self._journals.known_epoch(shard)))
@@ -165,6 +172,7 @@ class Store:
             self._failed = error
             raise
         self._logs[name] = log
+        self._fenced.discard(name)
         self._journals.recovered(name)
         return log
 
@@ -234,8 +242,6 @@ class Store:
             break
 
     def _write(self, log: Log) -> None:
-        if not self._owns(_shard_of(log.name)):
-            return  # and it is not behind any more, but broken
         del self._behind[log.name]
         try:
             log.write_queued()
@@ -258,17 +264,17 @@ class Store:
 
     def verify(self) -> list[int]:
         """
-        Look whether the directory and the locks are still ours, for idle times: every round looks
-        itself. Returns the shards whose locks are lost since the last look; their logs take no
-        more. Raises DirectoryLost.
+        Look whether the directory and all locks are still ours, for idle times: what rounds look
+        at is cheaper. Returns the shards whose locks were lost since the last look and not taken
+        again; their logs take no more. Raises DirectoryLost.
         """
         self._check()
-        return self._lost()
-
-    def _lost(self) -> list[int]:
-        return [shard for shard in list(self._leases) if not self._owns(shard)]
+        lost = [*self._lost, *self._lose_what_is_lost()]
+        self._lost = []
+        return [shard for shard in lost if shard not in self._leases]
 
     def _check(self) -> None:
+        """Raises DirectoryLost; a shard whose lock is lost takes no more."""
         if self._failed is not None:
             raise SyncFailed(f"{self.data_dir} failed before: {self._failed}")
         lock = node_path(self.data_dir, self.node_id)
@@ -278,13 +284,16 @@ class Store:
                 f"{lock}, or this process's journal, is not there any more"
             )
             raise self._failed
+        stamp = self._files.stamp(f"{self.data_dir}/{LEASES}")
+        if stamp != self._stamp:  # a lock file was made, by us most likely, or removed
+            self._stamp = stamp
+            self._lost += self._lose_what_is_lost()
 
-    def _owns(self, shard: int) -> bool:
-        """Whether a shard is still ours; one that was never claimed here needs no lock."""
-        if shard not in self._leases or self._leases[shard].is_held:
-            return True
-        self._lose(shard)
-        return False
+    def _lose_what_is_lost(self) -> list[int]:
+        lost = [shard for shard, lease in self._leases.items() if not lease.is_held]
+        for shard in lost:
+            self._lose(shard)
+        return lost
 
     def _lose(self, shard: int) -> None:
         """
@@ -295,14 +304,14 @@ class Store:
         for log in self._logs.values():
             if _shard_of(log.name) == shard:
                 log.broken = True
+                self._fenced.add(log.name)
                 self._behind.pop(log.name, None)
 
     def _objection(self, append: Append) -> StorageError | None:
         """Why an append cannot take part in a round."""
         log = append.log
-        shard = _shard_of(log.name)
-        if not self._owns(shard):
-            return Fenced(f"the lock of shard {shard} was removed: another process may own it")
+        if log.name in self._fenced:
+            return Fenced(f"the lock of {log.name} was removed: another process may own it")
         if log.broken or log.closed:
             return AppendFailed(f"{log.name} must be opened again before it takes a round")
         if append.epoch < log.last_epoch:
@@ -312,7 +321,7 @@ class Store:
     def close(self) -> None:
         """Sync and close the logs, leave short journals behind, give back all locks."""
         try:
-            self._lost()
+            self._lose_what_is_lost()
             for log in self._logs.values():
                 log.close()
             clean = self._failed is None and not any(log.broken for log in self._logs.values())

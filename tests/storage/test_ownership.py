@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.errors import AppendFailed, DirectoryLost, Fenced, Locked, SyncFailed
+from storage.errors import DirectoryLost, Fenced, Locked, SyncFailed
 from storage.store import Append, Store
 from tests.support.batches import TIME, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles
@@ -35,7 +35,7 @@ def test_of_two_owners_the_one_whose_lock_file_was_removed_is_fenced(disk: FakeD
     assert second.commit([append(second, b"the second's", newer)]) == [None]
     [error] = first.commit([Append(taken.log, epoch, TIME, [(b"key", b"too late")])])
     assert isinstance(error, Fenced)
-    assert "lock of shard 0 was removed" in str(error)
+    assert "the lock of __consumer_offsets-0 was removed" in str(error)
     first.catch_up()
     assert values(second) == [b"acknowledged", b"the second's"]
     with pytest.raises(Locked, match="shard 0 is held by node 1"):
@@ -97,7 +97,25 @@ def test_an_idle_owner_finds_out_when_it_looks(disk: FakeDisk) -> None:
     assert store.verify() == [1]
     assert store.verify() == []
     [error] = store.commit([Append(log, epochs[1], TIME, [(b"k", b"v")])])
-    assert isinstance(error, AppendFailed)
+    assert isinstance(error, Fenced)
+
+
+def test_what_a_round_found_out_is_told_to_whoever_looks(disk: FakeDisk) -> None:
+    store = open_store(disk)
+    epochs = [store.claim(shard) for shard in range(3)]
+    disk.remove("data/leases/2")
+    assert store.commit([append(store, b"v", epochs[0])]) == [None]
+    assert store.verify() == [2]
+
+
+def test_a_lock_that_was_taken_again_is_not_lost(disk: FakeDisk) -> None:
+    store = open_store(disk)
+    epoch = store.claim(0)
+    store.claim(1)
+    disk.remove("data/leases/1")
+    store.commit([append(store, b"v", epoch)])
+    store.claim(1)
+    assert store.verify() == []
 
 
 @pytest.mark.parametrize("gone", ["data", "data/nodes", "data/nodes/0", "data/journals"])
