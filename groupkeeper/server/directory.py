@@ -120,17 +120,40 @@ async def tell_of(strange_folders: Awaitable[Sequence[str]]) -> None:
         _log.warning("folders of no topic", count=len(names), folders=some)
 
 
-async def watch(
-    writer: Writer, lost: Callable[[int], None], give_up: Callable[[BaseException], None]
-) -> None:
-    """Look for ever whether the directory and the locks are still ours. ``lost`` is called with
-    shards, ``give_up`` once.
-    """
-    while True:
-        await asyncio.sleep(LOOK_S)
-        try:
-            for shard in await writer.call(writer.store.verify):
-                lost(shard)
-        except StorageError as error:
-            give_up(error)
+class Watch:
+    """Looks twice a second whether the directory and its locks are still ours."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        lost: Callable[[int], None],
+        give_up: Callable[[BaseException], None],
+    ) -> None:
+        """Begins at once. ``lost`` is called with a shard, ``give_up`` once at most."""
+        self._writer = writer
+        self._lost = lost
+        self._give_up = give_up
+        self._loop = asyncio.get_running_loop()
+        self._stopped = False
+        self._wait()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._timer.cancel()
+
+    def _wait(self) -> None:
+        self._timer = self._loop.call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._writer.call(self._writer.store.verify).add_done_callback(self._looked)
+
+    def _looked(self, done: "asyncio.Future[list[int]]") -> None:
+        if self._stopped or done.cancelled():
             return
+        error = done.exception()
+        if error is not None:
+            self._give_up(error)
+            return
+        for shard in done.result():
+            self._lost(shard)
+        self._wait()

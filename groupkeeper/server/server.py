@@ -20,7 +20,7 @@ from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.descriptors import limit_of_open_files, share
-from groupkeeper.server.directory import Directory, tell_of, watch
+from groupkeeper.server.directory import Directory, Watch, tell_of
 from groupkeeper.server.fact_lines import write_line
 from groupkeeper.server.forgetting import Forgetting
 from groupkeeper.server.host import HostServices
@@ -149,7 +149,7 @@ class Server:
         self.kafka = await self.listener.start(self._options.listen)
         self.hosts.start(self.store)
         self.topics.finish_deletions()
-        self._watch = loop.create_task(watch(self._writer, self._fence, self._give_up))
+        self._watch = Watch(self._writer, self._fence, self._give_up)
 
     async def introduce(self) -> None:
         """Say in the log what is remarkable about the data directory. Not before clients are
@@ -186,7 +186,7 @@ class Server:
     async def stop(self) -> None:
         """Refuse what is new, finish what is under way, hang up, give back the locks."""
         self.listener.stop()
-        self._watch.cancel()
+        self._watch.stop()
         self.hosts.stop()
         await self._writer.drain()
         self._writer.stop()

@@ -72,6 +72,7 @@ class Machine:
             executor.alive = False
         self.files.kill()
         server.listener.stop()
+        server._watch.stop()
         server.hosts.stop()
         for pipe in listener.pipes:
             pipe.close()
