@@ -181,7 +181,7 @@ def _fill_header(
     _UNCHECKED.pack_into(out, 0, base_offset, size, leader_epoch, MAGIC, crc)
 
 
-def patch(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
+def patch(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
     """The same batch at another place in the log; both fields lie outside the checksum."""
     return b"".join(
         (
@@ -193,7 +193,7 @@ def patch(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
     )
 
 
-def read_header(buffer: bytes, pos: int = 0) -> BatchHeader:
+def read_header(buffer: bytes | memoryview, pos: int = 0) -> BatchHeader:
     """
     The header at `pos`. Raises CorruptBatch if it is not magic 2, implausible, or cut off. Checks
     no checksum.
@@ -223,7 +223,7 @@ def iter_batches(buffer: bytes) -> Iterator[BatchHeader]:
         pos = header.end
 
 
-def check_crc(buffer: bytes, header: BatchHeader) -> bool:
+def check_crc(buffer: bytes | memoryview, header: BatchHeader) -> bool:
     """Whether the batch is whole and its checksum holds."""
     if header.end > len(buffer):
         return False

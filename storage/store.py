@@ -176,6 +176,17 @@ class Store:
         self._journals.recovered(name)
         return log
 
+    def claim_log(self, shard: int, name: str, epoch: int | None) -> tuple[int, Log]:
+        """
+        The log of a shard, and an epoch under which it may be written: that of an earlier claim, or
+        of a new one if `epoch` is None or the log, which comes from elsewhere, is in a newer one.
+        Raises as `claim` and `open_log`.
+        """
+        if epoch is None:
+            epoch = self.claim(shard)
+        log = self.open_log(name)
+        return (epoch if epoch > log.last_epoch else self.claim(shard, log.last_epoch)), log
+
     def commit(self, appends: Sequence[Append]) -> list[StorageError | None]:
         """
         Write one batch per append and make them durable together.

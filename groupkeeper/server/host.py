@@ -14,15 +14,17 @@ from typing import Any
 from coordinator.caller import Caller
 from coordinator.commit import PreparedCommit
 from coordinator.config import GroupConfig
-from coordinator.facts import Fact
 from coordinator.gate import Replies, Unwritten
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
+from coordinator.member_bytes import Total
 from coordinator.partition import ABSENCE, Partition, PartitionState
 from coordinator.refusals import refuse
 from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.server.clock import Clock
+from groupkeeper.server.fact_readers import FactReaders, Origin
+from groupkeeper.server.late_forgetting import LateForgetting
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
 from groupkeeper.server.metrics import Metrics, PartitionSnapshot
@@ -59,13 +61,15 @@ class HostServices:
     metrics: Metrics
     config: GroupConfig
     new_member_id: Callable[[str], str]
-    observe: Callable[[Fact], None]
+    readers: FactReaders
     grew: Callable[[int, int], None]
     """Partition and bytes: for those who fetch the offsets topic."""
     give_up: Callable[[BaseException], None]
     """The disk cannot be trusted any more: end the process."""
     turns: Turns
     release: Release
+    late_forgetting: LateForgetting
+    member_bytes: Total
 
 
 class PartitionHost:
@@ -82,15 +86,21 @@ class PartitionHost:
         """Whose records are in the round under way; meanwhile it may have been closed."""
         self._epoch: int | None = epoch
         """None: the partition failed, and what it writes next is under a new one."""
+        self._origin = Origin(index, epoch)
+        """Of what is told."""
         self._size = 0
         self._problem = ""
+        self.cannot_be_loaded = False
+        """Its log is damaged, or the disk fails: nobody knows when it will be served again."""
         self._stopping = False
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._loading: asyncio.Task[None] | None = None
+        self._round_over = asyncio.Event()
 
     def _new_partition(self) -> Partition:
-        return Partition(self._services.config, self._services.new_member_id)
+        services = self._services
+        return Partition(services.config, services.new_member_id, services.member_bytes)
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -146,13 +156,11 @@ class PartitionHost:
             yield
         return partition is self._partition
 
-    def _forget_deleted(self, partition: Partition) -> Slices[None]:
-        """Forget the topics that were deleted while the partition was loading."""
-        while topics := partition.take_deleted():
-            left = partition.group_ids()
-            while left:
-                self._settle(partition.forget_topics(topics, left, self._time()))
-                yield
+    async def _all_durable(self, partition: Partition) -> None:
+        """Wait until what is written while loading is durable; if it fails, loading begins anew."""
+        while not partition.gate.clear:
+            self._round_over.clear()
+            await self._round_over.wait()
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
         """A step that no request asked for, and nobody waits for."""
@@ -164,17 +172,17 @@ class PartitionHost:
         self._settle(step)
 
     def _settle(self, step: Step) -> None:
-        """What the state needs first, what others are told second: telling may go wrong."""
+        """What the state needs first, what others are told second: an answer may go wrong."""
         if self._partition.has_unwritten:
             self._services.writer.enqueue(self)
         self._set_alarm()
+        if step.told:
+            self._services.readers.tell(self._origin, step.told)
         if len(step.replies) == 1:  # nearly always
             [(reply_to, response)] = step.replies
             reply_to.answer(response)
         elif step.replies:
             self._services.release.send(step.replies)
-        for fact in step.facts:
-            self._services.observe(fact)
 
     def _time(self) -> tuple[int, int]:
         """Monotonic and wall time, in ms."""
@@ -226,17 +234,20 @@ class PartitionHost:
         return Append(self.log, self._epoch, wall_ms, records)
 
     def written(self, unwritten: Unwritten) -> None:
-        """A round is durable."""
-        if self._writing is self._partition:
-            partition = self._partition
-            replies = partition.written(unwritten.mark)
+        """A round is durable. What it frees leaves first: none of it is lost if the rest fails."""
+        self._round_over.set()
+        partition = self._partition
+        if self._writing is partition:
+            replies, facts = partition.written(unwritten)
+            if replies:
+                self._services.release.send(replies)
+            if facts:
+                self._services.readers.tell(self._origin, facts)
             if partition.held_back:
                 partition.resume(self._services.clock.now())
                 self._set_alarm()
             if partition.has_unwritten:  # more than one batch may hold
                 self._services.writer.enqueue(self)
-            if replies:
-                self._services.release.send(replies)
 
     def grown(self) -> None:
         """The log's files have caught up; whoever fetches the topic is told."""
@@ -256,18 +267,19 @@ class PartitionHost:
             self._fail(error, "the log could not be written")
 
     def fence(self, error: StorageError) -> None:
-        """The partition is not ours any more, as far as the store knows."""
         self._fail(error, "the partition may have another owner")
 
     # -- life cycle ----------------------------------------------------------------------------
 
     def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
-        """Close, refuse what waited, and start over from the log."""
+        """Close, refuse what waited, and start over from the log, whatever fails on the way."""
         self._note(event, error)
         self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
-        refused = self._partition.close()
-        if not self._stopping:
-            self.start_loading()
+        try:
+            refused = self._partition.close()
+        finally:
+            if not self._stopping:
+                self.start_loading()
         self._dismiss(refused, answered)
 
     def _note(self, event: str, error: BaseException) -> None:
@@ -295,11 +307,11 @@ class PartitionHost:
                 await self._load()
             except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
                 self._note("cannot be loaded", error)
+                self.cannot_be_loaded = True
                 if isinstance(error, SyncFailed):
                     self._services.give_up(error)
                 self._partition.close()
-                # Until the next try it answers as one that loads: its members should wait for it,
-                # not look for another coordinator.
+                # It answers as one that loads: members should wait, not look for another.
                 self._partition = self._new_partition()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, RETRY_MOST_S)
@@ -309,24 +321,24 @@ class PartitionHost:
     async def _load(self) -> None:
         began = self._services.clock.seconds()
         writer, partition = self._services.writer, self._partition
-        if self._epoch is None:
-            self._epoch = await writer.call(writer.store.claim, self.index)
-        self.log = log = await writer.call(writer.store.open_log, self.name)
-        if log.last_epoch >= self._epoch:  # it comes from elsewhere: leases and journals knew less
-            self._epoch = await writer.call(writer.store.claim, self.index, log.last_epoch)
-        for batches in self.log.batches(self.log.start_offset):
+        claim = writer.store.claim_log
+        epoch, log = await writer.call(claim, self.index, self.name, self._epoch)
+        self._epoch, self._origin, self.log = epoch, Origin(self.index, epoch), log
+        for batches in log.batches(log.start_offset):
             partition.replay(batches)
             await asyncio.sleep(0)
         partition.restore()
-        await self._services.turns.run(self._forget_deleted(partition))
+        forgetting = self._services.late_forgetting
+        await forgetting.run(partition, self.index, self._settle, self._all_durable)
         self._activate(began)
 
     def load_empty(self, store: Store) -> bool:
-        """A log without records needs no reading: the partition is active at once.
-
-        Only before the writer has anything to do. False when it failed and has to be retried.
+        """A log without records is active at once. Only before the writer has anything to do. False
+        when it failed and has to be retried.
         """
         began = self._services.clock.seconds()
+        if self._services.late_forgetting.is_due(self.index):
+            return False  # its log was removed: that has to be crossed out
         try:
             self.log = store.open_log(self.name)
         except (StorageError, OSError):
@@ -340,6 +352,7 @@ class PartitionHost:
     def _activate(self, began: float) -> None:
         step = self._partition.activate(*self._time())
         self._problem = ""
+        self.cannot_be_loaded = False
         if self.log is not None:
             self._tell_size(self.log)
         self._services.metrics.replayed(self._services.clock.seconds() - began)

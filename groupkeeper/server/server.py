@@ -13,8 +13,8 @@ from math import inf
 from typing import Final
 
 from coordinator.config import GroupConfig
-from coordinator.facts import Fact
 from coordinator.heartbeat import Beat
+from coordinator.member_bytes import Total
 from groupkeeper.server.budget import limits_of
 from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
@@ -22,9 +22,11 @@ from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, Watch, tell_of
 from groupkeeper.server.fact_lines import write_line
+from groupkeeper.server.fact_readers import FactReaders
 from groupkeeper.server.forgetting import Forgetting
 from groupkeeper.server.host import HostServices
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.late_forgetting import LateForgetting
 from groupkeeper.server.listener import Listener
 from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import Metrics
@@ -96,6 +98,9 @@ class Server:
         self.kafka: Address = options.listen
         self.metrics = Metrics()
         self.turns = Turns()
+        self.readers = FactReaders(self.turns, self.metrics.counts)
+        self.readers.subscribe("metrics", self.metrics.observe)
+        self.readers.subscribe("lines", write_line)
         self._descriptors = share(
             limit_of_open_files(), self._settings.offsets_topic_num_partitions
         )
@@ -135,16 +140,19 @@ class Server:
             self.metrics,
             group_config(settings),
             self._world.new_member_id,
-            self._observe,
+            self.readers,
             self.topics.group_log_grew,
             self._give_up,
             self.turns,
             Release(self.turns),
+            LateForgetting(self.turns, clock, self.topics.unforgotten),
+            Total(),
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
         self.topics.serve_group_logs(self.hosts.log_of)
-        self.topics.topics_deleted.append(Forgetting(self.hosts, self.turns))
+        forgetting = Forgetting(self.hosts, self.turns, self.topics.unforgotten)
+        self.topics.topics_deleted.append(forgetting)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
         self.hosts.start(self.store)
@@ -191,6 +199,7 @@ class Server:
         await self._writer.drain()
         self._writer.stop()
         self.hosts.close()
+        self.readers.flush()
         await self.topics.close()
         self.listener.close()
         await asyncio.sleep(0)  # the transports close in the next turn
@@ -203,10 +212,6 @@ class Server:
         host = self.hosts.of(request.group_id)
         beat = host.steady_beat(request)
         return None if beat is None else (host, beat)
-
-    def _observe(self, fact: Fact) -> None:
-        self.metrics.observe(fact)
-        write_line(fact)
 
     def _fence(self, shard: int) -> None:
         self.hosts.fence(shard, Fenced(f"the lock of shard {shard} was removed"))

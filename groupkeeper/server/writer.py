@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeVar
 from coordinator.gate import Unwritten
 from coordinator.step import Record
 from groupkeeper.server.clock import Clock
+from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import AppendStats
 from storage.errors import StorageError
 from storage.store import Append, Store
@@ -23,8 +24,13 @@ ROUND_BYTES: Final = 256 * 1024
 """A round that has so many bytes takes no more of them: to encode a record takes a microsecond, and
 as long as a round takes wait all who are in it, and those of the next one."""
 
+LINGER_S: Final = 0.005
+"""A round does not wait for a second iteration of the loop when the first took so long."""
+
 CATCH_UP_S = 0.02
 """How long the writer rests before it brings the segments up to the journal."""
+
+_log = Log("writer")
 
 
 class Author(Protocol):
@@ -79,11 +85,17 @@ class Writer:
 
     def _schedule(self) -> None:
         """Start a round two iterations on: the answers of the last one bring requests, which come
-        in while those before them are decided, and they may share this round and its sync. No
-        lingering: an idle loop turns twice in no time.
+        in while those before them are decided, and they may share this round and its sync. An idle
+        loop turns twice in no time; in one that is slow, what comes is in the first iteration.
         """
         self._scheduled = True
-        self._loop.call_soon(self._loop.call_soon, self._start)
+        self._loop.call_soon(self._linger, self._clock.seconds() + LINGER_S)
+
+    def _linger(self, until: float) -> None:
+        if self._clock.seconds() < until:
+            self._loop.call_soon(self._start)
+        else:
+            self._start()
 
     async def drain(self) -> None:
         """Wait until everything enqueued so far, and what follows from it, is written."""
@@ -119,7 +131,7 @@ class Writer:
         else:
             self._rest()
         for author, error in broken:  # only now: it may have something to write again
-            author.not_written(error)
+            _tell_failure(author, error)
 
     def _finish(
         self,
@@ -151,14 +163,14 @@ class Writer:
                     _tell(author, unwritten)
                 else:
                     self._stats.failures += 1
-                    author.not_written(left_out)
+                    _tell_failure(author, left_out)
             records = sum(len(unwritten.records) for _, unwritten in work)
             size, self._bytes = self._bytes, self.store.committed_bytes
             self._stats.record(took, records, self._bytes - size)
         else:
             self._stats.failures += 1
             for author, _ in work:
-                author.not_written(error or asyncio.CancelledError())
+                _tell_failure(author, error or asyncio.CancelledError())
 
     # -- the segments --------------------------------------------------------------------------
 
@@ -181,7 +193,7 @@ class Writer:
             if error is None:
                 author.grown()
             else:
-                author.not_written(error)
+                _tell_failure(author, error)
 
 
 def _tell(author: Author, unwritten: Unwritten) -> None:
@@ -189,4 +201,14 @@ def _tell(author: Author, unwritten: Unwritten) -> None:
     try:
         author.written(unwritten)
     except Exception as bug:  # noqa: BLE001  # its partition closes, and is loaded again
-        author.not_written(bug)
+        _tell_failure(author, bug)
+
+
+def _tell_failure(author: Author, error: BaseException) -> None:
+    """What goes wrong while one partition closes must not keep the others from hearing that theirs
+    is lost: they would go on, and acknowledge it with what they write next.
+    """
+    try:
+        author.not_written(error)
+    except Exception:  # noqa: BLE001
+        _log.exception("a failed partition could not be closed", error=str(error))

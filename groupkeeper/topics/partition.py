@@ -100,7 +100,7 @@ class Partition:
         """False: the log must be opened, or written back, off the event loop first."""
         return self.log is not None and self.unsynced_bytes < WRITE_BACK_BYTES
 
-    def append(self, log: Log, batch: bytes, header: BatchHeader) -> int:
+    def append(self, log: Log, batch: bytes | memoryview, header: BatchHeader) -> int:
         """Store one checked batch at the end and wake who waits for it; gives its base offset.
 
         Raises StorageError; the log is closed then, and opened again from what the disk holds.
