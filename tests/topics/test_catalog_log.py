@@ -69,7 +69,7 @@ async def test_damage_to_one_copy_is_told_and_made_good(damage, folder, end):
     told: list[str] = []
     catalog = opened(disk, "not this one", told.append, must_exist=True)
     assert everything(catalog) == known
-    assert f"data/{folder} is made again from " in told[-1]
+    assert f"data/{folder}" in told[-1]
     catalog.close()
     disk.power_cut("lose")
     told.clear()
@@ -107,13 +107,13 @@ async def test_damage_to_both_copies_is_refused(damage):
 
 
 @pytest.mark.parametrize("damage", ENDS)
-async def test_what_is_cut_off_from_both_copies_is_told(damage):
-    disk, known = await lived()
+async def test_what_is_missing_at_the_end_of_both_copies_is_told(damage):
+    disk, _ = await lived()
     for folder in FOLDERS:
         DAMAGES[damage](disk, folder)
     told: list[str] = []
-    assert everything(opened(disk, told=told.append, must_exist=True)) != known
-    assert len(told) == 2
+    opened(disk, told=told.append, must_exist=True)
+    assert all(any(f"data/{folder}/" in line for line in told) for folder in FOLDERS)
 
 
 async def test_a_catalog_that_is_gone_is_refused_until_somebody_begins_a_new_one():
@@ -176,8 +176,8 @@ async def test_an_unfinished_change_is_cut_off_and_told():
     told: list[str] = []
     assert everything(opened(disk, told=told.append)) == known
     [line] = told
-    assert line.startswith(f"data/catalog/{SEGMENT}: the last ")
-    assert line.endswith(" bytes are no whole change, and are cut off")
+    assert line.startswith(f"data/catalog/{SEGMENT}: ")
+    assert "cut off" in line
 
 
 @pytest.mark.parametrize("end", ["kill", "lose", "names", "keep", "tear"])
