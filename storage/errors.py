@@ -29,6 +29,13 @@ class SyncFailed(AppendFailed):
     """
 
 
+class DirectoryLost(SyncFailed):
+    """
+    The data directory was removed or replaced while the process used it: what is written to it
+    now, nobody will find.
+    """
+
+
 class Corrupt(StorageError):
     """
     Bytes on the disk are damaged where nothing explains it. Needs a person; opening again does
@@ -46,3 +53,7 @@ class Fenced(StorageError):
 
 class Locked(StorageError):
     """Another living process holds the node id or the shard."""
+
+
+class NewerFormat(StorageError):
+    """The data directory was made by a newer version."""

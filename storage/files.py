@@ -60,6 +60,25 @@ class Files:
     def close(self, handle: int) -> None:
         os.close(handle)
 
+    def is_at(self, handle: int, path: str) -> bool:
+        """Whether a path leads to the open file; no if nobody can tell any more."""
+        try:
+            return os.path.samestat(os.fstat(handle), os.stat(path))
+        except OSError:
+            return False
+
+    def stamp(self, folder: str) -> tuple[int, ...]:
+        """
+        Another one after a name in the folder was made, renamed or removed, and for another
+        folder; empty if nobody can tell any more. What happens within some milliseconds of an
+        earlier change may not show.
+        """
+        try:
+            found = os.stat(folder)
+        except OSError:
+            return ()
+        return found.st_dev, found.st_ino, found.st_ctime_ns
+
     def size(self, handle: int) -> int:
         return os.fstat(handle).st_size
 

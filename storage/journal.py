@@ -77,6 +77,11 @@ class JournalWriter:
     def next_round(self) -> int:
         return self._number
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the next process will find the file."""
+        return self._files.is_at(self._handle, self.path)
+
     def write(self, pieces: Sequence[bytes]) -> None:
         """
         Make a round durable: one write, one sync.
@@ -181,18 +186,28 @@ class JournalReader:
             self._read()
 
     def _read(self) -> None:
+        """
+        All rounds there are. If one is bad and a later one sound, it is looked at again: a living
+        owner may have been writing it, and had finished it before it began the later one.
+        """
+        bad = -1
+        while (later := self._read_rounds()) >= 0:
+            if self._end == bad:
+                raise Corrupt(
+                    f"{self.path}: the round at byte {bad} is damaged and a sound one follows at "
+                    f"{later}: restore the file, or lose what it holds by removing it"
+                )
+            bad = self._end
+
+    def _read_rounds(self) -> int:
+        """Read on up to a round that is not sound. Where a later sound one begins, or -1."""
         size = self._files.size(self._handle) if self._size is None else self._size
         window = Window(self._files, self._handle, size)
         while (size := _round_at(window, self._end, self._salt, self.next_round)) >= 0:
             self._read_round(window, self._end + _ROUND.size, size)
             self._end += _ROUND.size + size
             self.next_round += 1
-        later = _round_after(window, self._end, self._salt, self.next_round)
-        if later >= 0:
-            raise Corrupt(
-                f"{self.path}: the round at byte {self._end} is damaged and a sound one follows at "
-                f"{later}: restore the file, or lose what it holds by removing it"
-            )
+        return _round_after(window, self._end, self._salt, self.next_round)
 
     def _read_round(self, window: Window, position: int, size: int) -> None:
         end = position + size

@@ -90,6 +90,11 @@ class Journals:
         else:
             self._earlier[reader] = reader.names
 
+    @property
+    def are_in_place(self) -> bool:
+        """Whether the files of this run, if there are any, are still found under their names."""
+        return all(writer.is_in_place for writer in self._writers)
+
     def _names(self, *, own: bool) -> list[str]:
         names = [(node_of(name), name) for name in self._files.list_folder(self._folder)]
         return [n for node, n in names if node is not None and (node == self._node_id) is own]

@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from protocol.record_batch import KeyValue, encode_batch
-from storage.errors import AppendFailed, Fenced, StorageError, SyncFailed
+from storage.errors import AppendFailed, DirectoryLost, Fenced, StorageError, SyncFailed
 from storage.files import Files, parent_of
+from storage.format import read_format, write_format
 from storage.journal import FOLDER, batch_entry
 from storage.journals import Journals
-from storage.lease import Lease, lock_node
+from storage.lease import LEASES, NODES, Lease, lock_node, node_path
 from storage.limits import Limits
 from storage.log import Log
 from storage.scan import Batch
@@ -62,12 +63,22 @@ class Store:
         """About how many bytes of each log were not written back yet."""
         self.aside: Callable[[Callable[[], None]], None] | None = None
         """Does a job on another thread, by and by. None: nothing is written back beside rounds."""
+        self._fenced: set[str] = set()
+        """Open logs whose shard's lock is lost."""
+        self._lost: list[int] = []
+        """The shards that were found lost since `verify` was called."""
+        self._stamp: tuple[int, ...] = ()
+        """Of the folder of the leases, when they were looked at."""
         self._failed: SyncFailed | None = None
         self.committed_bytes = 0
         """Bytes of all batches made durable by rounds so far."""
         self.data_dir = data_dir
         self.node_id = node_id
-        for folder in (FOLDER, "leases", "nodes"):
+        self.format = read_format(files, data_dir)
+        """None before `settle_format` if the directory is new or older than all formats."""
+        self.was_used = bool(self.format or files.list_folder(f"{data_dir}/{FOLDER}"))
+        """Whether the directory has served before."""
+        for folder in (FOLDER, LEASES, NODES):
             files.make_folder(f"{data_dir}/{folder}")
         # Each time: an earlier process may have been killed between making and syncing them.
         files.sync_folder(data_dir)
@@ -86,27 +97,42 @@ class Store:
         """
         Take the node's lock on a data directory, made if need be, and read its journals.
 
-        Raises Locked if a living process has the node id, Corrupt if a journal is damaged.
+        Raises Locked if a living process has the node id, Corrupt if a journal is damaged,
+        NewerFormat if the directory was made by a newer version.
         """
         return cls(files, data_dir, node_id, limits or Limits())
 
     def known_shards(self) -> int:
         """
-        How many shards the data was made with; 0 for a new directory. All are claimed before the
-        first round, and every journal names all of them, so this holds after any crash.
+        How many shards the data was made with; 0 if nothing tells, as in a new directory. All are
+        claimed before the first round, and every journal names all of them, so this holds after
+        any crash.
         """
-        return self._journals.known_shards()
+        return self.format.shards if self.format else self._journals.known_shards()
 
-    def claim(self, shard: int) -> int:
+    def settle_format(self, shards: int) -> str:
         """
-        Take the lock of a shard and return its epoch, higher than any before. Raises Locked.
+        Carry the directory forward to the newest format, durably, unless it is in it. Returns the
+        directory's id. Raises OSError.
+        """
+        if self.format is None:
+            self.format = write_format(self._files, self.data_dir, shards)
+        return self.format.directory_id
+
+    def claim(self, shard: int, at_least: int = 0) -> int:
+        """
+        Take the lock of a shard and return its epoch, higher than any before, and than `at_least`:
+        the last epoch of its log, of which leases and journals know nothing if the log comes from
+        elsewhere. Raises Locked.
 
         Nothing is synced yet: the claims made so far become durable with the next round, so before
         any batch of a round carries their epochs. Until then it does no harm to give one again.
         """
+        if shard in self._leases and not self._leases[shard].is_held:
+            self._lose(shard)
         lease = self._leases.get(shard) or Lease(self._files, self.data_dir, shard, self.node_id)
         self._leases[shard] = lease
-        epoch = lease.raise_epoch(self._journals.known_epoch(shard))
+        epoch = lease.raise_epoch(max(at_least, self._journals.known_epoch(shard)))
         self._journals.claimed(shard, epoch)
         return epoch
 
@@ -130,7 +156,7 @@ class Store:
 
     def log_names(self) -> list[str]:
         """The partition folders there are: `<topic>-<partition>`."""
-        return [name for name in self._files.list_folder(self.data_dir) if _is_partition(name)]
+        return [name for name in self._files.list_folder(self.data_dir) if is_partition(name)]
 
     def open_log(self, name: str) -> Log:
         """
@@ -159,7 +185,7 @@ class Store:
 
     def recover_log(self, name: str) -> Log:
         """The second half of `open_log`, which may take long: all of the last segment is read."""
-        if not _is_partition(name) or "/" in name:
+        if not is_partition(name) or "/" in name:
             raise ValueError(f"{name!r} is not <topic>-<partition>")
         try:
             with self._journals.held(name) as held:
@@ -168,6 +194,7 @@ class Store:
             self._failed = error
             raise
         self._logs[name] = log
+        self._fenced.discard(name)
         self._journals.recovered(name)
         return log
 
@@ -187,7 +214,7 @@ class Store:
         pieces: list[bytes] = []
         for append in appends:
             log = append.log
-            left_out.append(_objection(append))
+            left_out.append(self._objection(append))
             if left_out[-1] is not None:
                 continue
             base = ends.get(log.name, log.end_offset)
@@ -271,13 +298,66 @@ class Store:
                 break
         self._journals.drop_done()
 
+    def verify(self) -> list[int]:
+        """
+        Look whether the directory and all locks are still ours, for idle times: what rounds look
+        at is cheaper. Returns the shards whose locks were lost since the last look and not taken
+        again; their logs take no more. Raises DirectoryLost.
+        """
+        self._check()
+        lost = [*self._lost, *self._lose_what_is_lost()]
+        self._lost = []
+        return [shard for shard in lost if shard not in self._leases]
+
     def _check(self) -> None:
+        """Raises DirectoryLost; a shard whose lock is lost takes no more."""
         if self._failed is not None:
             raise SyncFailed(f"{self.data_dir} failed before: {self._failed}")
+        lock = node_path(self.data_dir, self.node_id)
+        if not self._files.is_at(self._lock, lock) or not self._journals.are_in_place:
+            self._failed = DirectoryLost(
+                f"{self.data_dir} was removed or replaced while it was in use: "
+                f"{lock}, or this process's journal, is not there any more"
+            )
+            raise self._failed
+        stamp = self._files.stamp(f"{self.data_dir}/{LEASES}")
+        if stamp != self._stamp:  # a lock file was made, by us most likely, or removed
+            self._stamp = stamp
+            self._lost += self._lose_what_is_lost()
+
+    def _lose_what_is_lost(self) -> list[int]:
+        lost = [shard for shard, lease in list(self._leases.items()) if not lease.is_held]
+        for shard in lost:
+            self._lose(shard)
+        return lost
+
+    def _lose(self, shard: int) -> None:
+        """
+        Another process may own the shard. What was acknowledged is in our journal, where it looks;
+        what we would write to the segments now might be written over its batches.
+        """
+        self.release(shard)
+        for log in list(self._logs.values()):  # another thread may add to them, and to the leases
+            if _shard_of(log.name) == shard:
+                log.broken = True
+                self._fenced.add(log.name)
+                self._behind.pop(log.name, None)
+
+    def _objection(self, append: Append) -> StorageError | None:
+        """Why an append cannot take part in a round."""
+        log = append.log
+        if log.name in self._fenced:
+            return Fenced(f"the lock of {log.name} was removed: another process may own it")
+        if log.broken or log.closed:
+            return AppendFailed(f"{log.name} must be opened again before it takes a round")
+        if append.epoch < log.last_epoch:
+            return Fenced(f"{log.name} is in epoch {log.last_epoch}, not {append.epoch}")
+        return None
 
     def close(self) -> None:
         """Sync and close the logs, leave short journals behind, give back all locks."""
         try:
+            self._lose_what_is_lost()
             for log in self._logs.values():
                 log.close()
             clean = self._failed is None and not any(log.broken for log in self._logs.values())
@@ -288,16 +368,11 @@ class Store:
             self._files.close(self._lock)
 
 
-def _objection(append: Append) -> StorageError | None:
-    """Why an append cannot take part in a round."""
-    log = append.log
-    if log.broken or log.closed:
-        return AppendFailed(f"{log.name} must be opened again before it takes a round")
-    if append.epoch < log.last_epoch:
-        return Fenced(f"{log.name} is in epoch {log.last_epoch}, not {append.epoch}")
-    return None
-
-
-def _is_partition(name: str) -> bool:
+def is_partition(name: str) -> bool:
+    """Whether a folder has the name of a partition's: `<topic>-<partition>`."""
     topic, dash, partition = name.rpartition("-")
     return bool(topic and dash) and partition.isdigit()
+
+
+def _shard_of(name: str) -> int:
+    return int(name.rpartition("-")[2])

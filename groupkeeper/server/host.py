@@ -21,7 +21,7 @@ from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.server.fact_readers import Origin
 from groupkeeper.server.host_services import HostServices
-from groupkeeper.server.loader import read
+from groupkeeper.server.loader import claimed_log, read
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
 from groupkeeper.server.metrics import PartitionSnapshot
@@ -241,6 +241,9 @@ class PartitionHost:
         if self._writing is self._partition:
             self._fail(error, "the log could not be written")
 
+    def fence(self, error: StorageError) -> None:
+        self._fail(error, "the partition may have another owner")
+
     # -- life cycle ----------------------------------------------------------------------------
 
     def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
@@ -296,10 +299,9 @@ class PartitionHost:
     async def _load(self) -> None:
         began = self._services.clock.seconds()
         loader, partition = self._services.loader, self._partition
-        if self._epoch is None:
-            self._epoch = await loader.call(self._services.writer.store.claim, self.index)
-            self._origin = Origin(self.index, self._epoch)
-        self.log = log = await self._open()
+        own = self.index, self.name, self._epoch
+        epoch, log = await claimed_log(self._services.writer, loader, *own)
+        self._epoch, self._origin, self.log = epoch, Origin(self.index, epoch), log
         batches = log.batches(log.start_offset)
         await loader.run(read(batches, partition.replay, partition.restore()))
         await self._forget_deleted(partition)
@@ -311,14 +313,6 @@ class PartitionHost:
         forgetting = self._services.late_forgetting
         await forgetting.run(partition, self.index, self._settle, self._all_durable)
 
-    async def _open(self) -> Log:
-        writer, store = self._services.writer, self._services.writer.store
-        # First behind the rounds under way: they may still write to the log.
-        log = await writer.call(store.usable_log, self.name)
-        if log is not None:
-            return log
-        return await self._services.loader.call(store.recover_log, self.name)
-
     def _start_sessions(self, partition: Partition) -> Slices[None]:
         left = partition.group_ids()
         while left:
@@ -326,9 +320,8 @@ class PartitionHost:
             yield
 
     def load_empty(self, store: Store) -> bool:
-        """A log without records needs no reading: the partition is active at once.
-
-        Only before the writer has anything to do. False when it failed and has to be retried.
+        """A log without records is active at once. Only before the writer has anything to do. False
+        when it failed and has to be retried.
         """
         began = self._services.clock.seconds()
         if self._services.late_forgetting.is_due(self.index):

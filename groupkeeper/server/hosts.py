@@ -11,6 +11,7 @@ from groupkeeper.server.host_services import HostServices
 from groupkeeper.server.metrics import PartitionSnapshot
 from groupkeeper.server.topic_check import Deletions
 from groupkeeper.turns import Slices
+from storage.errors import StorageError
 from storage.log import Log
 from storage.store import Store
 
@@ -57,6 +58,10 @@ class Hosts:
         # Only now: the store takes logs from one thread at a time.
         for host in waiting:
             host.start_loading()
+
+    def fence(self, partition: int, error: StorageError) -> None:
+        """Another process may own the partition: it is claimed and loaded again, or not ours."""
+        self._hosts[partition].fence(error)
 
     def stop(self) -> None:
         """The process ends: nobody is served any more."""

@@ -11,7 +11,9 @@ from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
+from groupkeeper.server.writer import Writer
 from groupkeeper.turns import Slices, Work
+from storage.log import Log
 
 T = TypeVar("T")
 
@@ -84,3 +86,23 @@ def read(
         take(piece)
         yield
     yield from then
+
+
+async def claimed_log(
+    writer: Writer, loader: Loader, shard: int, name: str, epoch: int | None
+) -> tuple[int, Log]:
+    """The log of a shard, and an epoch under which it may be written: that of an earlier claim, or
+    of a new one if there is none or the log, which comes from elsewhere, is in a newer one.
+
+    Raises Locked, Corrupt and what else the store raises.
+    """
+    store = writer.store
+    if epoch is None:
+        epoch = await loader.call(store.claim, shard)
+    # First behind the rounds under way: they may still write to the log.
+    log = await writer.call(store.usable_log, name)
+    if log is None:
+        log = await loader.call(store.recover_log, name)
+    if epoch <= log.last_epoch:
+        epoch = await loader.call(store.claim, shard, log.last_epoch)
+    return epoch, log

@@ -61,6 +61,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     _settle_down(options)
     if http is not None:
         http.serving.add_done_callback(lambda _: gc.freeze())  # what was imported stays, too
+    await server.introduce()
     await _warn_of_open_ports(options)
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()

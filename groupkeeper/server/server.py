@@ -8,7 +8,7 @@ import asyncio
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
@@ -20,6 +20,7 @@ from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.descriptors import limit_of_open_files, share
+from groupkeeper.server.directory import Directory, Watch, tell_of
 from groupkeeper.server.fact_lines import write_line
 from groupkeeper.server.fact_readers import FactReaders
 from groupkeeper.server.forgetting import Forgetting
@@ -41,10 +42,8 @@ from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from groupkeeper.turns import Turns
 from protocol.messages.heartbeat import HeartbeatRequest
-from storage.errors import Locked, StorageError
+from storage.errors import Fenced, Locked, StorageError
 from storage.files import Files
-from storage.limits import Limits
-from storage.store import Store
 
 MAX_GROUPS: Final = 1_000_000
 """How many groups a process has at most, divided among its partitions: 1.3 KB each while they are
@@ -74,19 +73,6 @@ class World:
     topics: TopicsWorld | None = None
 
 
-def _as_made(settings: Settings, shards: int) -> Settings:
-    """As in Kafka, the offsets topic keeps the number of partitions that its data was made with:
-    under any other number a group would be looked for where it is not.
-    """
-    asked = settings.offsets_topic_num_partitions
-    if shards in (0, asked):
-        return settings
-    _log.warning(
-        "offsets.topic.num.partitions is fixed once there is data", asked=asked, used=shards
-    )
-    return replace(settings, offsets_topic_num_partitions=shards)
-
-
 def _topics_failed(where: str, error: BaseException) -> None:
     """A disk that fails and a limit that is reached are told in a line; anything else is a bug, and
     told with its trace.
@@ -106,10 +92,9 @@ class Server:
         """Takes the node's lock and reads the catalog. Raises StorageError (Locked) and OSError."""
         self._options = options
         self._world = world or World()
-        settings = options.settings
-        limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
-        self.store = Store.open(self._world.files, str(options.data_dir), options.node_id, limits)
-        self._settings = settings = _as_made(settings, self.store.known_shards())
+        self._directory = Directory(self._world.files, options)
+        self.store = self._directory.store
+        self._settings = settings = self._directory.settings
         # All at once and first of all: who cannot have them must not touch anything else.
         self._epochs = self._claim(settings.offsets_topic_num_partitions)
         self.kafka: Address = options.listen
@@ -124,10 +109,12 @@ class Server:
         topics = self._world.topics or TopicsWorld(
             files=self._world.files,
             failed=_topics_failed,
+            told=lambda what: _log.warning("catalog: repaired", what=what),
             open_files_most=self._descriptors.topic_logs,
         )
         self._node = Node(options.node_id, self.address)
         self.topics = EmbeddedTopics(self.store, settings, self._node, topics, self.turns)
+        self._directory.settle()
 
     def _claim(self, shards: int) -> list[int]:
         try:
@@ -175,6 +162,14 @@ class Server:
         self.kafka = await self.listener.start(self._options.listen)
         self.hosts.start(self.store)
         self.topics.finish_deletions()
+        self._watch = Watch(self._writer, self._fence, self._give_up)
+
+    async def introduce(self) -> None:
+        """Say in the log what is remarkable about the data directory. Not before clients are
+        served: the first line costs time.
+        """
+        self._directory.introduce(self.topics.cluster_id)
+        await tell_of(self.topics.strange_folders())
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
@@ -204,6 +199,7 @@ class Server:
     async def stop(self) -> None:
         """Refuse what is new, finish what is under way, hang up, give back the locks."""
         self.listener.stop()
+        self._watch.stop()
         self.hosts.stop()
         await self._writer.drain()
         self._writer.stop()
@@ -223,6 +219,9 @@ class Server:
         host = self.hosts.of(request.group_id)
         beat = host.steady_beat(request)
         return None if beat is None else (host, beat)
+
+    def _fence(self, shard: int) -> None:
+        self.hosts.fence(shard, Fenced(f"the lock of shard {shard} was removed"))
 
     def _give_up(self, error: BaseException) -> None:
         if not self.failed.done():

@@ -54,6 +54,11 @@ class Settings:
         low=-1,
         high=LONG_MAX,
     )
+    data_dir_must_exist: bool = _bool(
+        False,
+        "Refuse to start on a data directory without data, as one is whose volume is not mounted; "
+        "turn it on once the server has run.",
+    )
     fetch_max_bytes: int = _int(
         57_671_680, "Most bytes of record batches in one Fetch response.", low=1024
     )
@@ -118,6 +123,8 @@ class Settings:
         "MiB, or four times `message.max.bytes` if that is more.",
         low=1,
     )
+    given: frozenset[str] = field(default=frozenset(), compare=False)
+    """Keys that somebody has set, to whatever value. Not a setting itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +178,8 @@ class Setting:
 def _table() -> dict[str, Setting]:
     rows: dict[str, Setting] = {}
     for item in fields(Settings):
+        if item.name == "given":
+            continue
         assert item.default is not MISSING and isinstance(item.type, type)
         meta, key = item.metadata, item.name.replace("_", ".")
         low, high = meta.get("low", 0), meta.get("high", 1)
@@ -198,6 +207,7 @@ def load(
     unused: dict[str, None] = {}
     if dev:
         values.update({row.attribute: row.dev for row in TABLE.values() if row.dev is not None})
+    given: set[str] = set()
     for source, key, text in _given(config, environment or {}, assignments):
         row = TABLE.get(ALIASES.get(key, key))
         if row is None:
@@ -208,7 +218,8 @@ def load(
             values[row.attribute] = row.read(text)
         except ValueError as problem:
             raise SettingsError(f"{key} = {text!r} ({source}): {problem}") from None
-    settings = replace(Settings(), **values)
+        given.add(row.key)
+    settings = replace(Settings(), **values, given=frozenset(given))
     _check_combinations(settings)
     return settings, tuple(unused)
 

@@ -1,7 +1,8 @@
-"""The topics, the cluster's id and the producer ids that are taken, in a log of its own.
+"""The topics, the cluster's id and the producer ids that are taken, in a log of its own, twice.
 
 Not the topics' records, and not the rules for creating topics: whoever calls has checked.
-The log is one folder of Kafka-format segments; newest value of every key wins, values are JSON:
+The log is a folder of Kafka-format segments, and a copy of it (catalog_log.py); newest value of
+every key wins, values are JSON:
 
     topic:<name>    {"id": hex, "partitions": n, "configs": {...}}
                     with "deleted": true from its deletion until nothing of it is left
@@ -26,6 +27,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, NotRequired, TypedDict, TypeVar
 
+from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogLog
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 from groupkeeper.topics.names import GROUP_TOPIC, collision_key
 from groupkeeper.topics.offload import OffLoop
@@ -33,7 +35,7 @@ from groupkeeper.topics.slices import each
 from groupkeeper.turns import Turns
 from protocol.record_batch import KeyValue, decode_records, encode_batch, iter_batches
 from storage.errors import StorageError
-from storage.log import NO_END, Log
+from storage.log import NO_END
 
 COMPACTED_BYTES: Final = 1024 * 1024
 """A smaller catalog is read in no time, however old it is."""
@@ -44,7 +46,7 @@ PRODUCER_ID_BLOCK: Final = 1_000
 _CLEANUP_POLICY = "cleanup.policy"
 _TOPIC_PREFIX = "topic:"
 _UNFORGOTTEN_PREFIX = "unforgotten:"
-_CLUSTER = "cluster"
+_CLUSTER = FIRST_KEY.decode()
 _PRODUCER_IDS = "producer-ids"
 
 
@@ -124,17 +126,17 @@ class Catalog:
 
     def __init__(
         self,
-        open_log: Callable[[int], Log],
+        open_log: Callable[[int], CatalogLog],
         group_partitions: int,
         off_loop: OffLoop,
         turns: Turns,
     ) -> None:
-        """`open_log` is given the offset from which on to cut the log off: `Log.open`'s `end`."""
+        """`open_log` is given the offset from which on to cut the log off."""
         self._open_log = open_log
         self._group_partitions = group_partitions
         self._off_loop = off_loop
         self._turns = turns
-        self._log: Log | None = None
+        self._log: CatalogLog | None = None
         self._end = NO_END
         """Where the log ends as far as it is durable, and so in memory, too."""
         self._forget()
@@ -285,10 +287,9 @@ class Catalog:
 
     def _append(self, records: Sequence[KeyValue], wall_ms: int) -> None:
         log = self._opened()
-        batch = encode_batch(log.next_offset, 0, wall_ms, records)
+        batch = encode_batch(log.next_offset, EPOCH, wall_ms, records)
         with self._taking_back():
-            log.append(batch)
-            log.sync()
+            log.write(batch)
         self._end = log.next_offset
 
     def _compact(self, wall_ms: int) -> None:
@@ -297,13 +298,13 @@ class Catalog:
         if log.size < COMPACTED_BYTES:
             return
         start = log.next_offset
-        snapshot = encode_batch(start, 0, wall_ms, [_record(entry) for entry in self._entries()])
+        snapshot = encode_batch(
+            start, EPOCH, wall_ms, [_record(entry) for entry in self._entries()]
+        )
         if len(snapshot) > log.size // 2:
             return
         with self._taking_back():
-            log.roll()
-            log.append(snapshot)
-            log.sync()
+            log.write(snapshot, in_new_segment=True)
         self._end = log.next_offset
         with self._taking_back():
             log.forget(start)
@@ -318,16 +319,10 @@ class Catalog:
             *map(_unforgotten, self.unforgotten.items()),
         ]
 
-    def _opened(self) -> Log:
+    def _opened(self) -> CatalogLog:
         """The log without anything that was refused, all of it durable."""
         if self._log is None:
-            log = self._open_log(self._end)
-            try:
-                log.settle()
-            except StorageError:
-                log.close()
-                raise
-            self._log = log
+            self._log = self._open_log(self._end)
         return self._log
 
     @contextmanager

@@ -23,6 +23,7 @@ from storage.limits import Limits
 from storage.log import NO_END, Log
 from storage.segment import Segment
 from storage.start import write_start
+from storage.store import is_partition
 
 AT_ONCE: Final = 16
 """Partitions in one job of the worker: what others want of it comes between."""
@@ -64,6 +65,10 @@ class TopicFolders:
         for file in self._files.list_folder(folder):
             self._files.remove(f"{folder}/{file}")
         self._files.remove_folder(folder)
+
+    def names(self) -> list[str]:
+        """The folders there are, blocking: of topics and of nobody. Raises OSError."""
+        return [name for name in self._files.list_folder(self._data_dir) if is_partition(name)]
 
     def sync(self) -> None:
         """Wait until it is on the disk which folders there are, blocking. Raises OSError."""
@@ -118,6 +123,15 @@ class Partitions:
         partition = self._known.get((topic_name, index))
         if partition is not None:
             partition.grew(size)
+
+    async def strangers(self) -> list[str]:
+        """Folders on the disk that are no topic's: it was deleted behind our back, or the folder
+        comes from elsewhere. Raises OSError.
+        """
+        names = await self._off_loop(self._folders.names)
+        # Whatever was there then is in one of these, unless it has been deleted meanwhile.
+        topics = [*self._catalog.by_name.values(), *self._catalog.leftovers.values()]
+        return await self._off_loop(lambda: _strangers(names, topics))
 
     def opened(self) -> int:
         """How many logs of topics are open now."""
@@ -245,3 +259,9 @@ class Partitions:
         """Close every log; a failure is told and does not keep the others open."""
         for partition in self._known.values():
             partition.close()
+
+
+def _strangers(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
+    counts = {topic.name: topic.partition_count for topic in topics}
+    parted = ((name, *name.rpartition("-")[::2]) for name in names)
+    return [name for name, topic, index in parted if int(index) >= counts.get(topic, 0)]

@@ -9,12 +9,12 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, Protocol
 
 from groupkeeper.exchange import Handler
 from groupkeeper.topics.alter_configs import AlteringConfigs
 from groupkeeper.topics.catalog import Catalog
+from groupkeeper.topics.catalog_log import CatalogFolders
 from groupkeeper.topics.create_partitions import CreatingPartitions
 from groupkeeper.topics.create_topics import CreatingTopics
 from groupkeeper.topics.delete_records import DeletingRecords
@@ -43,9 +43,6 @@ from groupkeeper.turns import Turns
 from storage.files import Files
 from storage.limits import Limits
 from storage.log import Log
-
-CATALOG_FOLDER: Final = "catalog"
-"""Not of the form ``<topic>-<partition>``, so that no topic can meet it."""
 
 PRODUCE: Final = 0
 FETCH: Final = 1
@@ -118,6 +115,9 @@ class DataDirectory(Protocol):
 
     @property
     def data_dir(self) -> str: ...
+    @property
+    def was_used(self) -> bool:
+        """A server has run on it before: there must be a catalog."""
 
 
 @dataclass(slots=True)
@@ -143,6 +143,8 @@ class TopicsWorld:
     random_bytes: Callable[[int], bytes] = os.urandom
     failed: Failed = lambda where, error: None
     """Told about every failure of the disk, and of every limit reached, for the log."""
+    told: Callable[[str], None] = lambda what: None
+    """Told what was damaged and could be put right."""
     open_files_most: int = OPEN_FILES_MOST
     """Descriptors for topic logs; with more, those used longest ago are closed meanwhile."""
 
@@ -167,8 +169,11 @@ class EmbeddedTopics:
         limits = Limits(segment_bytes=settings.log_segment_bytes)
         self._files = OpenFiles(world.files, world.open_files_most)
         folders = TopicFolders(self._files, store.data_dir, limits)
+        catalog_folders = CatalogFolders(
+            world.files, store.data_dir, limits, world.told, must_exist=store.was_used
+        )
         self._catalog = Catalog(
-            partial(TopicFolders(world.files, store.data_dir, limits).open_log, CATALOG_FOLDER),
+            catalog_folders.open,
             settings.offsets_topic_num_partitions,
             world.worker,
             turns,
@@ -231,6 +236,10 @@ class EmbeddedTopics:
         and everybody is in `topics_deleted`.
         """
         self._admin.finish_deletions()
+
+    async def strange_folders(self) -> list[str]:
+        """Names of partition folders that are no topic's, as of now. Raises OSError."""
+        return await self._partitions.strangers()
 
     @property
     def cluster_id(self) -> str:

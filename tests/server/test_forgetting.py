@@ -113,8 +113,8 @@ def test_a_partition_whose_write_fails_is_told_again(served: Served) -> None:
     client = served.client()
     assert client.commit(5) == 0
     served.advance(1)
-    catalog_write_and_sync = 2
-    broken = served.disk.calls + catalog_write_and_sync + 1
+    catalog_writes_and_syncs = 4
+    broken = served.disk.calls + catalog_writes_and_syncs + 1
     served.disk.failures[broken] = OSError(errno.EIO, "Input/output error")
     assert delete(served.client()) == 0
     assert served.server.metrics.counts["partitions_closed", "AppendFailed"] == 1
@@ -160,6 +160,7 @@ def test_offsets_of_a_topic_that_the_catalog_never_knew_stay(served: Served) -> 
     served.stop()
     for name in list(served.disk.children("data/catalog")):
         served.machine.files.remove(f"data/catalog/{name}")
+    served.disk.remove("data/catalog-copy")
     served.start()
     served.settled()
     served.advance(1)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 
 from groupkeeper.server import main
 from groupkeeper.server.options import ServeOptions
@@ -259,6 +261,35 @@ def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None
     code, err = ended(process)
     assert code == 1
     assert err.startswith("groupkeeper: the disk cannot be trusted any more: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_data_directory_that_goes_away_ends_the_process(
+    start: Start, tmp_path: Path, replaced: bool
+) -> None:
+    """What is acknowledged now, nobody would find. Also without any request."""
+    process = start()
+    port_of(process)
+    if replaced:
+        (tmp_path / "data").rename(tmp_path / "moved")
+        (tmp_path / "data").mkdir()
+    else:
+        shutil.rmtree(tmp_path / "data")
+    code, err = ended(process)
+    assert code == 1
+    assert "data was removed or replaced while it was in use" in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.glob("data/*"))
+
+
+def test_a_data_directory_of_a_newer_version_is_one_line(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    line = b'{"format": 99, "what": "nobody knows"}'
+    (tmp_path / "data" / "format").write_bytes(line + b"\n%08x\n" % crc32c(line))
+    code, err = ended(start())
+    assert code == 1
+    assert err.startswith("groupkeeper: data is in format 99, and this version reads formats up to")
     assert err.count("\n") == 1
 
 

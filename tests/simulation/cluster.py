@@ -35,6 +35,7 @@ class Machine:
         self._trace = trace
         self._ids = 0
         self.topics_failed: Failed = lambda where, error: None
+        self.topics_told: Callable[[str], None] = lambda what: None
         self.server: Server | None = None
 
     async def start(self) -> None:
@@ -52,6 +53,7 @@ class Machine:
                 wall_ms=lambda: START_OF_TIME_MS,
                 random_bytes=self.loop.random.randbytes,
                 failed=self.topics_failed,
+                told=self.topics_told,
             ),
         )
         options = ServeOptions(Path("data"), ADDRESS, http=None, settings=self.settings)
@@ -69,6 +71,7 @@ class Machine:
             executor.alive = False
         self.files.kill()
         server.listener.stop()
+        server._watch.stop()
         server.hosts.stop()
         for pipe in listener.pipes:
             pipe.close()

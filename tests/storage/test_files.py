@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -173,3 +174,35 @@ def test_a_second_process_is_refused_in_one_line(tmp_path: Path) -> None:
     store.close()
     allowed = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     assert allowed.stdout == ""
+
+
+def test_an_open_file_is_at_its_path_until_it_is_removed_or_replaced(any_files: Files) -> None:
+    files = any_files
+    files.make_folder("folder")
+    handle = files.open("folder/file", create=True)
+    assert files.is_at(handle, "folder/file")
+    other = files.open("folder/other", create=True)
+    assert not files.is_at(other, "folder/file")
+    files.rename("folder/other", "folder/file")
+    assert not files.is_at(handle, "folder/file")
+    assert files.is_at(other, "folder/file")
+    files.remove("folder/file")
+    assert not files.is_at(other, "folder/file")
+    assert not files.is_at(other, "folder/file/below")
+
+
+def test_the_stamp_of_a_folder_changes_with_its_names(any_files: Files) -> None:
+    files = any_files
+    assert files.stamp("folder") == ()
+    files.make_folder("folder")
+    stamps = [files.stamp("folder")]
+    for change in (
+        lambda: files.close(files.open("folder/file", create=True)),
+        lambda: files.rename("folder/file", "folder/other"),
+        lambda: files.remove("folder/other"),
+    ):
+        time.sleep(0.02)  # more than the clock of a file system needs
+        change()
+        stamps.append(files.stamp("folder"))
+    assert len(set(stamps)) == 4
+    assert files.stamp("folder") == stamps[-1]

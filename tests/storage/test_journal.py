@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from storage.errors import Corrupt
@@ -109,3 +111,63 @@ def test_what_a_client_sends_cannot_pass_for_a_round(
     write(writer, disk.contents(like_ours.path)[: like_ours.size] + b"the end", base=1)
     disk.flip(writer.path, writer.size - 1)
     assert read(files).next_round == 6
+
+
+class Overtaken(FakeFiles):
+    """Reads of a journal come in the middle of its writes: some bytes are not there yet."""
+
+    def __init__(self, disk: FakeDisk) -> None:
+        super().__init__(disk)
+        self.late: list[int] = []
+        """Positions, each of which is seen as zeros once, and one in each read."""
+
+    def read(self, handle: int, size: int, position: int) -> bytes:
+        data = bytearray(super().read(handle, size, position))
+        for at in self.late:
+            if position <= at and at + 16 <= position + len(data):
+                data[at - position : at - position + 16] = bytes(16)
+                self.late.remove(at)
+                break
+        return bytes(data)
+
+
+def rounds(files: FakeFiles) -> list[int]:
+    """Where the rounds of the only journal are, some bytes behind their beginning."""
+    [name] = files.list_folder("journals")
+    data, salt = files.disk.contents(f"journals/{name}"), bytes.fromhex(name[-16:])
+    return [found.start() + 20 for found in re.finditer(re.escape(salt), data)]
+
+
+@pytest.mark.parametrize("late", [(0,), (2,), (0, 1), (1, 2, 3)])
+def test_a_round_that_its_living_owner_was_writing_is_read_again(
+    writer: JournalWriter, disk: FakeDisk, late: tuple[int, ...]
+) -> None:
+    for base in range(5):
+        write(writer, b"v", base=base)
+    files = Overtaken(disk)
+    files.late = [rounds(files)[each] for each in late]
+    assert [base for base, *_ in read(files).entries("t-0")] == list(range(5))
+    assert files.late == []
+
+
+def test_a_known_journal_is_read_on_while_its_owner_writes(
+    writer: JournalWriter, disk: FakeDisk
+) -> None:
+    write(writer, b"v")
+    files = Overtaken(disk)
+    reader = read(files)
+    for base in range(1, 4):
+        write(writer, b"v", base=base)
+    files.late = [rounds(files)[1]]
+    reader.read_on()
+    assert [base for base, *_ in reader.entries("t-0")] == list(range(4))
+    assert files.late == []
+
+
+def test_a_round_that_stays_bad_is_damage(writer: JournalWriter, files: FakeFiles) -> None:
+    for base in range(3):
+        write(writer, b"v", base=base)
+    [name] = files.list_folder("journals")
+    files.disk.flip(f"journals/{name}", 40)
+    with pytest.raises(Corrupt, match="the round at byte 0 is damaged and a sound one follows at"):
+        read(files)

@@ -18,6 +18,7 @@ and the names up to some point.
 """
 
 import errno
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -99,6 +100,8 @@ class FakeDisk:
         self.trace: list[str] = []
         self.dead = False
         self.random = Random(0)
+        self.changes = Counter[str]()
+        """Of the names in each folder."""
         self._tree: Tree = {ROOT: None}
         self._durable: Tree = {ROOT: None}
         self._pending: list[tuple[str, str, Inode | None]] = []
@@ -119,6 +122,7 @@ class FakeDisk:
         )
 
     def change(self, kind: str, path: str, inode: Inode | None = None) -> None:
+        self.changes[parent(path)] += 1
         self._pending.append((kind, path, inode))
         _change(self._tree, kind, path, inode)
 
@@ -189,6 +193,11 @@ class FakeDisk:
         for inode in self._tree.values():
             if inode is not None:
                 inode.holder = None
+
+    def remove(self, path: str) -> None:
+        """A file, or a folder and all in it, as somebody else's `rm -r` does it."""
+        for found in [each for each in self._tree if f"{each}/".startswith(f"{path}/")]:
+            self.change("remove", found)
 
     def flip(self, path: str, position: int, bit: int = 1) -> None:
         """Damage a byte, on the disk and in the cache."""
@@ -264,6 +273,12 @@ class FakeFiles(Files):
         if handle not in self._handles:
             raise OSError(errno.EBADF, "Bad file descriptor")
         self._release(handle)
+
+    def is_at(self, handle: int, path: str) -> bool:
+        return self.disk.has(path) and self.disk.lookup(path) is self._inode(handle)
+
+    def stamp(self, folder: str) -> tuple[int, ...]:
+        return (self.disk.changes[folder],) if self.disk.has(folder) else ()
 
     def size(self, handle: int) -> int:
         return len(self._inode(handle).data)

@@ -138,7 +138,14 @@ class Client(asyncio.Protocol):
 class Served:
     """A server with two topics, ``orders`` and ``payments``, of six partitions each."""
 
-    def __init__(self, *assignments: str, seed: int = 0, capacity: int | None = None) -> None:
+    def __init__(
+        self,
+        *assignments: str,
+        seed: int = 0,
+        capacity: int | None = None,
+        start: bool = True,
+    ) -> None:
+        """Without `start` there is a disk only, to put something on before the first start."""
         self.loop = VirtualLoop(seed)
         self._latency = Pipe.LATENCY_S
         Pipe.LATENCY_S = (0.0001, 0.0002)
@@ -146,7 +153,11 @@ class Served:
         self.machine = Machine(self.loop, lambda line: None, *FAST, *assignments)
         self.disk = self.machine.disk
         self.disk.capacity = capacity
-        self.run(self.machine.start())
+        if start:
+            self.start()
+            self._make_topics()
+
+    def _make_topics(self) -> None:
         topics = [
             CreatableTopic(name=name, num_partitions=6, replication_factor=1)
             for name in ("orders", "payments")

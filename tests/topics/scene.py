@@ -111,9 +111,11 @@ class Scene:
     settings: Settings = field(default_factory=Settings)
     worker: Any = field(default_factory=InlineWorker)
     data_dir: str = "data"
+    was_used: bool = False
 
     def __post_init__(self) -> None:
         self.failures: list[str] = []
+        self.repairs: list[str] = []
         self.slices = 0
         """Of the handler of the latest request."""
         self.port = 9092
@@ -131,6 +133,7 @@ class Scene:
                 wall_ms=lambda: NOW,
                 random_bytes=self._random_bytes,
                 failed=lambda where, error: self.failures.append(f"{where}: {error}"),
+                told=self.repairs.append,
             ),
         )
 

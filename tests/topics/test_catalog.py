@@ -1,31 +1,36 @@
 """The catalog: durable before visible, whatever crashes in the middle."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
 
 from groupkeeper.topics import plane
 from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK, Catalog, Topic
+from groupkeeper.topics.catalog_log import FOLDERS, CatalogFolders
 from groupkeeper.turns import Turns
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from storage.errors import StorageError
 from storage.limits import Limits
-from storage.log import Log
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.topics.scene import NOW, InlineWorker, Scene, batch
 
 
-def opened(disk: FakeDisk, cluster_id: str = "cluster-1") -> Catalog:
+def opened(
+    disk: FakeDisk,
+    cluster_id: str = "cluster-1",
+    told: Callable[[str], None] = lambda what: None,
+    *,
+    must_exist: bool = False,
+) -> Catalog:
     files = FakeFiles(disk)
     files.make_folder("data")
     disk.sync_names(".")
-    limits = Limits()
-    catalog = Catalog(
-        lambda end: Log.open(files, "data/catalog", limits, end=end), 4, InlineWorker(), Turns()
-    )
+    folders = CatalogFolders(files, "data", Limits(), told, must_exist=must_exist)
+    catalog = Catalog(folders.open, 4, InlineWorker(), Turns())
     catalog.load(NOW, lambda: cluster_id)
     return catalog
 
@@ -87,7 +92,8 @@ def test_the_group_topic_keeps_its_id_and_takes_its_count_from_the_settings():
 async def test_a_catalog_that_cannot_be_read_is_not_taken_for_an_empty_one():
     disk = FakeDisk()
     await opened(disk).create([topic("a")], NOW)
-    disk.flip("data/catalog/00000000000000000000.log", 70)
+    for folder in FOLDERS:
+        disk.flip(f"data/{folder}/00000000000000000000.log", 70)
     with pytest.raises(StorageError):
         opened(disk)
 
@@ -125,7 +131,7 @@ async def test_a_refused_change_is_not_carried_out_by_the_next_start(what, end):
 @pytest.mark.parametrize("what", REFUSED)
 async def test_a_refused_change_is_not_made_durable_by_a_later_one(what, end):
     disk = FakeDisk()
-    catalog = await refused(disk, what, calls=2)  # it could not be taken back at once, either
+    catalog = await refused(disk, what, calls=4)  # it could not be taken back at once, either
     ids = await catalog.reserve_producer_ids(NOW)
     end_process(disk, end)
     again = opened(disk)
@@ -135,7 +141,7 @@ async def test_a_refused_change_is_not_made_durable_by_a_later_one(what, end):
 
 async def test_no_change_is_taken_while_a_refused_one_cannot_be_taken_back():
     disk = FakeDisk()
-    catalog = await refused(disk, "delete", calls=3)
+    catalog = await refused(disk, "delete", calls=20)
     with pytest.raises((StorageError, OSError)):
         await catalog.reserve_producer_ids(NOW)
 

@@ -60,7 +60,7 @@ async def test_a_deleted_topic_goes_with_its_new_partitions(scene):
     await grow(scene, wish("t", 4))
     await scene.produce("t", 3, batch("a"))
     await scene.delete("t")
-    assert scene.disk.children("data") == ["catalog"]
+    assert scene.disk.children("data") == ["catalog", "catalog-copy"]
 
 
 async def test_validate_only_changes_nothing(scene):

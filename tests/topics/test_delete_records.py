@@ -81,7 +81,7 @@ async def test_a_start_never_moves_back(scene):
 async def test_an_empty_log_has_nothing_to_delete_and_gets_no_files(scene):
     assert await delete(scene, ("t", 0, 0), ("t", 1, -1)) == [(0, 0), (0, 0)]
     assert await delete(scene, ("t", 0, 1)) == [OUT_OF_RANGE]
-    assert scene.disk.children("data") == ["catalog"]
+    assert scene.disk.children("data") == ["catalog", "catalog-copy"]
 
 
 async def test_what_is_deleted_has_no_time(scene):
@@ -280,4 +280,4 @@ async def test_a_topic_that_is_deleted_meanwhile_leaves_nothing():
     worker.go.set()
     await deletion
     assert (await reply.wait()).topics[0].partitions[0].error_code == 3
-    assert scene.disk.children("data") == ["catalog"]
+    assert scene.disk.children("data") == ["catalog", "catalog-copy"]

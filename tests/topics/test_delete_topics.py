@@ -22,10 +22,10 @@ def folders(scene):
 
 async def test_a_topic_goes_with_its_files(scene):
     await scene.produce("t", 0, batch("a"))
-    assert folders(scene) == ["catalog", "t-0"]
+    assert folders(scene) == ["catalog", "catalog-copy", "t-0"]
     result = (await scene.delete("t"))[0]
     assert (result.name, result.error_code, result.error_message) == ("t", 0, None)
-    assert folders(scene) == ["catalog"]
+    assert folders(scene) == ["catalog", "catalog-copy"]
     assert scene.plane.partition_count("t") is None
     assert (await scene.restart()).plane.partition_count("t") is None
 
@@ -34,7 +34,7 @@ async def test_files_of_partitions_that_were_not_opened_go_too(scene):
     await scene.produce("t", 1, batch("a"))
     again = await scene.restart()
     await again.delete("t")
-    assert folders(again) == ["catalog"]
+    assert folders(again) == ["catalog", "catalog-copy"]
 
 
 @pytest.mark.parametrize("version", [0, 1, 3, 5])
@@ -137,10 +137,10 @@ async def test_files_and_answer_wait_until_others_have_forgotten(scene):
     forgetful = Forgetful(scene)
     deletion = asyncio.ensure_future(scene.delete("t"))
     await turns()
-    assert (deletion.done(), folders(scene)) == (False, ["catalog", "t-0"])
+    assert (deletion.done(), folders(scene)) == (False, ["catalog", "catalog-copy", "t-0"])
     forgetful.go.set()
     assert (await deletion)[0].error_code == 0
-    assert folders(scene) == ["catalog"]
+    assert folders(scene) == ["catalog", "catalog-copy"]
 
 
 async def test_meanwhile_the_topic_does_not_exist(scene):
@@ -256,7 +256,7 @@ async def test_a_failed_removal_is_done_at_the_next_start(scene, monkeypatch):
     again = scene.kill()
     again.plane.finish_deletions()
     await turns()
-    assert folders(again) == ["catalog"]
+    assert folders(again) == ["catalog", "catalog-copy"]
     assert (await again.create("t")).error_code == 0
     assert "t-0" not in folders(again.kill())
 

@@ -105,7 +105,8 @@ async def main(folder, most):
     told = []
     world = TopicsWorld(open_files_most=most, failed=lambda where, error: told.append(error))
     node = Node(0, lambda: ("localhost", 9092))
-    plane = EmbeddedTopics(SimpleNamespace(data_dir=folder), Settings(), node, world)
+    directory = SimpleNamespace(data_dir=folder, was_used=False)
+    plane = EmbeddedTopics(directory, Settings(), node, world)
     wish = CreatableTopic(name="t", num_partitions=2000, replication_factor=1)
     await ask(plane, 19, CreateTopicsRequest(topics=[wish]), 7)
     for value in ("a", "b"):

@@ -90,7 +90,7 @@ async def test_creation_can_be_switched_off(scene):
 async def test_illegal_names(scene, name, allowed):
     response = await scene.metadata(name, allow_auto_topic_creation=allowed)
     assert told(response) == {name: ErrorCode.INVALID_TOPIC_EXCEPTION}
-    assert scene.disk.children("data") == ["catalog"]
+    assert scene.disk.children("data") == ["catalog", "catalog-copy"]
 
 
 async def test_names_that_collide_are_not_made(scene):

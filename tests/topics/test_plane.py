@@ -152,7 +152,7 @@ async def test_a_cluster_id_looks_like_kafkas():
 
 
 async def test_on_a_real_disk(tmp_path):
-    store = SimpleNamespace(data_dir=str(tmp_path))
+    store = SimpleNamespace(data_dir=str(tmp_path), was_used=False)
 
     def start() -> EmbeddedTopics:
         return EmbeddedTopics(store, Settings(), Node(0, lambda: ("localhost", 9092)))
@@ -173,7 +173,7 @@ async def test_on_a_real_disk(tmp_path):
     assert second.partition_count("t") == 3
     data = (await ask(second, 1, wanted(1, 12), 12)).responses[0].partitions[0]
     assert (data.error_code, data.high_watermark) == (0, 1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog", "t-0"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog", "catalog-copy", "t-0"]
     assert set(error_codes(await ask(second, 20, wanted(20, 6), 6))) == {0}
-    assert [path.name for path in tmp_path.iterdir()] == ["catalog"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog", "catalog-copy"]
     await second.close()

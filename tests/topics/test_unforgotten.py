@@ -7,12 +7,12 @@ import pytest
 from groupkeeper.topics import catalog as catalogs
 from groupkeeper.topics import unforgotten as module
 from groupkeeper.topics.catalog import Catalog
+from groupkeeper.topics.catalog_log import CatalogFolders
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.unforgotten import Unforgotten
 from groupkeeper.turns import Turns
 from storage.errors import StorageError
 from storage.limits import Limits
-from storage.log import Log
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.topics.scene import NOW, InlineWorker
 
@@ -22,9 +22,8 @@ def opened(disk: FakeDisk) -> tuple[Catalog, Unforgotten]:
     files = FakeFiles(disk)
     files.make_folder("data")
     disk.sync_names(".")
-    catalog = Catalog(
-        lambda end: Log.open(files, "data/catalog", Limits(), end=end), 4, InlineWorker(), Turns()
-    )
+    folders = CatalogFolders(files, "data", Limits(), lambda what: None)
+    catalog = Catalog(folders.open, 4, InlineWorker(), Turns())
     catalog.load(NOW, lambda: "cluster-1")
     return catalog, Unforgotten(catalog, Turns(), lambda: NOW)
 

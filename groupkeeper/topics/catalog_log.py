@@ -1,0 +1,218 @@
+"""Two copies of the catalog's log, each in a folder of its own: damage to one costs nothing.
+
+A change is durable in the first copy before it is begun in the second. So a crash or a torn write
+leaves at least one whole, with everything that was acknowledged; and the one that ends later, of
+those that are sound, has it all. A start makes the other again, and says so.
+
+What the records mean is catalog.py's; here it matters only that a log without its beginning is not
+taken for a whole one.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from protocol.record_batch import decode_records, iter_batches
+from storage.errors import Corrupt
+from storage.files import Files, parent_of
+from storage.limits import Limits
+from storage.log import NO_END, Log
+from storage.segment import base_of
+
+FOLDERS: Final = ("catalog", "catalog-copy")
+"""Not of the form ``<topic>-<partition>``, so that no topic can meet them."""
+
+FIRST_KEY: Final = b"cluster"
+"""Key of the first record, whether the log is new or was compacted."""
+
+EPOCH: Final = 0
+"""Leader epoch of every batch. No checksum covers it."""
+
+PIECE_BYTES: Final = 1024 * 1024
+"""Copied at a time."""
+
+
+@dataclass(slots=True)
+class _Copy:
+    """One of the two as it was found."""
+
+    folder: str
+    log: Log | None
+    """None: damaged."""
+    problem: str
+    end: int
+    """Its next offset; 0 when it is empty or missing, less when it is damaged."""
+
+
+class CatalogLog:
+    """Both copies, which hold the same. Not for two threads at a time."""
+
+    def __init__(self, logs: list[Log]) -> None:
+        self._logs = logs
+
+    @property
+    def next_offset(self) -> int:
+        return self._logs[0].next_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of one copy."""
+        return self._logs[0].size
+
+    def batches(self) -> Iterator[bytes]:
+        """Everything, in chunks of whole batches."""
+        return self._logs[0].batches()
+
+    def write(self, batch: bytes, *, in_new_segment: bool = False) -> None:
+        """Make a batch durable in both, blocking. Raises StorageError and OSError: it may be in one
+        of them then, in part or whole. Close the log and open it without the batch.
+        """
+        for log in self._logs:
+            if in_new_segment:
+                log.roll()
+            log.append(batch)
+            log.sync()
+
+    def forget(self, offset: int) -> None:
+        """Keep nothing before an offset. Raises as :meth:`write`."""
+        for log in self._logs:
+            log.forget(offset)
+
+    def close(self) -> None:
+        with ExitStack() as stack:
+            for log in self._logs:
+                stack.callback(log.close)
+
+
+class CatalogFolders:
+    """Where the copies are, and how they are opened."""
+
+    def __init__(
+        self,
+        files: Files,
+        data_dir: str,
+        limits: Limits,
+        told: Callable[[str], None],
+        *,
+        must_exist: bool = False,
+    ) -> None:
+        """``told`` hears, in words, what was damaged and is made whole. ``must_exist``: there was
+        a catalog before, so nothing at all is a loss.
+        """
+        self._files = files
+        self._data_dir = data_dir
+        self._limits = limits
+        self._told = told
+        self._must_exist = must_exist
+
+    def open(self, end: int = NO_END) -> CatalogLog:
+        """Both copies, durable and without what they have from offset ``end`` on. Raises
+        StorageError and OSError; Corrupt if neither copy is whole.
+        """
+        with ExitStack() as stack:
+            copies = []
+            for name in FOLDERS:
+                copies.append(self._look(f"{self._data_dir}/{name}", end))
+                log = copies[-1].log
+                if log is not None:
+                    stack.callback(log.close)
+            best = max(copies, key=lambda copy: copy.end)
+            self._check_best(best, copies)
+            for copy in sorted(copies, key=lambda copy: copy is not best):
+                if copy.log is None or copy.end != best.end:
+                    copy.log = self._make_again(copy, best)
+                    stack.callback(copy.log.close)
+                else:
+                    copy.log.settle()
+            stack.pop_all()
+            return CatalogLog([copy.log for copy in copies if copy.log is not None])
+
+    def _check_best(self, best: _Copy, copies: list[_Copy]) -> None:
+        if best.end > 0:
+            return
+        for copy in copies:
+            if copy.problem:
+                raise Corrupt(copy.problem)
+        first, second = (f"{self._data_dir}/{name}" for name in FOLDERS)
+        begun_anew = FOLDERS[0] in self._files.list_folder(
+            self._data_dir
+        ) and not self._files.list_folder(first)
+        if self._must_exist and not begun_anew:
+            raise Corrupt(
+                f"{first} and {second} are missing or empty, and with them all topics: restore one "
+                f"of them, or begin without topics: rm -rf {first} {second}; mkdir {first}"
+            )
+
+    def _look(self, folder: str, end: int) -> _Copy:
+        names = [name for name in self._files.list_folder(folder) if base_of(name) is not None]
+        last = f"{folder}/{names[-1]}" if names else ""
+        size = self._size(last)
+        try:
+            log = Log.open(self._files, folder, self._limits, end=end)
+        except Corrupt as problem:
+            return _Copy(folder, None, str(problem), -1)
+        try:
+            _check_whole(log, folder)
+        except Corrupt as problem:
+            log.close()
+            return _Copy(folder, None, str(problem), -1)
+        cut = size - self._size(last)
+        if cut and end == NO_END:
+            self._told(f"{last}: the last {cut} bytes are no whole change, and are cut off")
+        return _Copy(folder, log, "", log.next_offset)
+
+    def _size(self, path: str) -> int:
+        if not path:
+            return 0
+        handle = self._files.open(path)
+        try:
+            return self._files.size(handle)
+        finally:
+            self._files.close(handle)
+
+    def _make_again(self, copy: _Copy, best: _Copy) -> Log:
+        found = copy.problem or (f"it ended at {copy.end}" if copy.end else "it had nothing")
+        if copy.log is not None:
+            copy.log.close()
+        for name in self._files.list_folder(copy.folder):
+            self._files.remove(f"{copy.folder}/{name}")
+        self._files.make_folder(copy.folder)
+        for name in self._files.list_folder(best.folder):
+            if base_of(name) is not None:
+                self._copy(f"{best.folder}/{name}", f"{copy.folder}/{name}")
+        self._files.sync_folder(copy.folder)
+        self._files.sync_folder(parent_of(copy.folder))
+        log = Log.open(self._files, copy.folder, self._limits)
+        self._told(
+            f"{copy.folder} is made again from {best.folder}, up to offset {best.end}: {found}"
+        )
+        return log
+
+    def _copy(self, source: str, target: str) -> None:
+        with ExitStack() as stack:
+            reading = self._files.open(source)
+            stack.callback(self._files.close, reading)
+            writing = self._files.open(target, create=True)
+            stack.callback(self._files.close, writing)
+            position = 0
+            while data := self._files.read(reading, PIECE_BYTES, position):
+                self._files.write(writing, data, position)
+                position += len(data)
+            self._files.sync(writing)
+
+
+def _check_whole(log: Log, folder: str) -> None:
+    """Raise Corrupt if a log has lost its beginning or something in the middle."""
+    expected = log.start_offset
+    first = True
+    for chunk in log.batches():
+        for header in iter_batches(chunk):
+            if header.base_offset != expected or header.leader_epoch != EPOCH:
+                raise Corrupt(
+                    f"{folder} has offset {header.base_offset} in epoch {header.leader_epoch} "
+                    f"where offset {expected} in epoch {EPOCH} belongs"
+                )
+            if first and next(decode_records(chunk, header)).key != FIRST_KEY:
+                raise Corrupt(f"{folder} has lost what was before offset {expected}")
+            expected, first = header.next_offset, False

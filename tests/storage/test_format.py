@@ -1,0 +1,125 @@
+"""The format of a data directory: carried forward when older, refused when newer or damaged."""
+
+import errno
+import json
+
+import pytest
+from crc32c import crc32c
+
+from storage.errors import Corrupt, NewerFormat
+from storage.format import VERSION, read_format, write_format
+from storage.store import Store
+from tests.support.fake_files import Crash, FakeDisk, FakeFiles
+
+PATH = "data/format"
+
+
+def open_store(disk: FakeDisk) -> Store:
+    return Store.open(FakeFiles(disk), "data", 0)
+
+
+def rewrite(disk: FakeDisk, **changes: object) -> None:
+    line, _ = disk.contents(PATH).split(b"\n", 1)
+    line = json.dumps(json.loads(line) | changes).encode()
+    files = FakeFiles(disk)
+    handle = files.open(PATH)
+    files.truncate(handle, 0)
+    files.write(handle, line + b"\n%08x\n" % crc32c(line), 0)
+
+
+def test_a_directory_gets_the_newest_format_once_and_keeps_its_id(disk: FakeDisk) -> None:
+    store = open_store(disk)
+    assert store.format is None
+    directory_id = store.settle_format(7)
+    store.close()
+    disk.power_cut("lose")
+    store = open_store(disk)
+    assert store.format is not None
+    assert (store.format.version, store.format.shards) == (VERSION, 7)
+    assert store.settle_format(9) == directory_id
+    assert store.known_shards() == 7
+    assert len(directory_id) == 32
+
+
+def test_two_directories_have_different_ids(disk: FakeDisk) -> None:
+    files = FakeFiles(disk)
+    for folder in ("one", "two"):
+        files.make_folder(folder)
+    ids = {write_format(files, folder, 1).directory_id for folder in ("one", "two")}
+    assert len(ids) == 2
+
+
+def test_a_newer_format_is_refused_in_one_line_and_nothing_is_touched(disk: FakeDisk) -> None:
+    open_store(disk).settle_format(3)
+    disk.revive()
+    rewrite(disk, format=VERSION + 1, more="that nobody knows yet")
+    calls = disk.calls
+    with pytest.raises(NewerFormat) as refused:
+        open_store(disk)
+    assert str(refused.value) == (
+        f"data is in format {VERSION + 1}, and this version reads formats up to {VERSION}: "
+        "start the newer version that made it, or choose another --data-dir"
+    )
+    assert disk.calls == calls
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "zeros", "empty"])
+def test_a_damaged_file_is_refused_with_its_name_and_what_to_do(
+    disk: FakeDisk, damage: str
+) -> None:
+    open_store(disk).settle_format(3)
+    disk.revive()
+    files = FakeFiles(disk)
+    size = len(disk.contents(PATH))
+    if damage == "flip":
+        disk.flip(PATH, 12)
+    elif damage == "zeros":
+        files.write(files.open(PATH), bytes(size), 0)
+    else:
+        files.truncate(files.open(PATH), 0 if damage == "empty" else size - 1)
+    with pytest.raises(Corrupt, match="data/format is damaged: restore it, or remove it"):
+        open_store(disk)
+
+
+def test_every_flipped_bit_is_noticed(disk: FakeDisk) -> None:
+    open_store(disk).settle_format(3)
+    disk.revive()
+    for position in range(len(disk.contents(PATH))):
+        for bit in range(8):
+            disk.flip(PATH, position, 1 << bit)
+            with pytest.raises(Corrupt):
+                read_format(FakeFiles(disk), "data")
+            disk.flip(PATH, position, 1 << bit)
+
+
+@pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "kill"])
+def test_wherever_the_writing_crashes_the_next_start_works(mode: str) -> None:
+    for call in range(1, 8):
+        disk = FakeDisk()
+        store = open_store(disk)
+        disk.crash_at = disk.calls + call
+        try:
+            store.settle_format(3)
+        except Crash:
+            pass
+        else:
+            break
+        disk.revive() if mode == "kill" else disk.power_cut(mode, seed=call)
+        again = open_store(disk)
+        assert again.format is None or again.format.shards == 3
+        again.settle_format(3)
+        again.close()
+        disk.power_cut("lose")
+        assert open_store(disk).known_shards() == 3
+    assert call > 4
+
+
+def test_a_disk_without_room_leaves_nothing_open(disk: FakeDisk) -> None:
+    files = FakeFiles(disk)
+    store = Store.open(files, "data", 0)
+    before = len(files._handles)
+    disk.failures[disk.calls + 2] = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(OSError, match="No space"):
+        store.settle_format(3)
+    assert len(files._handles) == before
+    store.settle_format(3)

@@ -1,0 +1,151 @@
+"""
+Data directories as fixtures: what a server leaves behind, as files.
+
+`tests/fixtures/data-directory-<format>` was made by `python -m tests.support.directories FOLDER`
+when that format was the newest. Run it again only for a new format, into a new folder.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from protocol.messages.metadata import MetadataRequest
+from protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from protocol.record_batch import encode_batch
+from tests.support.batches import values_of
+from tests.support.fake_files import FakeDisk, FakeFiles, parent
+from tests.support.served import Client, Served, settle
+
+DATA = "data"
+PARTITIONS = 6
+"""Of the offsets topic: not the default."""
+GROUPS = ("billing", "orders-readers", "reports")
+
+
+def live(served: Served) -> None:
+    """Groups with and without members, topics with records, one with a config, one deleted."""
+    client = served.client()
+    made = [CreatableTopic(name="gone", num_partitions=2, replication_factor=1)]
+    client.call(19, 4, CreateTopicsRequest(topics=made, timeout_ms=1000))
+    setting = AlterableConfig(name="retention.ms", config_operation=0, value="86400000")
+    resource = AlterConfigsResource(resource_type=2, resource_name="orders", configs=[setting])
+    client.call(44, 1, IncrementalAlterConfigsRequest(resources=[resource]))
+    gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="gone")], timeout_ms=1000)
+    client.call(20, 6, gone)
+    member_id, generation = settle(client, "orders-readers", group_instance_id="reader-1")
+    member = {"member_id": member_id, "generation": generation}
+    assert client.commit(7, "orders-readers", **member) == 0
+    assert client.commit(11, "billing") == 0
+    assert client.commit(3, "reports") == 0
+    _produce(client, b"first", b"second")
+    served.advance(1)
+
+
+def live_on(served: Served) -> None:
+    """A little more. When the process is killed now, one of the commits is in the journal only."""
+    client, other = served.client(), served.client()
+    _produce(client, b"third")
+    commits = {client: client.commit_frame(12, "billing"), other: other.commit_frame(4, "reports")}
+    served.at_once(commits)
+    assert [each.committed() for each in commits] == [0, 0]
+
+
+def _produce(client: Client, *values: bytes) -> None:
+    at = _orders(client)[1]
+    records = encode_batch(0, -1, 1_700_000_000_000, [(None, value) for value in values])
+    data = PartitionProduceData(index=0, records=records)
+    topic = TopicProduceData(name="orders", partition_data=[data])
+    produced = client.call(0, 9, ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]))
+    assert produced.responses[0].partition_responses[0].base_offset == at
+
+
+def _orders(client: Client) -> tuple[list[str], int]:
+    """What is in partition 0 of `orders`, and its next offset."""
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    wanted = FetchTopic(topic="orders", partitions=[part])
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=[wanted])
+    [found] = client.call(1, 11, request).responses[0].partitions
+    return [value.decode() for value in values_of(found.records or b"")], found.high_watermark
+
+
+def seen(served: Served) -> dict[str, Any]:
+    """What clients see of it, as JSON has it."""
+    client = served.client()
+    described = client.call(15, 5, DescribeGroupsRequest(groups=list(GROUPS))).groups
+    topics = client.call(3, 12, MetadataRequest(topics=None))
+    return {
+        "cluster": topics.cluster_id,
+        "topics": {t.name: [t.topic_id.hex(), len(t.partitions)] for t in topics.topics},
+        "configs": served.server.topics._catalog.by_name["orders"].configs,
+        "orders": _orders(client)[0],
+        "groups": {
+            group.group_id: [group.group_state, *(each.member_id for each in group.members)]
+            for group in described
+        },
+        "offsets": {
+            group: {f"{topic}-{index}": at for (topic, index), at in client.fetched(group).items()}
+            for group in GROUPS
+        },
+        "offsets partitions": len(served.server.hosts),
+    }
+
+
+def save(disk: FakeDisk, folder: Path) -> None:
+    """The files as processes see them; of the zeros at the end of a journal a few are kept."""
+    for path in sorted(disk._tree):
+        inode = disk._tree[path]
+        if inode is not None:
+            data = bytes(inode.data)
+            if "/journals/" in path:
+                data = data[: len(data.rstrip(b"\0")) + 64]  # a round may end with zeros, too
+            target = folder / path.removeprefix(f"{DATA}/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+
+
+def restore(folder: Path, disk: FakeDisk) -> None:
+    """The files of a folder as the data directory of a machine."""
+    files = FakeFiles(disk)
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        name = f"{DATA}/{path.relative_to(folder).as_posix()}"
+        files.make_folder(parent(name))
+        handle = files.open(name, create=True)
+        files.write(handle, path.read_bytes(), 0)
+        files.close(handle)
+    disk.write_back()
+
+
+def make(folder: Path) -> None:
+    served = Served(f"offsets.topic.num.partitions={PARTITIONS}")
+    live(served)
+    expected = {"stopped": seen(served)}
+    served.stop()
+    save(served.disk, folder / "stopped")
+    served.start()
+    served.settled()
+    live_on(served)
+    served.machine.kill()
+    save(served.disk, folder / "killed")
+    served.start()
+    served.settled()
+    expected["killed"] = seen(served)
+    served.close()
+    (folder / "expected.json").write_text(json.dumps(expected, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))
