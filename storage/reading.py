@@ -7,8 +7,11 @@ Functions of segments only; they hold no state, and are safe beside a thread tha
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from crc32c import crc32c
+
 from protocol.record_batch import LENGTH_OVERHEAD
-from storage.errors import Corrupt
+from storage.errors import Corrupt, remedy
+from storage.files import parent_of
 from storage.scan import FIELDS, Batch, valid_batches
 from storage.segment import Segment
 from storage.window import Window
@@ -66,6 +69,7 @@ def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[by
     epoch = -1
     for segment in segments_from(segments, from_offset):
         position = start = segment.index.floor(max(0, from_offset - segment.base_offset))
+        crc = 0
         for batch in valid_batches(segment.window(), position, segment.base_offset):
             check_epoch(segment.path, batch, epoch)
             epoch = batch.epoch
@@ -73,12 +77,24 @@ def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[by
             if batch.last_offset < from_offset:
                 start = position
             elif position - start >= CHUNK:
-                yield segment.read(start, position - start)
-                start = position
+                yield (data := segment.read(start, position - start))
+                crc, start = crc32c(data, crc), position
         if position > start:
-            yield segment.read(start, position - start)
-        if position < segment.size:
-            raise Corrupt(f"{segment.path}: the batch at byte {position} is damaged")
+            yield (data := segment.read(start, position - start))
+            crc = crc32c(data, crc)
+        _check_whole(segment, position, crc if from_offset <= segment.base_offset else None)
+
+
+def _check_whole(segment: Segment, end: int, crc: int | None) -> None:
+    """Raise Corrupt if a segment is damaged at `end`, or its checksum is not that of then."""
+    known = segment.finished.crc if segment.finished is not None else None
+    if end < segment.size:
+        what = f"the batch at byte {end} is damaged"
+    elif None not in (crc, known) and crc != known:
+        what = f"the header of a batch before byte {end} is damaged"
+    else:
+        return
+    raise Corrupt(f"{segment.path}: {what}: {remedy(parent_of(segment.path))}")
 
 
 def check_epoch(path: str, batch: Batch, epoch: int) -> None:
@@ -86,7 +102,7 @@ def check_epoch(path: str, batch: Batch, epoch: int) -> None:
     if batch.epoch < epoch:
         raise Corrupt(
             f"{path}: offset {batch.base_offset} was written in epoch {batch.epoch}, "
-            f"after epoch {epoch}"
+            f"after epoch {epoch}: {remedy(parent_of(path))}"
         )
 
 

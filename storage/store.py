@@ -15,17 +15,20 @@ others may read logs, and open logs that no round is written to. A log either go
 or is appended to directly and synced when its owner likes, never both.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from protocol.record_batch import KeyValue, encode_batch
 from storage.errors import AppendFailed, Fenced, StorageError, SyncFailed
 from storage.files import Files, parent_of
-from storage.journal import FOLDER, batch_entry
+from storage.folders import FolderList
+from storage.journal import FOLDER
 from storage.journals import Journals
 from storage.lease import Lease, lock_node
 from storage.limits import Limits
 from storage.log import Log
+from storage.rounds import batch_entry
 from storage.scan import Batch
 
 QUEUE_BYTES = 64 * 1024
@@ -64,6 +67,7 @@ class Store:
         files.sync_folder(parent_of(data_dir))
         self._lock = lock_node(files, data_dir, node_id)
         try:
+            self.folders = FolderList(files, data_dir)
             self._journals = Journals(files, data_dir, node_id, limits.journal_bytes)
         except BaseException:
             files.close(self._lock)
@@ -79,6 +83,12 @@ class Store:
         Raises Locked if a living process has the node id, Corrupt if a journal is damaged.
         """
         return cls(files, data_dir, node_id, limits or Limits())
+
+    def take_repairs(self) -> list[str]:
+        """What was damaged or unfinished, outside of logs, a line each; once."""
+        repairs = [*self.folders.repairs, *self._journals.repairs]
+        self.folders.repairs, self._journals.repairs = [], []
+        return repairs
 
     def known_shards(self) -> int:
         """
@@ -139,6 +149,7 @@ class Store:
             if not log.broken:
                 return log
             log.close()
+        self.folders.check(name)
         try:
             with self._journals.held(name) as held:
                 log = Log.open(self._files, f"{self.data_dir}/{name}", self._limits, held)
@@ -146,7 +157,7 @@ class Store:
             self._failed = error
             raise
         self._logs[name] = log
-        self._journals.recovered(name)
+        self._journals.recovered(name, log.durable)
         return log
 
     def commit(self, appends: Sequence[Append]) -> list[StorageError | None]:
@@ -179,10 +190,10 @@ class Store:
         return left_out
 
     def _write_round(
-        self, pieces: list[bytes], names: Collection[str], queue: list[tuple[Log, bytes, Batch]]
+        self, pieces: list[bytes], ends: Mapping[str, int], queue: list[tuple[Log, bytes, Batch]]
     ) -> None:
         try:
-            self._journals.write(pieces, names)
+            self._journals.write(pieces, ends)
             for log, data, batch in queue:
                 self._behind[log.name] = log
                 self.committed_bytes += len(data)
@@ -231,7 +242,7 @@ class Store:
                 self._write(log)
             if not log.broken:
                 log.sync()
-                self._journals.synced(name)
+                self._journals.synced(name, log.durable)
                 break
         self._journals.drop_done()
 
@@ -244,8 +255,13 @@ class Store:
         try:
             for log in self._logs.values():
                 log.close()
+                if not log.broken:
+                    self._journals.synced(log.name, log.durable)
             clean = self._failed is None and not any(log.broken for log in self._logs.values())
             self._journals.close(clean=clean)
+            if clean:
+                with suppress(OSError):  # without it a lost folder is not missed
+                    self.folders.leave(self.log_names())
         finally:
             for shard in list(self._leases):
                 self.release(shard)
