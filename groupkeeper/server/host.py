@@ -308,6 +308,8 @@ class PartitionHost:
         if self._epoch is None:
             self._epoch = await writer.call(writer.store.claim, self.index)
         self.log = await writer.call(writer.store.open_log, self.name)
+        for what in self.log.take_repairs():
+            _log.warning("log repaired", partition=self.index, what=what)
         for batches in self.log.batches(self.log.start_offset):
             partition.replay(batches)
             await asyncio.sleep(0)
@@ -325,7 +327,7 @@ class PartitionHost:
             self.log = store.open_log(self.name)
         except (StorageError, OSError):
             return False  # loading in the background will meet it again, and say so
-        if self.log.next_offset > 0:
+        if self.log.next_offset > 0 or self.log.repairs:
             return False  # the folder was lost with the power, and the journal brought it back
         self._partition.restore()
         self._activate(began)

@@ -105,6 +105,8 @@ class Server:
         settings = options.settings
         limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
         self.store = Store.open(self._world.files, str(options.data_dir), options.node_id, limits)
+        for what in self.store.take_repairs():
+            _log.warning("data directory repaired", what=what)
         self._settings = settings = _as_made(settings, self.store.known_shards())
         # All at once and first of all: who cannot have them must not touch anything else.
         self._epochs = self._claim(settings.offsets_topic_num_partitions)
@@ -117,6 +119,9 @@ class Server:
         topics = self._world.topics or TopicsWorld(
             files=self._world.files,
             failed=_topics_failed,
+            told=lambda what: _log.warning("topics: repaired", what=what),
+            check_folder=self.store.folders.check,
+            forget_folder=self.store.folders.forget,
             open_files_most=self._descriptors.topic_logs,
         )
         self._node = Node(options.node_id, self.address)

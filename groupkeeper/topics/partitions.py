@@ -32,7 +32,22 @@ Failed = Callable[[str, BaseException], None]
 class TopicFolders:
     """Where topic logs live: one folder ``<topic>-<partition>`` each, in the data directory."""
 
-    def __init__(self, files: Files, data_dir: str, limits: Limits) -> None:
+    def __init__(
+        self,
+        files: Files,
+        data_dir: str,
+        limits: Limits,
+        told: Callable[[str], None],
+        *,
+        check: Callable[[str], None] = lambda name: None,
+        forget: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        """`told` hears what was damaged and could be put right; `check` and `forget` are those of
+        the list of folders.
+        """
+        self._told = told
+        self._check = check
+        self._forget = forget
         self._files = files
         self._data_dir = data_dir
         self._limits = limits
@@ -42,7 +57,11 @@ class TopicFolders:
 
         Raises StorageError and OSError.
         """
-        return Log.open(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
+        self._check(name)
+        log = Log.open(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
+        for what in log.take_repairs():
+            self._told(what)
+        return log
 
     def note_start(self, name: str, offset: int) -> None:
         """Make it durable that a log begins at an offset, blocking. Raises as `write_start`."""
@@ -54,6 +73,7 @@ class TopicFolders:
         for file in self._files.list_folder(folder):
             self._files.remove(f"{folder}/{file}")
         self._files.remove_folder(folder)
+        self._forget(name)
 
     def sync(self) -> None:
         """Wait until it is on the disk which folders there are, blocking. Raises OSError."""

@@ -140,6 +140,12 @@ class TopicsWorld:
     random_bytes: Callable[[int], bytes] = os.urandom
     failed: Failed = lambda where, error: None
     """Told about every failure of the disk, and of every limit reached, for the log."""
+    told: Callable[[str], None] = lambda what: None
+    """Told what was damaged and could be put right."""
+    check_folder: Callable[[str], None] = lambda name: None
+    """Raises Corrupt if there was a partition folder of this name, and now it is missing."""
+    forget_folder: Callable[[str], None] = lambda name: None
+    """Told that it is missing for a good reason. Raises OSError."""
     open_files_most: int = OPEN_FILES_MOST
     """Descriptors for topic logs; with more, those used longest ago are closed meanwhile."""
 
@@ -163,9 +169,19 @@ class EmbeddedTopics:
         self._worker = world.worker
         limits = Limits(segment_bytes=settings.log_segment_bytes)
         self._files = OpenFiles(world.files, world.open_files_most)
-        folders = TopicFolders(self._files, store.data_dir, limits)
+        folders = TopicFolders(
+            self._files,
+            store.data_dir,
+            limits,
+            world.told,
+            check=world.check_folder,
+            forget=world.forget_folder,
+        )
         self._catalog = Catalog(
-            partial(TopicFolders(world.files, store.data_dir, limits).open_log, CATALOG_FOLDER),
+            partial(
+                TopicFolders(world.files, store.data_dir, limits, world.told).open_log,
+                CATALOG_FOLDER,
+            ),
             settings.offsets_topic_num_partitions,
             world.worker,
             turns,
