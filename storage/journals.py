@@ -64,6 +64,13 @@ class Held:
                 first = last + 1
         return first >= end
 
+    def last(self) -> tuple[int, bytes] | None:
+        """The last batch held, behind its base offset."""
+        if not self._entries:
+            return None
+        base, _, position, size, reader = self._entries[-1]
+        return base, reader.batch(position, size)
+
     def batches_from(self, offset: int) -> Iterator[bytes]:
         """The batches that end at `offset` or later. One held twice comes once."""
         for _, last, position, size, reader in self._entries:

@@ -4,8 +4,6 @@ What is in the folder of a log, put together with what is known of it.
 Finds out, cuts and mends; the batches that only a journal holds are appended by log.py.
 """
 
-from typing import Final
-
 from storage.epochs import FILE_NAME as EPOCH_FILE
 from storage.epochs import EpochFile
 from storage.errors import ACCEPT_FILE
@@ -18,9 +16,6 @@ from storage.salvage import salvage
 from storage.segment import Segment, base_of, segment_path
 from storage.start import FILE_NAME as START_FILE
 from storage.start import read_start
-
-NO_LIMIT: Final = 2**63 - 1
-"""No offset is as large."""
 
 
 class Opening:
@@ -112,7 +107,7 @@ class Opening:
     def _salvage(self, bases: list[int]) -> None:
         """Leave out of all segments what is not sound: what was known of them is not true then."""
         self.segments = ()
-        for base, following in zip(bases, [*bases[1:], NO_LIMIT], strict=False):
+        for base, following in zip(bases, [*bases[1:], None], strict=False):
             path = segment_path(self._folder, base)
             self.findings.repairs += salvage(self._files, path, base, following)
             segment = Segment(self._files, self._folder, base, self._limits)

@@ -15,7 +15,7 @@ from storage.epochs import EpochFile
 from storage.errors import Corrupt, remedy
 from storage.marks import Mark
 from storage.reading import check_epoch
-from storage.scan import batches_after, valid_batches
+from storage.scan import Batch, batches_after, valid_batches
 from storage.segment import Segment
 
 
@@ -25,6 +25,10 @@ class Cover(Protocol):
     @property
     def first(self) -> int | None:
         """The first offset held."""
+        ...
+
+    def last(self) -> tuple[int, bytes] | None:
+        """The last batch held, behind its base offset."""
         ...
 
     @property
@@ -77,8 +81,21 @@ class Passage:
     on the disk, from the very bytes that were checked.
     """
 
-    def __init__(self, segment: Segment, mark: Mark | None, unsure_from: int | None) -> None:
-        """`unsure_from`: the offset from which on nothing is known to be on the disk."""
+    def __init__(
+        self,
+        segment: Segment,
+        mark: Mark | None,
+        unsure_from: int | None,
+        last: tuple[int, bytes] | None,
+    ) -> None:
+        """
+        `unsure_from`: the offset from which on nothing is known to be on the disk. `last`: base
+        offset and bytes of the last batch of the journal: nothing behind it would tell that what no
+        checksum covers in it is wrong.
+        """
+        self._last_base, self._last = (-1, b"") if last is None else last
+        self.is_not_last = False
+        """It ended where that should be, and the file has another one there, and nothing more."""
         self._segment = segment
         self._window = segment.window()
         self._buffer, self._start = self._window.buffer, 0
@@ -96,6 +113,9 @@ class Passage:
         for batch in valid_batches(self._window, 0, active.base_offset):
             if batch.base_offset >= end:
                 break
+            if next_offset == self._last_base and not self._is_last(batch):
+                self.is_not_last = batch.position + batch.size == active.size
+                break
             if self._window.buffer is not self._buffer:
                 self._passed(valid)
                 self._buffer, self._start = self._window.buffer, valid
@@ -109,6 +129,10 @@ class Passage:
             next_offset = batch.last_offset + 1
         self._passed(valid)
         return valid, next_offset
+
+    def _is_last(self, batch: Batch) -> bool:
+        at = self._window.find(batch.position, batch.size)
+        return self._window.view[at : at + batch.size] == self._last
 
     def _is_unsure(self, offset: int) -> bool:
         return self._unsure_from is not None and offset >= self._unsure_from
@@ -156,14 +180,16 @@ def sound_end(
     """
     here = mark if mark is not None and mark.base == active.base_offset else None
     mend_tail(active, here, findings)
-    passage = Passage(active, here, _unsure_from(cover, mark))
+    unsure_from = _unsure_from(cover, mark)
+    last = cover.last() if cover is not None and unsure_from is not None else None
+    passage = Passage(active, here, unsure_from, last)
     valid, next_offset = passage.run(epochs, end)
     if next_offset >= end:
         return valid, next_offset
     if here is not None and valid >= here.size and not passage.fits_mark:
         findings.lost(f"{active.path}: the header of a batch before byte {here.size} is damaged")
     loss = _loss(active, valid, next_offset, cover, here)
-    if loss:
+    if loss and not passage.is_not_last:
         findings.lost(loss)
     if valid < active.size:
         findings.repairs.append(

@@ -8,7 +8,7 @@ from storage.segment import LOG_SUFFIX
 from storage.window import PIECE, Window
 
 
-def salvage(files: Files, path: str, base_offset: int, end_offset: int) -> list[str]:
+def salvage(files: Files, path: str, base_offset: int, end_offset: int | None) -> list[str]:
     """
     Replace a segment by its sound batches with offsets before `end_offset`, if it has anything
     else, durably. Returns a line for each piece that was left out. Raises OSError.
@@ -47,12 +47,12 @@ def _sound(window: Window, base_offset: int) -> Iterator[Batch]:
             position, lowest = batch.position + batch.size, batch.last_offset + 1
 
 
-def _in_order(batches: Iterator[Batch], end_offset: int) -> Iterator[Batch]:
+def _in_order(batches: Iterator[Batch], end_offset: int | None) -> Iterator[Batch]:
     """Those whose offsets and epochs rise. Of two that do not fit, the one goes that fits less."""
     before: Batch | None = None
     held: Batch | None = None
     for batch in batches:
-        if batch.last_offset >= end_offset:
+        if end_offset is not None and batch.last_offset >= end_offset:
             continue
         if held is None or _follows(batch, held):
             if held is not None:

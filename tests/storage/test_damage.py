@@ -254,6 +254,21 @@ def test_what_the_journal_has_is_put_right_after_a_crash(
     assert len(found(log)) >= 5
 
 
+@pytest.mark.parametrize("byte", [*range(8), *range(12, 16)])
+def test_the_header_of_the_last_batch_is_compared_with_the_journal(
+    disk: FakeDisk, byte: int
+) -> None:
+    """No checksum covers its base offset and its epoch, and no batch follows that would not fit."""
+    fill(disk, rounds=8, stop=False)
+    path = segments(disk, NAMES[0])[-1]
+    last = disk.contents(path).rindex((7).to_bytes(8, "big"))
+    disk.flip(path, last + byte, 0x40)
+    log = opened(disk, NAMES[0])
+    assert found(log) == [value_of(number) for number in range(8)]
+    assert log.take_repairs()[0].startswith(f"{path}: cut off ")
+    assert log.last_epoch == 1
+
+
 @pytest.mark.parametrize("name", [*NAMES, TOPIC])
 @pytest.mark.parametrize("damage", EARLIER)
 def test_damage_to_an_earlier_segment_after_a_crash_is_refused(
