@@ -8,7 +8,8 @@
 #   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
 #   make suites     other projects' tests against a server (ARGS="franz-go sarama", or --help)
 #   make fuzz       random and damaged requests for a minute (ARGS="600 SEED": seconds, seed)
-#   make chaos      attacks on a server, and what they do to others (ARGS="metadata-all", or --help)
+#   make chaos      attacks on a server and damage to its files (ARGS="metadata-all", "damage", or --help)
+#   make kills      kill -9 and restart under real clients, 200 times (ARGS="20", or --help)
 #   make docs       regenerate the generated pages
 #   make lock       resolve the lock files anew
 #   make clean      remove the virtual environment and the tools' caches
@@ -33,10 +34,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench parity simulate fuzz chaos suites docs lock clean
+.PHONY: help serve test check format bench parity simulate fuzz chaos kills suites docs lock clean
 
 help:
-	@sed -n '3,15s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,16s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
@@ -74,6 +75,9 @@ fuzz: $(DEV)
 
 chaos: $(DEV)
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+kills: $(DEV)
+	@$(BIN)/python -m tests.kills $(ARGS)
 
 docs: $(DEV)
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \

@@ -57,6 +57,7 @@ def main() -> int:
         plan.seconds, plan.rounds = 1.0, 1
         plan.warm_up_s = {"kafka": 5.0, "groupkeeper": 1.0, "floor": 1.0}
         plan.replay_commits = 5_000
+        plan.start_records = 50_000
     plan.seconds, plan.rounds = options.seconds or plan.seconds, options.rounds or plan.rounds
     _raise_file_limit()
     with tempfile.TemporaryDirectory(prefix="groupkeeper-bench-", dir=options.data_dir) as base:

@@ -7,6 +7,7 @@ left out, with a reason.
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -110,9 +111,10 @@ def _fetch(jars: Path) -> None:
         ) from error
 
 
-def _properties(port: int, folder: Path) -> Path:
+def _properties(port: int, folder: Path, settings: Mapping[str, str]) -> Path:
     path = folder / "server.properties"
     text = _PROPERTIES.format(port=port, controller=port + 1, folder=folder)
+    text += "".join(f"{key}={value}\n" for key, value in settings.items())
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -121,13 +123,13 @@ def format_storage(port: int, folder: Path) -> None:
     """Prepares an empty data directory, which Kafka wants done before its first start."""
     tool = ["java", "-cp", class_path(), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID]
     with (folder / "format.txt").open("wb") as output:
-        command = [*tool, "-c", str(_properties(port, folder))]
+        command = [*tool, "-c", str(_properties(port, folder, {}))]
         subprocess.run(command, check=True, stdout=output, stderr=output, timeout=120)
 
 
-def command(port: int, folder: Path) -> list[str]:
+def command(port: int, folder: Path, settings: Mapping[str, str]) -> list[str]:
     memory = [f"-Xms{heap()}", f"-Xmx{heap()}"]
     logging = folder / "log4j2.xml"
     logging.write_text(_LOGGING, encoding="utf-8")
     options = [*memory, *_JVM, f"-Dlog4j2.configurationFile={logging}", "-cp", class_path()]
-    return ["java", *options, "kafka.Kafka", str(_properties(port, folder))]
+    return ["java", *options, "kafka.Kafka", str(_properties(port, folder, settings))]

@@ -45,6 +45,19 @@ _ROWS: list[tuple[str, str, str]] = [
     ("ready", "idle_mib", "resident memory, idle"),
     ("memory", "members_1000_mib", "resident memory, 1,000 members"),
     ("replay", "replay_ms", "start after kill -9 until all offsets are read"),
+    *(
+        row
+        for case, shape in (("start-1", "batches of 1"), ("start-100", "batches of 100"))
+        for row in (
+            (case, "replay_ms", f"start from a million records in {shape}"),
+            (case, "cpu_s", "its CPU time"),
+            (case, "first_ms", "until a first commit in an empty partition"),
+            (case, "beat_p99_ms", "heartbeats meanwhile, 99th percentile"),
+            (case, "beat_worst_ms", "the slowest one"),
+            (case, "commit_p99_ms", "commits meanwhile, 99th percentile"),
+            (case, "iteration_ms", "longest iteration of the event loop, at most"),
+        )
+    ),
 ]
 
 

@@ -5,13 +5,14 @@ Decides what is measured when, and how often; what a case is stands in cases.py,
 figures in report.py.
 """
 
+import shutil
 import statistics
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks import cases
+from benchmarks import backlog, cases
 from benchmarks.processes import CAN_PIN, GENERATOR_CORE, on_core
 from benchmarks.targets import Server, UnavailableError, available, create_topic, running
 
@@ -46,8 +47,10 @@ LOADS: dict[str, Case] = {
     "restart-50": Case(cases.restarts(100, 50), groups=True),
     "storm-500": Case(cases.storm(500), groups=True, rounds=2),
 }
-OWN_SERVERS = ("ready", "memory", "replay")  # start servers of their own
-ALL = ("ready", "memory", *LOADS, "replay")
+STARTS = {"start-1": 1, "start-100": 100}
+"""Starts from a long log: records in each of its batches."""
+OWN_SERVERS = ("ready", "memory", "replay", *STARTS)  # start servers of their own
+ALL = ("ready", "memory", *LOADS, "replay", *STARTS)
 
 
 @dataclass(slots=True)
@@ -60,6 +63,7 @@ class Plan:
     rounds: int = 3
     warm_up_s: dict[str, float] = field(default_factory=dict)
     replay_commits: int = 50_000
+    start_records: int = 1_000_000
 
 
 @dataclass(slots=True)
@@ -98,6 +102,8 @@ def execute(plan: Plan, base: Path) -> Results:
         if "replay" in plan.cases:
             for name in (name for name in targets if name not in NO_GROUPS):
                 results.add("replay", name, cases.replay(name, base, plan.replay_commits))
+        for case in (case for case in STARTS if case in plan.cases):
+            _start(case, plan, targets, base, results)
     return results
 
 
@@ -107,6 +113,18 @@ def _ready(plan: Plan, targets: list[str], base: Path, results: Results) -> None
             cases.ready(name, base) for _ in range(1 if name == "kafka" else 2 * plan.rounds + 1)
         ]
         results.add("ready", name, _medians(runs))
+
+
+def _start(case: str, plan: Plan, targets: list[str], base: Path, results: Results) -> None:
+    """The same files for all; removed at once, as they are large."""
+    folder = base / case
+    written = backlog.write(folder, plan.start_records, STARTS[case])
+    try:
+        for name in (name for name in targets if name not in NO_GROUPS):
+            runs = [backlog.start(name, base, written) for _ in range(plan.rounds)]
+            results.add(case, name, _medians(runs))
+    finally:
+        shutil.rmtree(folder)
 
 
 def _loads(plan: Plan, targets: list[str], base: Path, results: Results) -> None:

@@ -11,8 +11,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from benchmarks import kafka, wire
 from benchmarks.crowd import Link
@@ -30,11 +32,15 @@ class UnavailableError(Exception):
     """A target that cannot be had here; the text says why."""
 
 
-def _floor(port: int, _folder: Path) -> list[str]:
+Settings = Mapping[str, str]
+"""Under Kafka's names, which Groupkeeper's are, too."""
+
+
+def _floor(port: int, _folder: Path, _settings: Settings) -> list[str]:
     return [sys.executable, "-m", "benchmarks.floor", str(port)]
 
 
-def _groupkeeper(port: int, folder: Path) -> list[str]:
+def _groupkeeper(port: int, folder: Path, settings: Settings) -> list[str]:
     where = [
         "--listen",
         f"127.0.0.1:{port}",
@@ -43,11 +49,12 @@ def _groupkeeper(port: int, folder: Path) -> list[str]:
         "--data-dir",
         str(folder / "data"),
     ]
-    setting = ["--set", "group.initial.rebalance.delay.ms=0"]
-    return [sys.executable, "-m", "groupkeeper", "serve", *where, *setting]
+    chosen = {"group.initial.rebalance.delay.ms": "0", **settings}
+    assigned = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
+    return [sys.executable, "-m", "groupkeeper", "serve", *where, *assigned]
 
 
-COMMANDS: dict[str, Callable[[int, Path], list[str]]] = {
+COMMANDS: dict[str, Callable[[int, Path, Settings], list[str]]] = {
     "groupkeeper": _groupkeeper,
     "floor": _floor,
     "kafka": kafka.command,
@@ -63,20 +70,39 @@ def available(name: str) -> None:
             raise UnavailableError(str(error)) from error
 
 
+class Home(NamedTuple):
+    """Where a target keeps its files, and the port that it listens on."""
+
+    port: int
+    folder: Path
+
+
+def new_home(name: str, base: Path) -> Home:
+    """An empty folder, formatted where the target wants that."""
+    home = Home(_free_port(), base / name)
+    shutil.rmtree(home.folder, ignore_errors=True)
+    home.folder.mkdir(parents=True)
+    if name == "kafka":
+        kafka.format_storage(*home)
+    return home
+
+
 class Server:
     """One run of a target. `ready_ms`: from just before exec to the first JoinGroup answered."""
 
-    def __init__(self, name: str, base: Path, after: "Server | None" = None) -> None:
-        """`after`: go on with that run's port and data."""
+    def __init__(
+        self,
+        name: str,
+        base: Path,
+        after: "Server | Home | None" = None,
+        settings: Settings = MappingProxyType({}),
+    ) -> None:
+        """`after`: go on with that port and data; otherwise with nothing."""
         self.name = name
-        self.port: int = after.port if after else _free_port()
-        self.folder = base / name
-        if after is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder.mkdir(parents=True)
-            if name == "kafka":
-                kafka.format_storage(self.port, self.folder)
-        command = COMMANDS[name](self.port, self.folder)
+        home = after or new_home(name, base)
+        self.port: int = home.port
+        self.folder = home.folder
+        command = COMMANDS[name](self.port, self.folder, settings)
         core = on_core(SERVER_CORE) if CAN_PIN else contextlib.nullcontext()
         self._output = self.folder / "output.txt"
         with self._output.open("ab") as output, core:
@@ -86,6 +112,10 @@ class Server:
             )
         self.pid = self._process.pid
 
+    def output(self) -> str:
+        """What it has written so far."""
+        return self._output.read_text(errors="replace")
+
     def wait(self, attempt: Callable[["Server"], None]) -> float:
         """Tries until it succeeds; milliseconds since the process was started."""
         while True:
@@ -94,7 +124,7 @@ class Server:
                 return (time.monotonic() - self.started) * 1000
             except (OSError, wire.WrongAnswerError) as error:
                 if self._process.poll() is not None or time.monotonic() > self.started + _READY_S:
-                    last = self._output.read_text(errors="replace")[-800:]
+                    last = self.output()[-800:]
                     self.stop()
                     raise UnavailableError(
                         f"{self.name} did not get ready ({error}): {last}"

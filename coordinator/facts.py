@@ -1,7 +1,7 @@
 """What happened to the groups, as small values that readers turn into metrics, logs and events.
 
 The core notes facts and never looks at them again; adding a metric or a log line never touches a
-decision. A fact carries no wall clock: the step that noted it knows the time.
+decision. A fact carries no time: its envelope, :class:`NotedFact`, has that of its step.
 """
 
 from dataclasses import dataclass
@@ -18,6 +18,22 @@ class Fact:
     """Generation after the fact."""
     state: str
     """State after the fact, in DescribeGroups' words."""
+
+
+@dataclass(slots=True)
+class NotedFact:
+    """A fact in its envelope. Whoever hands it on knows the partition and its leader epoch."""
+
+    order: int
+    """Rises by one per fact of a partition's life, from 0. With the epoch it orders all facts of a
+    partition; of those of one epoch that anybody is told of, none is missing before the last."""
+    now: int
+    """Monotonic milliseconds of the step: for durations within a partition's life."""
+    wall: int
+    """Unix milliseconds of the step."""
+    with_records: bool
+    """The step wrote records, and the fact was handed out together with them."""
+    fact: Fact
 
 
 @dataclass(slots=True)

@@ -2,9 +2,10 @@
 
     LOADING ── restore, activate ──► ACTIVE ── close ──► CLOSED
 
-The driver reads the clock and passes it in, sends the replies of the returned step, writes what
-:meth:`Partition.take` hands out, and calls :meth:`Partition.written` when it is durable. After a
-failure of any kind the partition is closed and a new one is loaded from the log: there is no undo.
+The driver reads the clock and passes it in, sends the replies of the returned step and tells its
+facts to readers, writes what :meth:`Partition.take` hands out, and calls :meth:`Partition.written`
+when it is durable, which hands out the replies and facts that waited for it. After a failure of any
+kind the partition is closed and a new one is loaded from the log: there is no undo.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from coordinator.config import GroupConfig
 from coordinator.deadlines import Deadlines, Timer, TimerKind
 from coordinator.deletion import STEP_SHARE, Allowance, forget_topics
 from coordinator.facts import GroupsLoaded
-from coordinator.gate import Replies, ReplyGate, Unwritten
+from coordinator.gate import Released, Replies, ReplyGate, Unwritten
 from coordinator.group import Group
 from coordinator.groups import Groups
 from coordinator.heartbeat import Beat, steady_beat
@@ -226,14 +227,14 @@ class Partition:
         return self.gate.taken != self.gate.appended
 
     def take(self) -> Unwritten | None:
-        """Records to write next."""
+        """Records to write next, and the facts to be stored with them."""
         return self.gate.take()
 
-    def written(self, mark: int) -> Replies:
-        """Records up to the mark are durable: the replies that may leave now. To be followed by
-        :meth:`resume` if something is held back.
+    def written(self, unwritten: Unwritten) -> Released:
+        """What was taken is durable, and all that was taken before it: the replies and facts that
+        may leave now. To be followed by :meth:`resume` if something is held back.
         """
-        return self.gate.written(mark)
+        return self.gate.written(unwritten)
 
     def resume(self, now: int) -> None:
         """What was held back until its last piece is durable comes due, if that is so."""
@@ -245,7 +246,9 @@ class Partition:
     # -- the end -------------------------------------------------------------------------------
 
     def close(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> Replies:
-        """Forget everything. All that waited, in members or in the gate, is refused."""
+        """Forget everything. All that waited, in members or in the gate, is refused, and of facts
+        that waited nobody is told.
+        """
         self.state = PartitionState.CLOSED
         unsent = self.gate.abandon()
         if self._under_way is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from coordinator.config import GroupConfig
 from coordinator.deadlines import Deadlines, Timer
-from coordinator.facts import Fact
+from coordinator.facts import Fact, NotedFact
 
 ReplyTo = Any
 """An opaque token, given with a request and handed back once, with its answer."""
@@ -56,6 +56,8 @@ class Step:
     replies: list[tuple[ReplyTo, Response]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    told: Sequence[NotedFact] = ()
+    """Those of the facts that readers may be told now; the gate says so, at the step's end."""
     size: int = BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
 
@@ -80,5 +82,5 @@ class Step:
         self.size += size - BATCH_OVERHEAD
 
     def note(self, fact: Fact) -> None:
-        """Note what happened."""
+        """Note what happened. Readers are told when the records written before it are durable."""
         self.facts.append(fact)

@@ -46,7 +46,8 @@ PARTITION_STATES = ("loading", "active", "closed")
 COUNTERS = {
     "rebalances": ("cause", "Rebalances started, by what triggered them."),
     "rebalance_causes_added": ("cause", "Further triggers while a join phase was under way."),
-    "rebalances_completed": ("", "Rebalances whose assignment was accepted."),
+    "rebalances_completed": ("", "Rebalances whose assignment was accepted and stored."),
+    "facts_not_read": ("reader", "What happened to groups and a reader failed to take in."),
     "groups_created": ("", "Groups seen for the first time."),
     "groups_deleted": ("reason", "Groups deleted, on request, all expired, or never used."),
     "limits_reached": ("limit", "What was refused, or given up, because there was too much of it."),
@@ -57,7 +58,7 @@ COUNTERS = {
     ),
     "members_fenced": ("api", "Requests under an instance id that somebody else holds."),
     "members_removed": ("cause", "Members that are no longer part of their group."),
-    "offsets_committed": ("", "Offsets accepted, one per partition of a commit."),
+    "offsets_committed": ("", "Offsets stored, one per partition of a commit."),
     "offsets_removed": ("reason", "Offsets deleted, on request or because they had expired."),
     "partitions_closed": ("error", "Partitions closed and loaded again, by what had failed."),
     "pending_members_dropped": ("reason", "Member ids that were handed out and never used."),

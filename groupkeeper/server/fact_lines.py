@@ -6,23 +6,25 @@ cause, and in the metrics.
 
 from coordinator.causes import Cause
 from coordinator.facts import (
-    Fact,
     GroupDeleted,
     GroupEmptied,
     LimitReached,
     MemberFenced,
+    NotedFact,
     OffsetsCommitted,
     RebalanceCauseAdded,
     RebalanceCompleted,
     RebalanceStarted,
 )
+from groupkeeper.server.fact_readers import Origin
 from groupkeeper.server.logs import Log
 
 _log = Log("groups")
 
 
-def write_line(fact: Fact) -> None:
+def write_line(_: Origin, noted: NotedFact) -> None:
     """One line for a fact that an operator may look for; nothing for the others."""
+    fact = noted.fact
     match fact:
         case OffsetsCommitted():  # nearly all are
             pass

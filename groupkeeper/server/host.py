@@ -14,7 +14,6 @@ from typing import Any
 from coordinator.caller import Caller
 from coordinator.commit import PreparedCommit
 from coordinator.config import GroupConfig
-from coordinator.facts import Fact
 from coordinator.gate import Replies, Unwritten
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
@@ -23,6 +22,7 @@ from coordinator.refusals import refuse
 from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.server.clock import Clock
+from groupkeeper.server.fact_readers import FactReaders, Origin
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
 from groupkeeper.server.metrics import Metrics, PartitionSnapshot
@@ -59,7 +59,7 @@ class HostServices:
     metrics: Metrics
     config: GroupConfig
     new_member_id: Callable[[str], str]
-    observe: Callable[[Fact], None]
+    readers: FactReaders
     grew: Callable[[int, int], None]
     """Partition and bytes: for those who fetch the offsets topic."""
     give_up: Callable[[BaseException], None]
@@ -82,6 +82,8 @@ class PartitionHost:
         """Whose records are in the round under way; meanwhile it may have been closed."""
         self._epoch: int | None = epoch
         """None: the partition failed, and what it writes next is under a new one."""
+        self._origin = Origin(index, epoch)
+        """Of what is told."""
         self._size = 0
         self._problem = ""
         self._stopping = False
@@ -164,17 +166,17 @@ class PartitionHost:
         self._settle(step)
 
     def _settle(self, step: Step) -> None:
-        """What the state needs first, what others are told second: telling may go wrong."""
+        """What the state needs first, what others are told second: an answer may go wrong."""
         if self._partition.has_unwritten:
             self._services.writer.enqueue(self)
         self._set_alarm()
+        if step.told:
+            self._services.readers.tell(self._origin, step.told)
         if len(step.replies) == 1:  # nearly always
             [(reply_to, response)] = step.replies
             reply_to.answer(response)
         elif step.replies:
             self._services.release.send(step.replies)
-        for fact in step.facts:
-            self._services.observe(fact)
 
     def _time(self) -> tuple[int, int]:
         """Monotonic and wall time, in ms."""
@@ -226,17 +228,19 @@ class PartitionHost:
         return Append(self.log, self._epoch, wall_ms, records)
 
     def written(self, unwritten: Unwritten) -> None:
-        """A round is durable."""
-        if self._writing is self._partition:
-            partition = self._partition
-            replies = partition.written(unwritten.mark)
+        """A round is durable. What it frees leaves first: none of it is lost if the rest fails."""
+        partition = self._partition
+        if self._writing is partition:
+            replies, facts = partition.written(unwritten)
+            if replies:
+                self._services.release.send(replies)
+            if facts:
+                self._services.readers.tell(self._origin, facts)
             if partition.held_back:
                 partition.resume(self._services.clock.now())
                 self._set_alarm()
             if partition.has_unwritten:  # more than one batch may hold
                 self._services.writer.enqueue(self)
-            if replies:
-                self._services.release.send(replies)
 
     def grown(self) -> None:
         """The log's files have caught up; whoever fetches the topic is told."""
@@ -258,12 +262,14 @@ class PartitionHost:
     # -- life cycle ----------------------------------------------------------------------------
 
     def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
-        """Close, refuse what waited, and start over from the log."""
+        """Close, refuse what waited, and start over from the log, whatever fails on the way."""
         self._note(event, error)
         self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
-        refused = self._partition.close()
-        if not self._stopping:
-            self.start_loading()
+        try:
+            refused = self._partition.close()
+        finally:
+            if not self._stopping:
+                self.start_loading()
         self._dismiss(refused, answered)
 
     def _note(self, event: str, error: BaseException) -> None:
@@ -307,6 +313,7 @@ class PartitionHost:
         writer, partition = self._services.writer, self._partition
         if self._epoch is None:
             self._epoch = await writer.call(writer.store.claim, self.index)
+            self._origin = Origin(self.index, self._epoch)
         self.log = await writer.call(writer.store.open_log, self.name)
         for what in self.log.take_repairs():
             _log.warning("log repaired", partition=self.index, what=what)

@@ -21,6 +21,7 @@ from coordinator.facts import (
     MemberJoined,
     MemberRemoved,
     MemberReplaced,
+    NotedFact,
     OffsetsCommitted,
     OffsetsRemoved,
     PendingMemberDropped,
@@ -29,6 +30,7 @@ from coordinator.facts import (
     RebalanceJoined,
     RebalanceStarted,
 )
+from groupkeeper.server.fact_readers import Origin
 from groupkeeper.turns import Slices
 
 SECONDS = (
@@ -153,8 +155,9 @@ class Metrics:
         """A partition was loaded from its log in this time."""
         self.replay_seconds.observe(seconds)
 
-    def observe(self, fact: Fact) -> None:
+    def observe(self, _: Origin, noted: NotedFact) -> None:
         """Count what happened to a group. A fact that nobody counts is no error."""
+        fact = noted.fact
         match fact:
             case OffsetsCommitted():
                 self.counts["offsets_committed", ""] += fact.offsets

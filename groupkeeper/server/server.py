@@ -13,7 +13,6 @@ from math import inf
 from typing import Final
 
 from coordinator.config import GroupConfig
-from coordinator.facts import Fact
 from coordinator.heartbeat import Beat
 from groupkeeper.server.budget import limits_of
 from groupkeeper.server.call import ConnectionServices
@@ -21,6 +20,7 @@ from groupkeeper.server.clock import Clock
 from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.fact_lines import write_line
+from groupkeeper.server.fact_readers import FactReaders
 from groupkeeper.server.forgetting import Forgetting
 from groupkeeper.server.host import HostServices
 from groupkeeper.server.hosts import Hosts
@@ -113,6 +113,9 @@ class Server:
         self.kafka: Address = options.listen
         self.metrics = Metrics()
         self.turns = Turns()
+        self.readers = FactReaders(self.turns, self.metrics.counts)
+        self.readers.subscribe("metrics", self.metrics.observe)
+        self.readers.subscribe("lines", write_line)
         self._descriptors = share(
             limit_of_open_files(), self._settings.offsets_topic_num_partitions
         )
@@ -153,7 +156,7 @@ class Server:
             self.metrics,
             group_config(settings),
             self._world.new_member_id,
-            self._observe,
+            self.readers,
             self.topics.group_log_grew,
             self._give_up,
             self.turns,
@@ -200,6 +203,7 @@ class Server:
         await self._writer.drain()
         self._writer.stop()
         self.hosts.close()
+        self.readers.flush()
         await self.topics.close()
         self.listener.close()
         await asyncio.sleep(0)  # the transports close in the next turn
@@ -212,10 +216,6 @@ class Server:
         host = self.hosts.of(request.group_id)
         beat = host.steady_beat(request)
         return None if beat is None else (host, beat)
-
-    def _observe(self, fact: Fact) -> None:
-        self.metrics.observe(fact)
-        write_line(fact)
 
     def _give_up(self, error: BaseException) -> None:
         if not self.failed.done():

@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeVar
 from coordinator.gate import Unwritten
 from coordinator.step import Record
 from groupkeeper.server.clock import Clock
+from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import AppendStats
 from storage.errors import StorageError
 from storage.store import Append, Store
@@ -28,6 +29,8 @@ LINGER_S: Final = 0.005
 
 CATCH_UP_S = 0.02
 """How long the writer rests before it brings the segments up to the journal."""
+
+_log = Log("writer")
 
 
 class Author(Protocol):
@@ -128,7 +131,7 @@ class Writer:
         else:
             self._rest()
         for author, error in broken:  # only now: it may have something to write again
-            author.not_written(error)
+            _tell_failure(author, error)
 
     def _finish(
         self,
@@ -160,14 +163,14 @@ class Writer:
                     _tell(author, unwritten)
                 else:
                     self._stats.failures += 1
-                    author.not_written(left_out)
+                    _tell_failure(author, left_out)
             records = sum(len(unwritten.records) for _, unwritten in work)
             size, self._bytes = self._bytes, self.store.committed_bytes
             self._stats.record(took, records, self._bytes - size)
         else:
             self._stats.failures += 1
             for author, _ in work:
-                author.not_written(error or asyncio.CancelledError())
+                _tell_failure(author, error or asyncio.CancelledError())
 
     # -- the segments --------------------------------------------------------------------------
 
@@ -190,7 +193,7 @@ class Writer:
             if error is None:
                 author.grown()
             else:
-                author.not_written(error)
+                _tell_failure(author, error)
 
 
 def _tell(author: Author, unwritten: Unwritten) -> None:
@@ -198,4 +201,14 @@ def _tell(author: Author, unwritten: Unwritten) -> None:
     try:
         author.written(unwritten)
     except Exception as bug:  # noqa: BLE001  # its partition closes, and is loaded again
-        author.not_written(bug)
+        _tell_failure(author, bug)
+
+
+def _tell_failure(author: Author, error: BaseException) -> None:
+    """What goes wrong while one partition closes must not keep the others from hearing that theirs
+    is lost: they would go on, and acknowledge it with what they write next.
+    """
+    try:
+        author.not_written(error)
+    except Exception:  # noqa: BLE001
+        _log.exception("a failed partition could not be closed", error=str(error))

@@ -1,4 +1,5 @@
-"""`python -m tests.chaos`: every attack on a server, and what it did to the others.
+"""`python -m tests.chaos`: every attack on a server, and what it did to the others; then damage to
+data directories, and whether anything is lost in silence.
 
 Exit code 0: all good. 1: a verdict is bad. 2: no such attack, or no server could be started.
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.chaos.catalogue import ATTACKS, FAMILIES
+from tests.chaos.damage import run as damage
 from tests.chaos.run import Run
 from tests.chaos.server import ServerError
 from tests.chaos.target import Attack
@@ -29,12 +31,18 @@ is good if the stall stays under 50 ms, the memory within what the attack may ta
 readable, and if neither of the two ever sees an error. What exceeds a limit by so little
 that a busy machine can be the reason is played again, at most three times in all.
 
+The family damage is of another kind: data directories are damaged, and a server that starts over
+one must not lose anything in silence. `python -m tests.chaos.damage.run --help` explains it.
+
 Exit code 0: all good. 1: a verdict is bad. 2: no such attack, or no server could be started."""
 EXAMPLES = """\
-  python -m tests.chaos                          everything, some ten minutes
+  python -m tests.chaos                          everything, some fifteen minutes
   python -m tests.chaos --list                   what there is
   python -m tests.chaos connections metadata-all a family, and one more
-  python -m tests.chaos --fuzz-seconds 600 fuzz-cut"""
+  python -m tests.chaos --fuzz-seconds 600 fuzz-cut
+  python -m tests.chaos damage --damages 50 --seed 7"""
+DAMAGE = "damage"
+"""The family that is no attack."""
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -53,8 +61,11 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--data-dir", type=Path, help="where servers keep their data (the temporary folder)"
     )
+    damage.add_options(parser)
     options = parser.parse_args(arguments)
-    options.attacks = _chosen(parser, options.names)
+    options.damage = not options.names or DAMAGE in options.names
+    names = [name for name in options.names if name != DAMAGE]
+    options.attacks = _chosen(parser, names) if names or not options.names else []
     return options
 
 
@@ -64,7 +75,7 @@ def _chosen(parser: argparse.ArgumentParser, names: Sequence[str]) -> list[Attac
     wanted: set[str] = set()
     for name in names:
         if name not in ATTACKS and name not in families:
-            close = difflib.get_close_matches(name, [*ATTACKS, *families], 3)
+            close = difflib.get_close_matches(name, [*ATTACKS, *families, DAMAGE], 3)
             hint = f"did you mean {' or '.join(close)}?" if close else "see --list"
             parser.error(f"no such attack: {name}; {hint}")
         wanted |= {name} & ATTACKS.keys()
@@ -80,12 +91,18 @@ def main(arguments: list[str]) -> int:
         for attack in options.attacks:
             text = f"{attack.family:15} {attack.name:24} {attack.about}"
             console.print(text, highlight=False, markup=False, soft_wrap=True)
+        if options.damage:
+            text = f"{DAMAGE:15} {'':24} {options.damages} damages to data directories"
+            console.print(text, highlight=False, markup=False, soft_wrap=True)
         return 0
     _raise_file_limit()
     with tempfile.TemporaryDirectory(prefix="groupkeeper-chaos-", dir=options.data_dir) as folder:
         try:
             run = Run(console, Path(folder), options.tries, options.fuzz_seconds)
-            return BAD if run.play(options.attacks) else 0
+            bad = run.play(options.attacks) if options.attacks else 0
+            if options.damage:
+                bad += damage.play(damage.plan_of(options), Path(folder), console)
+            return BAD if bad else 0
         except (ServerError, OSError) as error:
             console.print(str(error), style="red", highlight=False, markup=False)
             return CANNOT_RUN

@@ -54,6 +54,9 @@ class Needs:
     settings: Mapping[str, str]
     descriptors: int = 0
     log_unread: bool = False
+    node_id: int = 0
+    checkout: Path = ROOT
+    """Whose code runs."""
 
 
 class Server:
@@ -67,6 +70,8 @@ class Server:
         self._pipe: IO[bytes] | None = None
         self.kafka: Address = ("127.0.0.1", 0)
         self.http: Address = ("127.0.0.1", 0)
+        self.exit_code: int | None = None
+        """Of a process that ended before it was ready."""
 
     def start(self) -> None:
         """Start and wait for the ready line. Raises ServerError."""
@@ -74,8 +79,13 @@ class Server:
             log: IO[bytes] | int = subprocess.PIPE
             if not self._needs.log_unread:
                 log = stack.enter_context(self.log.open("wb"))
+            # A relative data directory, so that what lines say of its files is not cut short.
             self._process = subprocess.Popen(
-                self._command(), stdout=subprocess.PIPE, stderr=log, cwd=ROOT
+                self._command(),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self.data_dir.parent,
+                env={**os.environ, "PYTHONPATH": str(self._needs.checkout)},
             )
         self._pipe = self._process.stderr
         ready = READY.search(self._first_line())
@@ -87,7 +97,8 @@ class Server:
 
     def _command(self) -> list[str]:
         command = [sys.executable, "-m", "groupkeeper", "serve", "--listen", "127.0.0.1:0"]
-        command += ["--http", "127.0.0.1:0", "--data-dir", str(self.data_dir)]
+        command += ["--http", "127.0.0.1:0", "--data-dir", self.data_dir.name]
+        command += ["--node-id", str(self._needs.node_id)]
         for key, value in {**SETTINGS, **self._needs.settings}.items():
             command += ["--set", f"{key}={value}"]
         if not self._needs.descriptors:
@@ -98,7 +109,10 @@ class Server:
         assert self._process is not None
         assert self._process.stdout is not None
         readable, _, _ = select.select([self._process.stdout], [], [], READY_SECONDS)
-        return self._process.stdout.readline() if readable else b""
+        line = self._process.stdout.readline() if readable else b""
+        if readable and not line:
+            self.exit_code = self._process.wait(STOP_SECONDS)
+        return line
 
     @property
     def pid(self) -> int:
@@ -162,7 +176,7 @@ class Server:
             with urlopen(f"http://{self.http[0]}:{self.http[1]}{path}", timeout=seconds) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as error:
-            return error.code, ""
+            return error.code, error.read().decode(errors="replace")
         except (OSError, ValueError) as error:
             return 0, str(error)
 

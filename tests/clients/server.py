@@ -30,7 +30,14 @@ SETTINGS = {
 class Server:
     """One server process over one data directory; ends with `stop`, whatever happened before."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] = SETTINGS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str] = SETTINGS,
+        checkout: Path | None = None,
+    ) -> None:
+        """`checkout`: whose code runs; this one's unless another is given."""
+        self.checkout = checkout or _checkout()
         self.settings = settings
         self.data_dir = folder / "data"
         self.log = folder / "server.log"
@@ -39,6 +46,11 @@ class Server:
 
     def start(self) -> None:
         """Start, on the port of the time before if there was one, and wait until it is ready."""
+        self.launch()
+        self.bootstrap = self._ready()
+
+    def launch(self) -> None:
+        """Start, and do not wait."""
         command = [sys.executable, "-m", "groupkeeper", "serve"]
         command += ["--listen", self.bootstrap, "--http", "127.0.0.1:0"]
         command += ["--data-dir", str(self.data_dir)]
@@ -46,9 +58,8 @@ class Server:
             command += ["--set", f"{key}={value}"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=_checkout()
+                command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=self.checkout
             )
-        self.bootstrap = self._ready()
 
     def _ready(self) -> str:
         found: list[str] = []

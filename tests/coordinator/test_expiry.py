@@ -126,8 +126,7 @@ def one_piece(scene: Scene) -> Step:
     assert due is not None
     scene.now = max(scene.now, due)
     size = len(scene.log)
-    step = scene.partition.advance(scene.now, scene.wall)
-    scene.flush()
+    step = scene.ring()
     step.records = scene.log[size:]
     return step
 

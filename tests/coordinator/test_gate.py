@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.scene import Call, Scene, in_state
+from coordinator.facts import Fact, MemberFenced, NotedFact, OffsetsCommitted, RebalanceCompleted
+from coordinator.gate import Unwritten
+from tests.support.scene import WALL, Call, Scene, in_state
 
 
 def test_a_reply_given_while_nothing_is_on_its_way_leaves_at_once() -> None:
@@ -47,7 +49,8 @@ def test_replies_leave_in_the_order_of_their_rounds() -> None:
     first = scene.partition.take()
     assert first is not None
     later = scene.commit("admin", 3)
-    assert [to for to, _ in scene.partition.written(first.mark)] == calls
+    replies, _ = scene.partition.written(first)
+    assert [to for to, _ in replies] == calls
     assert later.parked
 
 
@@ -70,7 +73,8 @@ def test_a_reply_that_wrote_nothing_waits_only_for_what_came_before_it() -> None
     fetch = scene.try_fetch()
     scene.commit("admin")
     assert first is not None
-    released = [to for to, _ in scene.partition.written(first.mark)]
+    replies, _ = scene.partition.written(first)
+    released = [to for to, _ in replies]
     assert fetch in released
     assert len(released) == 2
 
@@ -90,7 +94,8 @@ def test_a_batch_ends_before_the_step_that_would_make_it_too_large() -> None:
     batches = []
     while (unwritten := scene.partition.take()) is not None:
         batches.append(len(unwritten.records))
-        answered = [to for to, _ in scene.partition.written(unwritten.mark)]
+        replies, _ = scene.partition.written(unwritten)
+        answered = [to for to, _ in replies]
         assert answered == calls[: len(answered)]
         del calls[: len(answered)]
     assert batches == [10, 10]
@@ -104,3 +109,133 @@ def test_a_step_is_never_torn() -> None:
     for expected in (3, 13):
         unwritten = scene.partition.take()
         assert unwritten is not None and len(unwritten.records) == expected
+
+
+# -- marks -----------------------------------------------------------------------------------------
+
+
+def taken(scene: Scene, name: str = "admin") -> Unwritten:
+    """A commit on its way to the log."""
+    scene.commit(name)
+    unwritten = scene.partition.take()
+    assert unwritten is not None
+    return unwritten
+
+
+def test_a_batch_cannot_be_passed_over() -> None:
+    scene = Scene(hold=True)
+    lost, later = taken(scene), taken(scene)
+    with pytest.raises(AssertionError):
+        scene.partition.written(later)
+    assert scene.partition.gate.durable == 0
+    scene.partition.written(lost)
+    scene.partition.written(later)
+    assert scene.partition.gate.clear
+
+
+def test_a_batch_is_written_once() -> None:
+    scene = Scene(hold=True)
+    first = taken(scene)
+    scene.partition.written(first)
+    with pytest.raises(AssertionError):
+        scene.partition.written(first)
+
+
+def test_what_was_on_its_way_when_the_log_failed_is_not_written_any_more() -> None:
+    scene = Scene(hold=True)
+    first = taken(scene)
+    partition = scene.partition
+    partition.close()
+    with pytest.raises(AssertionError):
+        partition.written(first)
+    assert not partition.has_unwritten
+
+
+# -- facts -----------------------------------------------------------------------------------------
+
+
+def kinds(facts: list[NotedFact]) -> list[type[Fact]]:
+    return [type(each.fact) for each in facts]
+
+
+def test_a_fact_is_told_when_its_records_are_durable() -> None:
+    scene = Scene(hold=True)
+    scene.commit("admin")
+    assert scene.noted(OffsetsCommitted) == []
+    scene.flush()
+    assert len(scene.noted(OffsetsCommitted)) == 1
+
+
+def test_a_fact_without_records_is_told_at_once_when_nothing_is_on_its_way() -> None:
+    scene = in_state("Stable")
+    scene.hold = True
+    scene.heartbeat("SAM", member_id="somebody else")
+    assert len(scene.noted(MemberFenced)) == 1
+
+
+def test_a_fact_without_records_is_told_with_what_is_before_it() -> None:
+    scene = in_state("Stable")
+    scene.hold = True
+    scene.commit("lea")
+    before = len(scene.facts)
+    scene.heartbeat("SAM", member_id="somebody else")
+    scene.commit("lea")
+    assert scene.noted(MemberFenced) == []
+    scene.flush_one()
+    assert kinds(scene.facts[before:]) == [OffsetsCommitted, MemberFenced, OffsetsCommitted]
+
+
+def test_a_fact_is_told_no_later_than_what_is_before_it() -> None:
+    scene = in_state("Stable")
+    scene.hold = True
+    first = taken(scene, "lea")
+    scene.heartbeat("SAM", member_id="somebody else")
+    scene.commit("lea")
+    _, facts = scene.partition.written(first)
+    assert kinds(facts)[-1] is MemberFenced
+
+
+def test_facts_are_handed_out_with_the_records_of_their_step() -> None:
+    scene = in_state("Stable")
+    scene.hold = True
+    scene.commit("lea", partitions=(0, 1))
+    scene.heartbeat("SAM", member_id="somebody else")
+    scene.commit("lea")
+    unwritten = scene.partition.take()
+    assert unwritten is not None
+    assert kinds(unwritten.facts) == [OffsetsCommitted] * 2, "the refusal wrote nothing"
+    _, told = scene.partition.written(unwritten)
+    assert [each for each in told if each.with_records] == unwritten.facts
+
+
+def test_an_envelope_has_the_time_of_its_step_and_the_order_of_its_partition() -> None:
+    scene = Scene(hold=True)
+    began = scene.now
+    for number in range(3):
+        scene.commit("admin", number)
+        scene.advance(100)
+    scene.flush()
+    facts = [each for each in scene.facts if type(each.fact) is OffsetsCommitted]
+    assert [each.now for each in facts] == [began, began + 100, began + 200]
+    assert [each.wall for each in facts] == [WALL + each.now for each in facts]
+    assert [each.order for each in scene.facts] == list(range(len(scene.facts)))
+
+
+def test_nobody_is_told_of_what_was_lost() -> None:
+    scene = in_state("CompletingRebalance")
+    before = len(scene.noted(RebalanceCompleted))
+    scene.hold = True
+    synced = scene.sync("lea")
+    scene.heartbeat("SAM", member_id="somebody else")
+    scene.fail()
+    assert synced.outcome == "NOT_COORDINATOR"
+    assert len(scene.noted(RebalanceCompleted)) == before
+    assert scene.noted(MemberFenced) == []
+
+
+def test_a_partition_that_is_loaded_again_counts_its_facts_anew() -> None:
+    scene = Scene()
+    scene.commit("admin")
+    last = len(scene.facts)
+    scene.crash()
+    assert scene.facts[last].order == 0

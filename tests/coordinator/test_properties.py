@@ -1,7 +1,8 @@
 """Random histories of one partition, with crashes and failed writes, and what must never break.
 
 The scene checks the invariants after every step. Here is what a client may rely on: whatever was
-acknowledged is still there, whatever happened in between. One thing may go: an empty group without
+acknowledged is still there, whatever happened in between; and what a reader of facts may rely on:
+whatever it was told is in the log. One thing may go: an empty group without
 offsets expires (KIP-211), and its generation with it.
 """
 
@@ -12,10 +13,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from coordinator.facts import GroupDeleted
+from coordinator.facts import GroupDeleted, OffsetsCommitted, RebalanceCompleted
 from coordinator.group import Group
 from coordinator.records import group_key
-from protocol.records.consumer_offsets import decode_offset_value
+from protocol.records.consumer_offsets import (
+    GroupMetadataKey,
+    OffsetCommitKey,
+    decode_group_value,
+    decode_key,
+    decode_offset_value,
+)
 from tests.support.scene import GROUP, RANGE_RR, Call, Scene, topics
 
 NAMES = st.sampled_from(["ann", "bea", "cid", "DOT", "EVE"])
@@ -117,6 +124,10 @@ class Histories(RuleBasedStateMachine):
         self.scene.hold = False
         self.scene.flush()
 
+    @rule()
+    def the_disk_takes_one_batch(self) -> None:
+        self.scene.flush_one()
+
     @rule(fails=st.booleans())
     def it_starts_over(self, fails: bool) -> None:
         self._note_acknowledged()
@@ -145,6 +156,25 @@ class Histories(RuleBasedStateMachine):
                 assert offsets(reloaded[group_id]) == offsets(group)
             if str(group.state) == "Stable":
                 assert hard(reloaded[group_id]) == hard(group)
+
+    @invariant()
+    def what_was_told_is_in_the_log(self) -> None:
+        """Of whatever life: the scene's log is never compacted."""
+        scene = getattr(self, "scene", None)
+        if scene is None:
+            return
+        written = [(decode_key(key), value) for key, value in scene.log]
+        offsets = [k for k, v in written if v is not None and isinstance(k, OffsetCommitKey)]
+        assert sum(fact.offsets for fact in scene.noted(OffsetsCommitted)) <= len(offsets)
+        generations = {
+            decode_group_value(value).generation
+            for key, value in written
+            if value is not None and isinstance(key, GroupMetadataKey)
+        }
+        assert {fact.generation for fact in scene.noted(RebalanceCompleted)} <= generations
+        deleted = Counter(f.group for f in scene.noted(GroupDeleted) if f.generation)
+        gone = Counter(k.group for k, v in written if v is None and isinstance(k, GroupMetadataKey))
+        assert deleted <= gone
 
     def teardown(self) -> None:
         if hasattr(self, "scene"):

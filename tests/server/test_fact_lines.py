@@ -18,6 +18,7 @@ from coordinator.facts import (
     MemberJoined,
     MemberRemoved,
     MemberReplaced,
+    NotedFact,
     OffsetsCommitted,
     OffsetsRemoved,
     PendingMemberDropped,
@@ -27,6 +28,7 @@ from coordinator.facts import (
     RebalanceStarted,
 )
 from groupkeeper.server.fact_lines import write_line
+from groupkeeper.server.fact_readers import Origin
 from tests.support.served import Served, settle
 
 Lines = Callable[[], list[dict[str, Any]]]
@@ -44,7 +46,7 @@ TOLD = {
 
 def line_of(fact: Fact, lines: Lines) -> dict[str, Any]:
     """The one line, without what every line has."""
-    write_line(fact)
+    write_line(Origin(7, 1), NotedFact(0, 1_000, 1_700_000_000_000, False, fact))
     [line] = lines()
     del line["timestamp"]
     assert line.pop("logger") == "groups"
@@ -113,7 +115,7 @@ def test_a_cause_leaves_out_what_is_not_known(lines: Lines) -> None:
     ],
 )
 def test_what_happens_all_the_time_is_no_line(fact: Fact, lines: Lines) -> None:
-    write_line(fact)
+    write_line(Origin(7, 1), NotedFact(0, 1_000, 1_700_000_000_000, False, fact))
     assert lines() == []
 
 

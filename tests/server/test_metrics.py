@@ -13,6 +13,7 @@ from coordinator import facts
 from coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.server import exposition
 from groupkeeper.server.exposition import COUNTERS, Exposition
+from groupkeeper.server.fact_readers import Origin
 from groupkeeper.server.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
 from protocol.registry import APIS
 from tests.support.slices import whole
@@ -33,10 +34,14 @@ def samples(metrics: Metrics) -> dict[str, float]:
     return found
 
 
+def noted(fact: facts.Fact) -> tuple[Origin, facts.NotedFact]:
+    return Origin(7, 1), facts.NotedFact(0, 1_000, 1_700_000_000_000, False, fact)
+
+
 def seen(*happened: facts.Fact) -> dict[str, float]:
     metrics = Metrics()
     for fact in happened:
-        metrics.observe(fact)
+        metrics.observe(*noted(fact))
     return samples(metrics)
 
 

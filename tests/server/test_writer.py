@@ -4,6 +4,7 @@ import asyncio
 import errno
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -13,6 +14,7 @@ from protocol.errors import ErrorCode
 from tests.support.served import Client, Served, groups_apart, settle
 
 Serve = Callable[..., Served]
+Lines = Callable[[], list[dict[str, Any]]]
 PARTITIONS = 4
 
 
@@ -216,6 +218,56 @@ def test_what_waited_for_a_failed_round_is_refused_in_the_form_of_its_request(
     served.at_once({reader: reader.commit_frame(1)})
     synced = client.sync(joined.member_id, joined.generation_id)
     assert (synced.error_code, synced.assignment) == (ErrorCode.NOT_COORDINATOR, b"")
+
+
+def test_a_partition_that_fails_to_close_costs_no_other_its_refusal(
+    served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    one, two = groups_apart(PARTITIONS)
+    monkeypatch.setattr(served.host(one), "_dismiss", fail)
+    fail_next(served, errno.ENOSPC)
+    _, lost = in_flight(served, one, two)
+    assert lost.committed() == ErrorCode.NOT_COORDINATOR
+    assert served.server.metrics.counts["partitions_closed", "AppendFailed"] == 2
+    assert "a failed partition could not be closed" in [line["event"] for line in lines()]
+    served.settled()
+    assert served.client().commit(1, two) == 0
+    assert served.client().commit(1, one) == 0
+
+
+def test_a_partition_that_does_not_hear_of_its_loss_acknowledges_nothing_lost(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever keeps it from closing, a later round does not pass over the one that failed."""
+    host = served.host("g")
+    with monkeypatch.context() as deaf:
+        deaf.setattr(host, "not_written", lambda error: None)
+        fail_next(served, errno.ENOSPC)
+        [lost] = in_flight(served, "g")
+        served.advance(0.05)
+    assert lost.frames == []
+    assert served.client().commit(1) == ErrorCode.NOT_COORDINATOR
+    assert lost.committed() == ErrorCode.NOT_COORDINATOR
+    served.settled()
+    assert served.client().commit(2) == 0
+
+
+def test_a_bug_while_a_partition_closes_does_not_keep_it_from_starting_over(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(served.host("g")._partition, "close", fail)
+        fail_next(served, errno.ENOSPC)
+        in_flight(served, "g")
+        served.advance(0.05)
+    served.settled()
+    assert served.client().commit(2) == 0
 
 
 def test_a_full_disk_acknowledges_nothing_until_there_is_room(served: Served) -> None:

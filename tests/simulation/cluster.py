@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from coordinator.facts import Fact, GroupsLoaded
+from coordinator.facts import GroupsLoaded, NotedFact
 from groupkeeper.server.clock import Clock
+from groupkeeper.server.fact_readers import Origin
 from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server, World
 from groupkeeper.server.settings import load
@@ -56,8 +57,7 @@ class Machine:
         )
         options = ServeOptions(Path("data"), ADDRESS, http=None, settings=self.settings)
         self.server = Server(options, world)
-        observe = self.server.metrics.observe
-        self.server.metrics.observe = lambda fact: (self._note(fact), observe(fact))[1]  # type: ignore[method-assign]  # the simplest ear
+        self.server.readers.subscribe("trace", self._note)
         await self.server.start()
 
     def kill(self) -> None:
@@ -83,6 +83,6 @@ class Machine:
         self._ids += 1
         return f"{prefix}-{self._ids:08d}"
 
-    def _note(self, fact: Fact) -> None:
-        if self.server is not None and not isinstance(fact, GroupsLoaded):
-            self._trace(f"{self.loop.time():12.4f} {fact!r}")
+    def _note(self, _: Origin, noted: NotedFact) -> None:
+        if self.server is not None and not isinstance(noted.fact, GroupsLoaded):
+            self._trace(f"{self.loop.time():12.4f} {noted.fact!r}")

@@ -13,7 +13,7 @@ from tests.suites.process import Lines
 from tests.suites.suite import Outcome, Result, Results, Suite, Target
 from tests.suites.verifiable import Member, UnmetError, wait_for
 
-_JARS = (
+JARS = (
     f"org.apache.kafka:kafka_{versions.KAFKA_SCALA}:{versions.KAFKA}",
     f"org.apache.kafka:kafka-tools:{versions.KAFKA}",
     f"org.slf4j:slf4j-simple:{versions.SLF4J}",
@@ -37,10 +37,10 @@ class KafkaTools(Suite):
     limit_s = 300.0
 
     def prepare(self, folder: Path) -> None:
-        maven.jars(folder / "jars", _JARS)
+        maven.jars(folder / "jars", JARS)
 
     def run(self, target: Target, folder: Path) -> Results:
-        tools = Tools(target, folder, maven.jars(folder / "jars", _JARS))
+        tools = Tools(target, folder, maven.jars(folder / "jars", JARS))
         yield from tools.all(tools.checks.topics())
         yield tools.check(tools.checks.reading("reads a topic and commits", 0))
         yield from tools.all(tools.checks.empty_group())

@@ -32,7 +32,7 @@ def _held(server: Server) -> list[Call]:
             for member in group.members.values():
                 tokens += [t for t in (member.awaiting_join, member.awaiting_sync) if t is not None]
         tokens += [deletion.reply_to for deletion in partition.groups.deletions.values()]
-        tokens += [token for _, parked in partition.gate._parked for token, _ in parked]
+        tokens += [token for _, parked, _ in partition.gate._parked for token, _ in parked]
     return list(dict.fromkeys(_request_of(token) for token in tokens))
 
 

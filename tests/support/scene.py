@@ -14,7 +14,7 @@ from uuid import UUID
 
 from coordinator.caller import Caller
 from coordinator.config import GroupConfig
-from coordinator.facts import Fact
+from coordinator.facts import Fact, NotedFact
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
 from coordinator.partition import Partition
@@ -116,7 +116,14 @@ class Scene:
         self.long_ids = False
         """Make member ids as long as a server's."""
         self.log: list[Record] = []
-        self.facts: list[Fact] = []
+        self.facts: list[NotedFact] = []
+        """What readers were told, of all lives of the partition."""
+        self._noted: dict[int, tuple[Fact, int]] = {}
+        """What the steps of this life noted, by identity, and how many records were written before
+        it and with it."""
+        self._loaded = 0
+        """How many records of the log this life was loaded from."""
+        self._next_fact = 0
         self.people: dict[str, Person] = {}
         self.open: list[Call] = []
         self.trace: list[str] = []
@@ -156,6 +163,9 @@ class Scene:
         for each in batches:
             self.partition.replay(each)
         self.partition.restore()
+        self._loaded = len(self.log)
+        self._noted.clear()
+        self._next_fact = 0
         while topics := self.partition.take_deleted():
             self._forget(topics)
         self._settle(self.partition.activate(self.now, self.wall))
@@ -173,12 +183,24 @@ class Scene:
         return call
 
     def _settle(self, step: Step) -> None:
-        self.facts += step.facts
         self.trace += map(trace.fact, step.facts)
+        for fact in step.facts:
+            self._noted[id(fact)] = fact, self.partition.gate.appended
+        self._hear(step.told)
         self._deliver(step.replies)
         if not self.hold:
             self.flush()
         invariants.check(self.partition, len(self.open))
+
+    def _hear(self, told: Sequence[NotedFact]) -> None:
+        """In their order, none left out, and only of what is durable."""
+        for each in told:
+            fact, written = self._noted.pop(id(each.fact))
+            assert fact is each.fact
+            assert len(self.log) - self._loaded >= written
+            assert each.order == self._next_fact
+            self._next_fact += 1
+        self.facts += told
 
     def _deliver(self, replies: Sequence[tuple[Call, Any]]) -> None:
         for call, response in replies:
@@ -205,19 +227,34 @@ class Scene:
             if due is None or due > until:
                 break
             self.now = max(self.now, due)
-            self._settle(self.partition.advance(self.now, self.wall))
+            self.ring()
         else:
             raise AssertionError("timers spin")
         self.now = until
 
+    def ring(self) -> Step:
+        """Handle timers that are due, as many as are handled in one step."""
+        step = self.partition.advance(self.now, self.wall)
+        self._settle(step)
+        return step
+
     def flush(self) -> None:
         """Everything written so far becomes durable."""
-        while (unwritten := self.partition.take()) is not None:
+        while self.flush_one():
+            pass
+
+    def flush_one(self) -> bool:
+        """A batch of what was written so far becomes durable; False when there is none."""
+        unwritten = self.partition.take()
+        if unwritten is not None:
             self.log += unwritten.records
             self.trace += map(trace.record, unwritten.records)
-            self._deliver(self.partition.written(unwritten.mark))
+            replies, facts = self.partition.written(unwritten)
+            self._hear(facts)
+            self._deliver(replies)
             self.partition.resume(self.now)
         invariants.check(self.partition, len(self.open))
+        return unwritten is not None
 
     def crash(self, *deleted: str) -> None:
         """The process dies: what was not durable is gone, and nobody hears of it.
@@ -452,8 +489,8 @@ class Scene:
     # -- looking back -----------------------------------------------------------------------------
 
     def noted(self, kind: type[Fact]) -> list[Any]:
-        """The facts of one kind, in order."""
-        return [fact for fact in self.facts if type(fact) is kind]
+        """The facts of one kind that readers were told, in order."""
+        return [each.fact for each in self.facts if type(each.fact) is kind]
 
 
 def _sent(request: Any, key: int, version: int) -> Any:

@@ -1,0 +1,328 @@
+"""Data directories to damage: made by real servers under load, killed or stopped, with the truth.
+
+A base is one or two lives of a server over one directory: groups with and without members that
+commit, topics that are produced to, and what was deleted of each. While a life ends by kill -9
+commits are under way, so that the segments lag behind the journal.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from protocol.messages.metadata import MetadataRequest
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.chaos.damage.truth import Group, Place, Stored, Truth
+from tests.chaos.server import ROOT, Needs, Server
+from tests.chaos.wire import Address, Client, Gone
+from tests.support.requests import (
+    codes_of,
+    commit_request,
+    delete_topic_request,
+    join_request,
+    offset_delete_request,
+    sync_request,
+)
+from tests.topics.scene import NOW, batch
+
+OFFSETS_PARTITIONS = 5
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+    "offsets.topic.segment.bytes": "20000",
+    "log.segment.bytes": "20000",
+}
+"""Segments so small that every log has several."""
+LOAD_COMMITS = 1_000
+"""Acknowledged in a life, give or take."""
+LOAD_SECONDS = 30.0
+"""What that may take at most."""
+COMMITTERS = 4
+SESSION_MS = 1_800_000
+"""No member is removed while its directory is tried."""
+TOPICS = {"orders": 4, "payments": 2, "refunds": 1}
+UNCOMMITTED = ("refunds", 0)
+"""What groups have committed offsets for, and have them no longer."""
+RETENTION = {"orders": "123456789"}
+PRODUCED = [("orders", 0), ("orders", 1), ("payments", 0)]
+CUT = ("orders", 1)
+"""The partition whose first records are deleted."""
+ALONE = ["alone-0", "alone-1", "alone-2"]
+STATIC = ["static-0", "static-1"]
+PAIR = "pair"
+WITHOUT = [f"plain-{number}" for number in range(6)]
+PLACES: Sequence[Place] = [
+    (name, n) for name in ("orders", "payments") for n in range(TOPICS[name])
+]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a base is made: its lives as node id and whether the life ends by kill -9."""
+
+    name: str
+    lives: Sequence[tuple[int, bool]]
+
+    @property
+    def killed(self) -> bool:
+        return self.lives[-1][1]
+
+
+KILL, STOP = True, False
+RECIPES = (
+    Recipe("killed", [(0, KILL)]),
+    Recipe("stopped", [(0, STOP)]),
+    Recipe("stopped, then killed", [(0, STOP), (0, KILL)]),
+    Recipe("killed, then stopped", [(0, KILL), (0, STOP)]),
+    Recipe("another node killed, then killed", [(1, KILL), (0, KILL)]),
+    Recipe("another node killed, then stopped", [(1, KILL), (0, STOP)]),
+)
+
+
+@dataclass(frozen=True)
+class Base:
+    """A directory, and what was promised over it."""
+
+    recipe: Recipe
+    data: Path
+    truth: Truth
+
+
+def make(recipe: Recipe, folder: Path, chance: Random, checkout: Path = ROOT) -> Base:
+    """The directory is `folder`/data. Raises ServerError."""
+    folder.mkdir(parents=True)
+    truth = Truth(offsets_partitions=OFFSETS_PARTITIONS)
+    numbers = itertools.count(1)
+    for life_number, (node_id, killed) in enumerate(recipe.lives):
+        server = Server(folder, Needs(SETTINGS, node_id=node_id, checkout=checkout))
+        try:
+            server.start()
+            life = _Life(server.kafka, truth, numbers)
+            if life_number == 0:
+                life.begin()
+            commits = int(chance.uniform(0.6, 1.4) * LOAD_COMMITS)
+            life.load(commits, server.kill if killed else None)
+            if not killed:
+                code, _ = server.stop()
+                assert code == 0, f"the server did not stop in order: {server.tail()}"
+        finally:
+            server.kill()
+    return Base(recipe, folder / "data", truth)
+
+
+class _Life:
+    """What the clients of one server process do."""
+
+    def __init__(self, address: Address, truth: Truth, numbers: Iterator[int]) -> None:
+        self._address = address
+        self._truth = truth
+        self._numbers = numbers
+        self._over = threading.Event()
+
+    # -- what is done once, one after the other --------------------------------------------------
+
+    def begin(self) -> None:
+        client = Client(self._address)
+        self._create_topics(client)
+        self._delete_topic(client)
+        for group_id in WITHOUT:
+            self._truth.groups[group_id] = Group()
+        for group_id in ALONE:
+            self._truth.groups[group_id] = _alone(client, group_id, None)
+        for group_id in STATIC:
+            self._truth.groups[group_id] = _alone(client, group_id, f"instance of {group_id}")
+        self._truth.groups[PAIR] = self._pair(client)
+        self._deleted_group(client)
+        self._deleted_offset(client)
+        for place in PRODUCED:
+            self._truth.records[place] = {}
+            for _ in range(40):
+                self._produce(client, place)
+        self._delete_records(client)
+        client.close()
+
+    def _create_topics(self, client: Client) -> None:
+        wanted = [
+            CreatableTopic(
+                name=name,
+                num_partitions=count,
+                replication_factor=1,
+                configs=[CreatableTopicConfig(name="retention.ms", value=RETENTION[name])]
+                if name in RETENTION
+                else [],
+            )
+            for name, count in (TOPICS | {"gone": 1}).items()
+        ]
+        answer = client.call(CreateTopicsRequest(topics=wanted, timeout_ms=5_000), 4)
+        assert {each.error_code for each in answer.topics} == {0}, answer
+        answer = client.call(MetadataRequest(topics=None), 10)
+        self._truth.cluster_id = answer.cluster_id
+        self._truth.retention = dict(RETENTION)
+        self._truth.topics = {
+            each.name: (each.topic_id, len(each.partitions))
+            for each in answer.topics
+            if each.name in TOPICS
+        }
+
+    def _delete_topic(self, client: Client) -> None:
+        answer = client.call(delete_topic_request("gone"), 6)
+        assert answer.responses[0].error_code == 0, answer
+
+    def _pair(self, client: Client) -> Group:
+        """A group of two: the second one joins while the first beats, and then both rejoin."""
+        group = _alone(client, PAIR, None)
+        [first] = group.members
+        joined: list[tuple[Client, str, int]] = []
+        other = threading.Thread(
+            target=lambda: joined.append(_joined(Client(self._address), PAIR, ""))
+        )
+        other.start()
+        answer = None
+        while answer is None or len(answer.members) < 2:
+            answer = client.call(_join(PAIR, first, None), 5)
+            assert answer.error_code == 0, answer
+        other.join()
+        [(other_client, second, generation)] = joined
+        assert (answer.leader, answer.generation_id) == (first, generation), answer
+        shares = {first: b"first share", second: b"second share"}
+        for one, who, plan in ((client, first, shares), (other_client, second, {})):
+            synced = one.call(sync_request(who, generation, PAIR, plan), 3)
+            assert synced.assignment == shares[who], synced
+        other_client.close()
+        return Group({who: (None, share) for who, share in shares.items()}, generation)
+
+    def _deleted_group(self, client: Client) -> None:
+        for group_id in ("dead-0", "dead-1"):
+            answer = client.call(commit_request({PLACES[0]: 1}, group_id), 7)
+            assert answer.topics[0].partitions[0].error_code == 0, answer
+        answer = client.call(DeleteGroupsRequest(groups_names=["dead-0", "dead-1"]), 1)
+        assert {each.error_code for each in answer.results} == {0}, answer
+
+    def _deleted_offset(self, client: Client) -> None:
+        for group_id in WITHOUT[:2]:
+            client.call(commit_request({UNCOMMITTED: 1}, group_id), 7)
+            answer = client.call(offset_delete_request([UNCOMMITTED], group_id), 0)
+            assert answer.topics[0].partitions[0].error_code == 0, answer
+
+    def _delete_records(self, client: Client) -> None:
+        records = self._truth.records[CUT]
+        start = sorted(records)[len(records) // 2]
+        wanted = DeleteRecordsPartition(partition_index=CUT[1], offset=start)
+        topic = DeleteRecordsTopic(name=CUT[0], partitions=[wanted])
+        answer = client.call(DeleteRecordsRequest(topics=[topic], timeout_ms=5_000), 1)
+        assert answer.topics[0].partitions[0].error_code == 0, answer
+        self._truth.starts[CUT] = start
+
+    # -- load ------------------------------------------------------------------------------------
+
+    def load(self, commits: int, kill: Callable[[], None] | None) -> None:
+        """So many commits, and records meanwhile; `kill` comes in the middle of it."""
+        before, until = self._truth.acknowledgements, time.monotonic() + LOAD_SECONDS
+        groups = list(self._truth.groups)
+        threads = [
+            threading.Thread(target=self._commit, args=(groups[lane::COMMITTERS],))
+            for lane in range(COMMITTERS)
+        ]
+        threads.append(threading.Thread(target=self._produce_all))
+        for thread in threads:
+            thread.start()
+        while self._truth.acknowledgements - before < commits and time.monotonic() < until:
+            time.sleep(0.01)
+        if kill is not None:
+            kill()
+        self._over.set()
+        for thread in threads:
+            thread.join()
+
+    def _commit(self, group_ids: Sequence[str]) -> None:
+        with suppress(OSError, Gone):
+            client = Client(self._address)
+            for group_id in itertools.cycle(group_ids):
+                if self._over.is_set():
+                    break
+                number = next(self._numbers)
+                # Not always the same ones: of some partitions the newest offset is old.
+                places = dict.fromkeys(PLACES[number % 3 :: 1 + number % 2], number)
+                self._commit_once(client, group_id, places)
+            client.close()
+
+    def _commit_once(self, client: Client, group_id: str, places: dict[Place, int]) -> None:
+        group = self._truth.groups[group_id]
+        group.sent |= places
+        who = next(iter(group.members), "")
+        request = commit_request(places, group_id, who, group.generation)
+        errors = {*codes_of(client.call(request, 7)).values()}
+        if errors == {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}:
+            return
+        assert errors == {0}, (group_id, errors)
+        group.acknowledged |= places
+        self._truth.acknowledgements += 1
+
+    def _produce_all(self) -> None:
+        with suppress(OSError, Gone):
+            client = Client(self._address)
+            for place in itertools.cycle(PRODUCED):
+                if self._over.is_set():
+                    break
+                self._produce(client, place)
+                time.sleep(0.002)
+            client.close()
+
+    def _produce(self, client: Client, place: Place) -> None:
+        number = next(self._numbers)
+        value = f"record {number} " + "x" * 200
+        timestamp = NOW + 10 * number
+        data = PartitionProduceData(index=place[1], records=batch(value, timestamp=timestamp))
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=5_000,
+            topic_data=[TopicProduceData(name=place[0], partition_data=[data])],
+        )
+        answer = client.call(request, 7).responses[0].partition_responses[0]
+        assert answer.error_code == 0, answer
+        stored = Stored(timestamp, value.encode())
+        self._truth.records[place][answer.base_offset] = stored
+
+
+def _join(group_id: str, member_id: str, instance_id: str | None) -> object:
+    request = join_request(group_id, member_id, session_timeout_ms=SESSION_MS)
+    request.group_instance_id = instance_id
+    return request
+
+
+def _joined(client: Client, group_id: str, member_id: str) -> tuple[Client, str, int]:
+    """Join by two steps; waits for the others. Client, member id, generation."""
+    answer = client.call(_join(group_id, member_id, None), 5)
+    if answer.error_code == 79:  # MEMBER_ID_REQUIRED
+        return _joined(client, group_id, answer.member_id)
+    assert answer.error_code == 0, answer
+    return client, answer.member_id, answer.generation_id
+
+
+def _alone(client: Client, group_id: str, instance_id: str | None) -> Group:
+    """A group with one member, in Stable."""
+    version = 5 if instance_id is not None else 3
+    answer = client.call(_join(group_id, "", instance_id), version)
+    assert answer.error_code == 0, answer
+    who, share = answer.member_id, f"share of {group_id}".encode()
+    request = sync_request(who, answer.generation_id, group_id, {who: share})
+    request.group_instance_id = instance_id
+    synced = client.call(request, 3)
+    assert synced.assignment == share, synced
+    return Group({who: (instance_id, share)}, answer.generation_id)

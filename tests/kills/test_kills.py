@@ -1,0 +1,60 @@
+"""Two kills under two libraries' consumers, and what the ledger keeps; `make kills` does 200."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.damage.truth import Stored
+from tests.clients.libraries import AIOKAFKA, CONFLUENT
+from tests.kills.ledger import NO_MOST, Ledger
+from tests.kills.run import Plan, Report, run, words
+
+PLACE = ("read", 0)
+
+
+@pytest.mark.clients
+@pytest.mark.slow
+def test_two_kills_lose_nothing_and_move_nobody(tmp_path: Path) -> None:
+    plan = Plan(kills=2, libraries=(AIOKAFKA, CONFLUENT), administrators=(), raw=3)
+    report = run(plan, tmp_path)
+    assert not report.bad, "\n".join(words(report))
+    assert report.kills == 2
+    assert len(report.commits_by) == 3 + 4
+    assert report.stored > 10
+    assert 0 < report.slowest_recovery[0] < 60
+
+
+def test_what_was_acknowledged_only_rises() -> None:
+    ledger = Ledger()
+    ledger.commits("one", "g", {PLACE: 7})
+    ledger.commits("other", "g", {PLACE: 5})
+    assert ledger.copy().groups["g"].acknowledged == {PLACE: 7}
+    assert ledger.total == 2
+
+
+def test_what_was_sent_bounds_what_is_found_once_nobody_works() -> None:
+    ledger = Ledger()
+    ledger.sends("g", {PLACE: 8})
+    ledger.commits("one", "g", {PLACE: 7}, bounded=True)
+    ledger.stores(PLACE, 3, Stored(1, b"v"))
+    assert ledger.copy().groups["g"].sent == {PLACE: NO_MOST}
+    assert ledger.copy().records == {}
+    assert ledger.copy(over=True).groups["g"].sent == {PLACE: 8}
+    assert ledger.copy(over=True).records == {PLACE: {3: Stored(1, b"v")}}
+
+
+def test_a_client_recovers_with_its_first_commit_after_a_ready_line() -> None:
+    ledger = Ledger()
+    ledger.ready(["one", "other"])
+    ledger.commits("one", "g", {PLACE: 1})
+    assert ledger.silent == ["other"]
+    assert ledger.slowest.keys() == {"one"}
+
+
+@pytest.mark.parametrize("wrong", ["losses", "rebalances", "stuck"])
+def test_any_of_these_is_bad_and_told(wrong: str) -> None:
+    report = Report()
+    assert not report.bad
+    getattr(report, wrong).append("kill 3: something")
+    assert report.bad
+    assert words(report)[-1].endswith("kill 3: something")
