@@ -103,6 +103,12 @@ class Log:
         return self._queued[-1][1].last_offset + 1 if self._queued else self._next_offset
 
     @property
+    def ends_as_closed(self) -> bool:
+        """Whether there is no more than when it was closed, and no less; so of an empty one."""
+        mark = self._manifest.read.mark
+        return self._next_offset == (mark.end if mark is not None else 0)
+
+    @property
     def last_epoch(self) -> int:
         """Largest leader epoch, -1 if there is none."""
         return self._epochs.last_epoch

@@ -24,7 +24,10 @@ _WALK: Final = 8 * 1024
 def read_batches(
     segments: Sequence[Segment], offset: int, max_bytes: int, *, at_least_one: bool
 ) -> bytes:
-    """Whole batches of one segment from the one that holds an offset (or the next one kept)."""
+    """
+    Whole batches of one segment from the one that holds an offset (or the next one kept). Raises
+    Corrupt.
+    """
     for segment in segments_from(segments, offset):
         window = segment.window(_WALK)
         position, size = _seek(window, segment, offset)
@@ -33,8 +36,35 @@ def read_batches(
         if size:
             limit = position + max(max_bytes, size)
             known = max(position + size, segment.index.floor_by_position(limit))
-            return segment.read(position, _end_of_batches(window, known, limit) - position)
+            data = segment.read(position, _end_of_batches(window, known, limit) - position)
+            _check_order(segment, data, position, offset)
+            return data
+        _check_order(segment, b"", position, offset)
     return b""
+
+
+def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> None:
+    """
+    Raise Corrupt if batches of a finished segment that we wrote do not go on one after another from
+    the one that holds an offset on: no checksum that a client could look at covers their offsets.
+    """
+    finished = segment.finished
+    if finished is None or finished.crc is None:
+        return
+    if not segment.base_offset <= offset < finished.end:
+        return
+    at, following = 0, -1
+    while at < len(data):
+        base, length, _, _, _, delta, _ = FIELDS.unpack_from(data, at)
+        if length <= 0 or (base != following and (at or not base <= offset <= base + delta)):
+            break
+        following = base + delta + 1
+        at += length + LENGTH_OVERHEAD
+    if at < len(data) or not data or following > finished.end:
+        raise Corrupt(
+            f"{segment.path}: the header of the batch at byte {position + at}, or of the one "
+            f"before it, is damaged: {remedy(parent_of(segment.path))}"
+        )
 
 
 def seek(segment: Segment, offset: int) -> tuple[int, int]:

@@ -55,6 +55,8 @@ class Store:
         self._logs: dict[str, Log] = {}
         self._behind: dict[str, Log] = {}
         """Logs with queued batches, the one that waits longest first."""
+        self._untold: set[int] = set()
+        """Shards that were claimed before, though no journal knows of it."""
         self._failed: SyncFailed | None = None
         self.committed_bytes = 0
         """Bytes of all batches made durable by rounds so far."""
@@ -106,7 +108,10 @@ class Store:
         """
         lease = self._leases.get(shard) or Lease(self._files, self.data_dir, shard, self.node_id)
         self._leases[shard] = lease
-        epoch = lease.raise_epoch(self._journals.known_epoch(shard))
+        known = self._journals.known_epoch(shard)
+        if lease.epoch and not known:
+            self._untold.add(shard)
+        epoch = lease.raise_epoch(known)
         self._journals.claimed(shard, epoch)
         return epoch
 
@@ -156,9 +161,18 @@ class Store:
         except SyncFailed as error:
             self._failed = error
             raise
+        self._note_lost_journal(log)
         self._logs[name] = log
         self._journals.recovered(name, log.durable)
         return log
+
+    def _note_lost_journal(self, log: Log) -> None:
+        """A shard's claims are durable before its batches: somebody has removed the journal."""
+        if int(log.name.rpartition("-")[2]) in self._untold and not log.ends_as_closed:
+            log.repairs.append(
+                f"{self.data_dir}/{FOLDER}: a journal is missing: what only that held of "
+                f"{log.name}, from offset {log.next_offset} on, is lost"
+            )
 
     def commit(self, appends: Sequence[Append]) -> list[StorageError | None]:
         """

@@ -228,6 +228,21 @@ def test_what_is_left_is_served_once_a_person_accepts_that(
         log.close()
 
 
+@pytest.mark.parametrize("bit", [0, 8, 20, 40])
+def test_an_offset_that_no_checksum_covers_is_looked_at_when_it_is_read(
+    disk: FakeDisk, bit: int
+) -> None:
+    fill(disk, stop=True)
+    path = segments(disk, TOPIC)[0]
+    place = disk.contents(path).rindex((9).to_bytes(8, "big"))
+    disk.flip(path, place + 7 - bit // 8, 1 << bit % 8)
+    log = opened(disk, TOPIC)
+    for offset in (0, 5, 8, 9):
+        with pytest.raises(Corrupt, match=f"{path}: the header of the batch at byte"):
+            log.read(offset, 100_000)
+    assert values_of(log.read(7, 1)) == [value_of(7)]
+
+
 @pytest.mark.parametrize("lost", [1, 100, 300])
 @pytest.mark.parametrize("name", [NAMES[0], TOPIC])
 def test_the_last_sector_of_a_log_is_kept_twice(disk: FakeDisk, name: str, lost: int) -> None:
@@ -382,6 +397,30 @@ def test_a_lost_journal_is_missed_by_the_next_one(disk: FakeDisk) -> None:
     assert [outcome(disk, name)[0] for name in NAMES] == [[value_of(1)] * ends[0], None, None]
     with pytest.raises(Corrupt, match=f"data/{NAMES[1]} ends at offset 0.*restore it"):
         opened(disk, NAMES[1])
+
+
+def test_a_lost_last_journal_is_told(disk: FakeDisk) -> None:
+    fill(disk, stop=False)
+    for path in journal_paths(disk):
+        FakeFiles(disk).remove(path)
+    store = Store.open(FakeFiles(disk), "data", 0)
+    assert [store.claim(shard) for shard in range(3)] == [2, 2, 2]
+    log = store.open_log(NAMES[0])
+    [what] = log.take_repairs()
+    assert what == (
+        "data/journals: a journal is missing: what only that held of "
+        f"{NAMES[0]}, from offset {log.next_offset} on, is lost"
+    )
+
+
+def test_a_lost_journal_costs_nothing_after_a_clean_stop(disk: FakeDisk) -> None:
+    fill(disk, stop=True)
+    FakeFiles(disk).remove(journal_paths(disk)[0])
+    store = Store.open(FakeFiles(disk), "data", 0)
+    assert [store.claim(shard) for shard in range(3)] == [2, 2, 2]
+    for name in NAMES:
+        log = store.open_log(name)
+        assert (found(log), log.take_repairs()) == (expected(name), [])
 
 
 def test_an_unfinished_round_is_told(disk: FakeDisk) -> None:
