@@ -1,8 +1,8 @@
 """
 Which partition folders there were when the data directory was closed, so that a lost one is missed.
 
-A text file: a line with the CRC-32C of the rest, then a name per line. A start reads it and leaves
-in it only the names it misses: from then on folders come and go.
+A text file: a line with the CRC-32C of the rest, then a name per line. A clean stop writes it.
+Folders that are made later are not in it, and those of deleted topics are taken out.
 """
 
 from collections.abc import Iterable
@@ -20,35 +20,34 @@ class FolderList:
     """The list of one data directory, which is ours."""
 
     def __init__(self, files: Files, data_dir: str) -> None:
-        """Read it, and keep what is missing. Raises OSError."""
+        """Read it. Raises OSError."""
         self._files = files
         self._data_dir = data_dir
         self.repairs: list[str] = []
-        listed = self._read()
-        self._missing = listed - set(files.list_folder(data_dir))
-        if listed:
-            self._write(self._missing)
-            files.sync_folder(data_dir)
+        self._names = self._read()
+        self._written = True
 
     def check(self, name: str) -> None:
-        """Raises Corrupt if a folder should be there."""
+        """Raises Corrupt if there must be something in a folder, and there is nothing."""
         folder = f"{self._data_dir}/{name}"
-        if name not in self._missing:
-            return
-        if name not in self._files.list_folder(self._data_dir):
+        if name in self._names and not self._files.list_folder(folder):
             raise Corrupt(f"{folder} is missing, with all its records: {remedy(folder)}")
-        self._missing.discard(name)
 
     def forget(self, name: str) -> None:
-        """A folder need not be there any more, from now on. Raises OSError."""
-        if name in self._missing:
-            self._missing.discard(name)
-            self._write(self._missing)
-            self._files.sync_folder(self._data_dir)
+        """The folder was removed for a good reason. To be made durable with `settle`."""
+        if name in self._names:
+            self._names.discard(name)
+            self._written = False
+
+    def settle(self) -> None:
+        """Write what was forgotten; durable when the data directory is synced. Raises OSError."""
+        if not self._written:
+            self._written = True
+            self._write(self._names)
 
     def leave(self, names: Iterable[str]) -> None:
         """These are there as the directory is closed. Durable then. Raises OSError."""
-        self._write({*names, *self._missing})
+        self._write({*names, *self._names})
         self._files.sync_folder(self._data_dir)
 
     def _read(self) -> set[str]:

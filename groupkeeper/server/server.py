@@ -123,8 +123,7 @@ class Server:
             files=self._world.files,
             failed=_topics_failed,
             told=lambda what: _log.warning("topics: repaired", what=what),
-            check_folder=self.store.folders.check,
-            forget_folder=self.store.folders.forget,
+            folders=self.store.folders,
             open_files_most=self._descriptors.topic_logs,
         )
         self._node = Node(options.node_id, self.address)

@@ -17,6 +17,7 @@ from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 from storage.errors import StorageError
 from storage.files import Files
+from storage.folders import FolderList
 from storage.limits import Limits
 from storage.log import NO_END, Log
 from storage.segment import Segment
@@ -38,16 +39,13 @@ class TopicFolders:
         data_dir: str,
         limits: Limits,
         told: Callable[[str], None],
-        *,
-        check: Callable[[str], None] = lambda name: None,
-        forget: Callable[[str], None] = lambda name: None,
+        known: FolderList | None = None,
     ) -> None:
-        """`told` hears what was damaged and could be put right; `check` and `forget` are those of
-        the list of folders.
+        """`told` hears what was damaged and could be put right; `known` are the folders that must
+        be there.
         """
         self._told = told
-        self._check = check
-        self._forget = forget
+        self._known = known
         self._files = files
         self._data_dir = data_dir
         self._limits = limits
@@ -57,7 +55,8 @@ class TopicFolders:
 
         Raises StorageError and OSError.
         """
-        self._check(name)
+        if self._known is not None:
+            self._known.check(name)
         log = Log.open(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
         for what in log.take_repairs():
             self._told(what)
@@ -73,10 +72,13 @@ class TopicFolders:
         for file in self._files.list_folder(folder):
             self._files.remove(f"{folder}/{file}")
         self._files.remove_folder(folder)
-        self._forget(name)
+        if self._known is not None:
+            self._known.forget(name)
 
     def sync(self) -> None:
         """Wait until it is on the disk which folders there are, blocking. Raises OSError."""
+        if self._known is not None:
+            self._known.settle()
         self._files.sync_folder(self._data_dir)
 
 

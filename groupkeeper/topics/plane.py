@@ -40,6 +40,7 @@ from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
 from groupkeeper.turns import Turns
 from storage.files import Files
+from storage.folders import FolderList
 from storage.limits import Limits
 from storage.log import Log
 
@@ -142,10 +143,8 @@ class TopicsWorld:
     """Told about every failure of the disk, and of every limit reached, for the log."""
     told: Callable[[str], None] = lambda what: None
     """Told what was damaged and could be put right."""
-    check_folder: Callable[[str], None] = lambda name: None
-    """Raises Corrupt if there was a partition folder of this name, and now it is missing."""
-    forget_folder: Callable[[str], None] = lambda name: None
-    """Told that it is missing for a good reason. Raises OSError."""
+    folders: FolderList | None = None
+    """Which partition folders must be there."""
     open_files_most: int = OPEN_FILES_MOST
     """Descriptors for topic logs; with more, those used longest ago are closed meanwhile."""
 
@@ -174,8 +173,7 @@ class EmbeddedTopics:
             store.data_dir,
             limits,
             world.told,
-            check=world.check_folder,
-            forget=world.forget_folder,
+            world.folders,
         )
         self._catalog = Catalog(
             partial(

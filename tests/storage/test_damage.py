@@ -187,14 +187,18 @@ def test_a_lost_folder_after_a_clean_stop_is_refused(disk: FakeDisk, name: str) 
         with pytest.raises(Corrupt, match=f"data/{name} is missing, with all its records: restore"):
             store.folders.check(name)
         store.close() if end == "stop" else disk.revive()
-    FakeFiles(disk).make_folder(f"data/{name}")
+    accept(disk, name)
     Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(name)
 
 
 def test_a_folder_that_may_go_is_not_missed(disk: FakeDisk) -> None:
     fill(disk, stop=True)
     remove_the_folder(disk, TOPIC)
-    Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.forget(TOPIC)
+    files = FakeFiles(disk)
+    folders = Store.open(files, "data", 0, LIMITS).folders
+    folders.forget(TOPIC)
+    folders.settle()
+    files.sync_folder("data")
     disk.power_cut("lose")
     Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(TOPIC)
 
