@@ -49,7 +49,8 @@ class ReplyGate:
     """How many facts there were so far."""
     _queue: deque[tuple[list[Record], int, list[NotedFact]]] = field(default_factory=deque)
     """The records of each step, their size in bytes, and its facts. They are not torn: what one
-    step decided is in the log as a whole or not at all."""
+    step decided is in the log as a whole or not at all. But for what would be too large: that may
+    be torn, and its facts go with the last of it."""
     _parked: deque[tuple[int, Replies, list[NotedFact]]] = field(default_factory=deque)
 
     @property
@@ -72,8 +73,13 @@ class ReplyGate:
             facts.append(NotedFact(self.noted, step.now, step.wall, bool(records), fact))
             self.noted += 1
         if records:
-            self._queue.append((records, step.size, facts))
-            self.appended += len(records)
+            if step.cuts:
+                *earlier, last = step.batches()
+                self._queue += [(*batch, []) for batch in earlier]
+                self._queue.append((*last, facts))
+            else:
+                self._queue.append((records, step.size, facts))
+            self.appended += len(step.records)
             step.records = []
         if self.appended == self.durable:
             step.told = facts

@@ -35,6 +35,7 @@ from enum import StrEnum
 from typing import Final
 
 from coordinator.causes import Cause, Who
+from coordinator.member_bytes import COPIES, MEMBER_BYTES, MemberBytes, bytes_of
 from coordinator.step import ReplyTo
 from protocol.embedded import read_topics
 from protocol.messages.join_group import JoinGroupRequestProtocol
@@ -104,6 +105,13 @@ class Member:
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     @property
+    def size(self) -> int:
+        """The memory that it takes, in bytes, more or less."""
+        names = len(self.member_id) + len(self.instance_id or "") + len(self.client_id)
+        data = bytes_of(self.protocols) + COPIES * len(self.assignment)
+        return MEMBER_BYTES + names + data
+
+    @property
     def who(self) -> Who:
         return Who(self.member_id, self.instance_id, self.client_id, self.client_host)
 
@@ -153,6 +161,8 @@ class Group:
     """Something of it was written: a record of its own, or an offset."""
     metadata_bytes: int = 0
     """Of all members, for all their protocols."""
+    member_bytes: MemberBytes = field(default_factory=MemberBytes)
+    """Of the whole partition."""
     pending_sync: dict[str, None] = field(default_factory=dict)
     """Members of this generation that have not sent SyncGroup yet (KAFKA-12890)."""
     subscription: frozenset[str] | None = None
@@ -200,6 +210,7 @@ class Group:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self._count(member.protocols, +1)
+        self.member_bytes.add(member.size)
         self.changes += 1
 
     def remove(self, member: Member) -> None:
@@ -212,6 +223,7 @@ class Group:
         if self.leader_id == member.member_id:
             self.leader_id = next(iter(self.members), None)
         self._count(member.protocols, -1)
+        self.member_bytes.add(-member.size)
         self.changes += 1
 
     def rename(self, member: Member, new_id: str) -> None:
@@ -219,6 +231,7 @@ class Group:
         assert member.instance_id is not None
         old_id = member.member_id
         del self.members[old_id]
+        self.member_bytes.add(len(new_id) - len(old_id))
         member.member_id = new_id
         self.members[new_id] = member
         self.instances[member.instance_id] = new_id
@@ -234,9 +247,15 @@ class Group:
         """What a (re)join says of the member. ``timeouts`` are session and rebalance, in ms."""
         self._count(member.protocols, -1)
         self._count(protocols, +1)
+        self.member_bytes.add(bytes_of(protocols) - bytes_of(member.protocols))
         member.protocols = protocols
         member.session_timeout_ms, member.rebalance_timeout_ms = timeouts
         self.changes += 1
+
+    def assign(self, member: Member, assignment: bytes) -> None:
+        """The member's share of the plan, or none."""
+        self.member_bytes.add(COPIES * (len(assignment) - len(member.assignment)))
+        member.assignment = assignment
 
     def park_join(self, member: Member, reply_to: ReplyTo, version: int) -> None:
         """The member's JoinGroup waits for the end of the join phase."""

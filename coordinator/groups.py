@@ -9,6 +9,7 @@ from typing import Final
 from coordinator.causes import Who
 from coordinator.facts import GroupCreated, GroupDropped, LimitReached
 from coordinator.group import Group, GroupState
+from coordinator.member_bytes import MemberBytes
 from coordinator.step import ReplyTo, Step
 from protocol.messages.delete_groups import DeleteGroupsResponse
 
@@ -40,13 +41,22 @@ class Deletion:
 class Groups(dict[str, Group]):
     """Group id to group. Groups that are not here do not exist (``Dead``, to DescribeGroups)."""
 
-    def __init__(self) -> None:
+    def __init__(self, member_bytes: MemberBytes | None = None) -> None:
         super().__init__()
+        self.member_bytes = member_bytes or MemberBytes()
         self.expiry_check = ExpiryCheck()
         self.deletions: dict[str, Deletion] = {}
         """By the ids of groups that are being deleted. Nothing else may be done with those."""
         self._new: dict[str, Group] = {}
         """Those made last, the oldest first, whatever became of them."""
+
+    def __setitem__(self, group_id: str, group: Group) -> None:
+        """Its members count from now on."""
+        group.member_bytes.give_back()
+        group.member_bytes = self.member_bytes
+        for member in group.members.values():
+            self.member_bytes.add(member.size)
+        super().__setitem__(group_id, group)
 
     def create(self, group_id: str, step: Step) -> Group:
         """A new, empty group. Nothing is written: a group without members or offsets is soft."""

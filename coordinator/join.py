@@ -5,6 +5,8 @@ fails decides. Static members follow KIP-345 as Kafka implements it, the two-ste
 the size limit KIP-389, the quick answer to a returning leader KIP-814.
 """
 
+from typing import Final
+
 from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode, Who
 from coordinator.config import MAX_PENDING_MEMBERS, MAX_PROTOCOLS, NEW_MEMBER_JOIN_TIMEOUT_MS
@@ -13,6 +15,7 @@ from coordinator.facts import LimitReached, MemberJoined, PendingMemberDropped
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups, group_refused
 from coordinator.joining import Joining, park, what_changed
+from coordinator.member_bytes import MEMBER_BYTES, bytes_of
 from coordinator.rebalance import (
     add_cause,
     complete_early,
@@ -21,12 +24,18 @@ from coordinator.rebalance import (
     prepare,
     remove,
 )
+from coordinator.records import empty_group_record
 from coordinator.replies import check_member, joined, note_fenced
 from coordinator.requests import join_flaw
 from coordinator.static_join import replace
-from coordinator.step import ReplyTo, Step
+from coordinator.step import ReplyTo, Step, size_of
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest
+
+UTF8_MOST: Final = 4
+"""Bytes of a character."""
+EMPTY_RECORD_BYTES: Final = 200
+"""More than the record of a group without members takes as a batch, beside its names."""
 
 
 def join(
@@ -71,17 +80,49 @@ def _join_group(group: Group, joining: Joining, step: Step) -> None:
         joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
         _note_limit(group, joining, "max_metadata_bytes", step.config.max_metadata_bytes, step)
         return
+    if not _fits(group, request.protocol_type, step.config.message_max_bytes):
+        joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
+        _note_limit(group, joining, "message_max_bytes", step.config.message_max_bytes, step)
+        return
+    if not group.member_bytes.may_join(_growth(group, joining)):
+        joining.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step, member_id)
+        _note_limit(group, joining, "MAX_MEMBER_BYTES", group.member_bytes.total.most, step)
+        return
     if member_id:
         _join_with_id(group, joining, step)
         return
     _join_without_id(group, joining, step)
 
 
+def _fits(group: Group, protocol_type: str, most: int) -> bool:
+    """Does the group's record fit into a batch when it has no members? That one is written when the
+    last member leaves, which cannot be refused.
+    """
+    characters = len(group.group_id) + len(protocol_type)
+    if characters * UTF8_MOST + EMPTY_RECORD_BYTES <= most:  # nearly always
+        return True
+    return size_of([empty_group_record(group.group_id, protocol_type)]) <= most
+
+
+def _known(group: Group, request: JoinGroupRequest) -> Member | None:
+    """The member that the request is from, or takes the place of."""
+    known = group.instances.get(request.group_instance_id or "", request.member_id)
+    return group.members.get(known)
+
+
+def _growth(group: Group, joining: Joining) -> int:
+    """How much more memory the group's members would take."""
+    request, member = joining.request, _known(group, joining.request)
+    size = bytes_of(request.protocols)
+    if member is not None:
+        return size - bytes_of(member.protocols)
+    names = len(request.group_instance_id or "") + len(joining.caller.client_id)
+    return MEMBER_BYTES + names + size
+
+
 def _metadata_with(group: Group, joining: Joining) -> int:
     """Bytes of metadata that the group would hold with what the request says."""
-    request = joining.request
-    known = group.instances.get(request.group_instance_id or "", request.member_id)
-    member = group.members.get(known)
+    request, member = joining.request, _known(group, joining.request)
     before = 0 if member is None else sum(len(p.metadata) for p in member.protocols)
     return group.metadata_bytes - before + sum(len(p.metadata) for p in request.protocols)
 

@@ -1,6 +1,6 @@
 """One partition of ``__consumer_offsets``: groups, gate and deadlines, driven from outside.
 
-    LOADING ── restore, activate ──► ACTIVE ── close ──► CLOSED
+    LOADING ── restore, start_sessions, activate ──► ACTIVE ── close ──► CLOSED
 
 The driver reads the clock and passes it in, sends the replies of the returned step and tells its
 facts to readers, writes what :meth:`Partition.take` hands out, and calls :meth:`Partition.written`
@@ -8,7 +8,7 @@ when it is durable, which hands out the replies and facts that waited for it. Af
 kind the partition is closed and a new one is loaded from the log: there is no undo.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from enum import StrEnum
 from typing import Any
 
@@ -22,6 +22,7 @@ from coordinator.gate import Released, Replies, ReplyGate, Unwritten
 from coordinator.group import Group
 from coordinator.groups import Groups
 from coordinator.heartbeat import Beat, steady_beat
+from coordinator.member_bytes import MemberBytes, Total
 from coordinator.rebalance import prepare, rearm_session
 from coordinator.refusals import refuse, spoil
 from coordinator.replay import Replay
@@ -37,6 +38,9 @@ TIMERS_PER_TURN = 64
 
 BATCH_BYTES = 256 * 1024
 """So much is handed out to be written at a time, unless one step alone wrote more."""
+
+SESSIONS_IN_A_SLICE = 500
+"""Members, groups and topics gone through before others have a turn: half a millisecond."""
 
 _ALONE = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
 """What takes a turn of its own."""
@@ -60,14 +64,24 @@ ABSENCE = {
 class Partition:
     """The groups that hash to one partition, from replay to close."""
 
-    def __init__(self, config: GroupConfig, new_member_id: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        config: GroupConfig,
+        new_member_id: Callable[[str], str],
+        member_bytes: Total | None = None,
+    ) -> None:
+        """``member_bytes`` is what members take in all partitions that it is given to."""
         self.state = PartitionState.LOADING
-        self.groups = Groups()
+        self.groups = Groups(MemberBytes(member_bytes or Total()))
         self.deadlines = Deadlines()
         self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES))
         self._config = config
         self._new_member_id = new_member_id
         self._replay: Replay | None = Replay()
+        self._start: Step | None = None
+        """What the first steps of the loaded groups have brought so far."""
+        self._members = self._offsets = 0
+        """Of the groups whose sessions have started."""
         self._pending: dict[Timer, None] = {}
         self._deleted: set[str] = set()
         """Topics that were deleted while loading: whatever the log says, their offsets go."""
@@ -99,12 +113,15 @@ class Partition:
         assert self._replay is not None
         self._replay.take(batches)
 
-    def restore(self) -> None:
-        """The log is read to its end: build the groups. Nobody is answered yet: what was committed
-        for topics that were deleted meanwhile (:meth:`take_deleted`) has to go first.
+    def restore(self) -> Generator[None, None, None]:
+        """The log is read to its end: build the groups, in slices, which as :meth:`replay` may be
+        run beside all else. Nobody is answered yet: what was committed for topics that were
+        deleted meanwhile (:meth:`take_deleted`) has to go first.
         """
         assert self._replay is not None and not self.groups
-        self._replay.restore(self.groups)
+        groups = Groups(self.groups.member_bytes)
+        yield from self._replay.restore(groups)
+        self.groups = groups
 
     def take_deleted(self) -> set[str]:
         """The topics that were deleted while the partition was loading, each once. Those who drive
@@ -113,28 +130,37 @@ class Partition:
         deleted, self._deleted = self._deleted, set()
         return deleted
 
-    def activate(self, now: int, wall: int) -> Step:
-        """After :meth:`restore`: start every session in full, and answer."""
-        assert self._replay is not None and self.state is PartitionState.LOADING
-        assert not self._deleted, "forgotten before"
-        step = self._begin(now, wall)
-        for group in list(self.groups.values()):
+    def start_sessions(self, left: list[str], now: int, wall: int) -> None:
+        """After :meth:`restore`: start the sessions of a slice of the groups, each in full.
+
+        ``left`` are the ids of the groups whose sessions have not started, the next one last.
+        """
+        step = self._start = self._start or self._begin(now, wall)
+        step.now, step.wall = now, wall
+        work = 0
+        while left and work < SESSIONS_IN_A_SLICE:
+            group = self.groups[left.pop()]
             for member in group.members.values():
                 rearm_session(group, member, step)
             if len(group.members) > self._config.max_size:
                 prepare(group, Cause(CauseCode.GROUP_SHRUNK), step)
+            self._members += len(group.members)
+            self._offsets += sum(map(len, group.offsets.values()))
+            work += 1 + len(group.members) + len(group.offsets)
+
+    def activate(self, now: int, wall: int) -> Step:
+        """All sessions have started: from now on, answer."""
+        assert self._replay is not None and self.state is PartitionState.LOADING
+        assert not self._deleted, "forgotten before"
+        step = self._start or self._begin(now, wall)
         check = now + self._config.offsets_retention_check_interval_ms
         self.deadlines.set(Timer(TimerKind.OFFSET_EXPIRY), check)
-        step.note(self._loaded(self._replay.records))
-        self._replay = None
+        records, groups = self._replay.records, len(self.groups)
+        step.note(GroupsLoaded("", 0, "", records, groups, self._members, self._offsets))
+        self._replay = self._start = None
+        self.groups.member_bytes.count()
         self.state = PartitionState.ACTIVE
         return self._end(step)
-
-    def _loaded(self, records: int) -> GroupsLoaded:
-        groups = self.groups.values()
-        members = sum(len(group.members) for group in groups)
-        offsets = sum(len(p) for group in groups for p in group.offsets.values())
-        return GroupsLoaded("", 0, "", records, len(self.groups), members, offsets)
 
     # -- serving -------------------------------------------------------------------------------
 
@@ -260,10 +286,11 @@ class Partition:
             _dismiss(group, error, step)
         self.groups.deletions.clear()
         self.groups.clear()
+        self.groups.member_bytes.give_back()
         self.deadlines = Deadlines()
         self.held_back.clear()
         self._pending.clear()
-        self._replay = self._under_way = None
+        self._replay = self._start = self._under_way = None
         return [(to, spoil(reply, error)) for to, reply in unsent] + step.replies
 
 

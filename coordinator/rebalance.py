@@ -213,7 +213,7 @@ def drop_pending(group: Group, member_id: str, step: Step) -> None:
 def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:
     """The sync phase is broken off: no assignments, and everybody who waits for one is told."""
     for member in group.members.values():
-        member.assignment = b""
+        group.assign(member, b"")
         if member.awaiting_sync is not None:
             answer_sync(member, error, step)
             rearm_session(group, member, step)

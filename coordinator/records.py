@@ -94,6 +94,16 @@ def group_value(group: Group, members: Sequence[bytes]) -> bytes:
     )
 
 
+def empty_group_record(group_id: str, protocol_type: str) -> tuple[bytes, bytes]:
+    """Key and value that are written when the group becomes Empty; the size of every such record
+    is the same.
+    """
+    value = GroupMetadataValue(
+        protocol_type=protocol_type, generation=0, protocol=None, leader=None
+    )
+    return group_key(group_id), encode_group_value(value, ())
+
+
 def member_record(
     member: Member, protocol_name: str | None, assignment: bytes | None = None
 ) -> bytes:

@@ -5,10 +5,18 @@ records of an offsets log are overwritten by later ones. Transactional commits, 
 Apache Kafka may hold, count from their commit marker on, unless a later plain commit exists.
 """
 
+from collections.abc import Generator
+
 from coordinator.group import Group
 from coordinator.groups import Groups
 from coordinator.records import checked_offset_value, restore_group
-from protocol.record_batch import BatchHeader, Record, decode_records, iter_batches
+from protocol.record_batch import (
+    BatchHeader,
+    Record,
+    decode_records,
+    lone_record,
+    read_header,
+)
 from protocol.records.consumer_offsets import (
     GroupMetadataKey,
     OffsetCommitKey,
@@ -18,6 +26,9 @@ from protocol.records.consumer_offsets import (
 
 COMMIT_MARKER = b"\x00\x00\x00\x01"
 """Key of an end-transaction marker: version 0, type 1 (type 0 aborts)."""
+
+RESTORED_IN_A_SLICE = 200
+"""Records from which groups are made before others have a turn: a millisecond."""
 
 Newest = dict[bytes, tuple[int, bytes | None]]
 """Key to log offset and value; None is a tombstone."""
@@ -33,18 +44,30 @@ class Replay:
 
     def take(self, batches: bytes) -> None:
         """A run of whole batches. Raises CorruptBatch."""
-        for header in iter_batches(batches):
-            records = decode_records(batches, header)
-            if header.is_control:
-                self._end_transaction(header, list(records))
-                continue
-            target = self._newest
-            if header.is_transactional:
-                target = self._open.setdefault(header.producer_id, {})
-            for record in records:
+        position = 0
+        while position < len(batches):
+            lone = lone_record(batches, position)
+            if lone is None:
+                header = read_header(batches, position)
+                self._take_batch(batches, header)
+                position = header.end
+            else:
+                position, offset, key, value = lone
                 self.records += 1
-                if record.key is not None:
-                    target[record.key] = (record.offset, record.value)
+                self._newest[key] = (offset, value)
+
+    def _take_batch(self, batches: bytes, header: BatchHeader) -> None:
+        records = decode_records(batches, header)
+        if header.is_control:
+            self._end_transaction(header, list(records))
+            return
+        target = self._newest
+        if header.is_transactional:
+            target = self._open.setdefault(header.producer_id, {})
+        for record in records:
+            self.records += 1
+            if record.key is not None:
+                target[record.key] = (record.offset, record.value)
 
     def _end_transaction(self, header: BatchHeader, marker: list[Record]) -> None:
         pending = self._open.pop(header.producer_id, {})
@@ -54,10 +77,12 @@ class Replay:
             if offset > self._newest.get(key, (-1, None))[0]:
                 self._newest[key] = (offset, value)
 
-    def restore(self, groups: Groups) -> None:
-        """Build the groups. Records of kinds that are not ours are passed over."""
+    def restore(self, groups: Groups) -> Generator[None, None, None]:
+        """Build the groups, in slices. Records of kinds that are not ours are passed over."""
         offsets: list[tuple[OffsetCommitKey, bytes]] = []
-        for raw, (_, value) in self._newest.items():
+        for count, (raw, (_, value)) in enumerate(self._newest.items(), 1):
+            if not count % RESTORED_IN_A_SLICE:
+                yield
             if value is None:
                 continue
             key = decode_key(raw)
@@ -65,7 +90,9 @@ class Replay:
                 groups[key.group] = restore_group(key.group, decode_group_value(value))
             elif isinstance(key, OffsetCommitKey):
                 offsets.append((key, value))
-        for key, value in offsets:
+        for count, (key, value) in enumerate(offsets, 1):
+            if not count % RESTORED_IN_A_SLICE:
+                yield
             group = groups.get(key.group)
             if group is None:  # a simple group: offsets, and no members ever
                 group = groups[key.group] = Group(key.group, -1, is_stored=True)

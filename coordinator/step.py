@@ -6,6 +6,7 @@ nothing: replies are sent, records are written and facts are read by whoever dri
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from coordinator.config import GroupConfig
@@ -60,6 +61,10 @@ class Step:
     """Those of the facts that readers may be told now; the gate says so, at the step's end."""
     size: int = BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
+    cuts: tuple[int, ...] = ()
+    """Places among the records where a batch ends: together they would be too large for one."""
+    size_before: int = 0
+    """What of the size is that of batches before the last."""
 
     def new_member_id(self, prefix: str) -> str:
         """An id nobody has, beginning with at least the first characters of the prefix."""
@@ -72,12 +77,24 @@ class Step:
         self.replies.append((reply_to, response))
 
     def append(self, key: bytes, value: bytes | None) -> None:
-        """Write a record."""
+        """Write a record that does not need the others of the step: a crash may leave some of them
+        out, the last first.
+        """
+        size = RECORD_OVERHEAD + len(key) + len(value or b"")
+        if self.records and self.size - self.size_before + size > self.config.message_max_bytes:
+            self.cuts += (len(self.records),)
+            self.size_before = self.size - BATCH_OVERHEAD
         self.records.append((key, value))
-        self.size += RECORD_OVERHEAD + len(key) + len(value or b"")
+        self.size += size
+
+    def batches(self) -> list[tuple[list[Record], int]]:
+        """The records as they may be torn, with their :func:`size_of`."""
+        bounds = pairwise([0, *self.cuts, len(self.records)])
+        batches = [self.records[begin:end] for begin, end in bounds]
+        return [(records, size_of(records)) for records in batches]
 
     def write(self, records: list[Record], size: int) -> None:
-        """Write several records, of which :func:`size_of` is known."""
+        """Write several records that belong together, of which :func:`size_of` is known."""
         self.records += records
         self.size += size - BATCH_OVERHEAD
 

@@ -7,9 +7,10 @@ written here, and no assignment leaves before it is durable.
 from coordinator.caller import Caller
 from coordinator.causes import Cause, CauseCode, Who
 from coordinator.deadlines import Timer, TimerKind
-from coordinator.facts import RebalanceCompleted
+from coordinator.facts import LimitReached, RebalanceCompleted
 from coordinator.group import Group, GroupState, Member
 from coordinator.groups import Groups
+from coordinator.member_bytes import COPIES
 from coordinator.rebalance import prepare, rearm_session, remove, withdraw_plan
 from coordinator.records import group_key, group_value, member_record
 from coordinator.replies import answer_sync, check_member, note_fenced, sync_refused, synced
@@ -39,7 +40,7 @@ def sync(
     answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS, step)  # an earlier one of its own
     group.park_sync(member, reply_to)
     if member.member_id == group.leader_id:
-        _assign(group, request, step)
+        _assign(group, request, caller, step)
 
 
 def _check(group: Group | None, request: SyncGroupRequest, version: int) -> ErrorCode:
@@ -71,7 +72,7 @@ def _arrived(group: Group, member: Member, step: Step) -> None:
             step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
 
 
-def _assign(group: Group, request: SyncGroupRequest, step: Step) -> None:
+def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step) -> None:
     """The plan is here. Members it forgets get nothing; strangers in it are ignored."""
     plan = {each.member_id: each.assignment for each in request.assignments}
     records = {
@@ -81,10 +82,14 @@ def _assign(group: Group, request: SyncGroupRequest, step: Step) -> None:
     # The time in the record is that of the join completion, as Kafka's.
     record = group_key(group.group_id), group_value(group, list(records.values()))
     if size_of([record]) > step.config.message_max_bytes:
-        _refuse_plan(group, step)
+        _refuse_plan(group, ErrorCode.UNKNOWN_SERVER_ERROR, step)
+        return
+    if not group.member_bytes.may_assign(_growth(group, plan)):
+        _note_limit(group, caller, request, step)
+        _refuse_plan(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
         return
     for member in group.members.values():
-        member.assignment = plan.get(member.member_id, b"")
+        group.assign(member, plan.get(member.member_id, b""))
     group.become(GroupState.STABLE, step.wall)
     group.records = records
     step.append(*record)
@@ -100,9 +105,22 @@ def _assign(group: Group, request: SyncGroupRequest, step: Step) -> None:
     step.note(RebalanceCompleted(group.group_id, group.generation, group.state, members, took))
 
 
-def _refuse_plan(group: Group, step: Step) -> None:
-    """The record would exceed the largest message: everybody hears -1 and starts again."""
-    withdraw_plan(group, ErrorCode.UNKNOWN_SERVER_ERROR, step)
+def _growth(group: Group, plan: dict[str, bytes]) -> int:
+    """How much more memory the members take with their assignments."""
+    before = sum(len(member.assignment) for member in group.members.values())
+    return COPIES * (sum(len(plan.get(each, b"")) for each in group.members) - before)
+
+
+def _note_limit(group: Group, caller: Caller, request: SyncGroupRequest, step: Step) -> None:
+    most = group.member_bytes.total.most_planned
+    who = Who.calling(caller, request.member_id, request.group_instance_id)
+    at = group.group_id, group.generation, group.state
+    step.note(LimitReached(*at, "MAX_PLANNED_BYTES", most, who))
+
+
+def _refuse_plan(group: Group, error: ErrorCode, step: Step) -> None:
+    """There is no room for it, in a message or in the memory: all hear so and start again."""
+    withdraw_plan(group, error, step)
     leader = group.members[group.leader_id or ""]
     prepare(group, Cause(CauseCode.ASSIGNMENT_LOST, leader.who), step)
 

@@ -7,7 +7,8 @@ small constant), and every fault ends as DecodeError. Text is never longer than 
 flexible versions neither: Kafka refuses it, and no record could hold it.
 
 The same decoder in slices is a generator: it yields after every :data:`SLICE_ITEMS` items of
-arrays, for requests that hold too many of them to be decoded in one go.
+arrays, for requests that hold too many of them to be decoded in one go. It does not copy records
+either: they are views of the buffer.
 """
 
 from struct import calcsize, unpack_from
@@ -244,7 +245,10 @@ class _DecoderWriter:
         source.line(f"stop = pos + n{' - 1' if self.flexible else ''}")
         with source.block(f"if not pos <= stop <= {self.end}:"):
             source.line(f"raise bad_length({label!r}, n, {self.end} - pos)")
-        source.line(f"{target} = buffer[pos:stop]{'.decode()' if kind.is_text else ''}")
+        if self.sliced and kind.name == "records":  # too long to be copied
+            source.line(f"{target} = memoryview(buffer)[pos:stop]")
+        else:
+            source.line(f"{target} = buffer[pos:stop]{'.decode()' if kind.is_text else ''}")
         source.line("pos = stop")
 
     def array(self, kind: ArrayOf, target: str, nullable: bool, label: str) -> None:

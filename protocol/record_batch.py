@@ -32,6 +32,8 @@ DECOMPRESSED_LIMIT: Final = 64 * 1024 * 1024
 _HEADER: Final = Struct(">qiibIhiqqqhii")
 _CHECKED: Final = Struct(">hiqqqhii")
 _UNCHECKED: Final = Struct(">qiibI")
+# Base offset, length, magic, attributes, last offset delta, record count.
+_OF_ONE: Final = Struct(">qi4xb4xhi30xi")
 _SMALLEST_RECORD: Final = 7
 
 KeyValue = tuple[bytes | None, bytes | None]
@@ -181,7 +183,7 @@ def _fill_header(
     _UNCHECKED.pack_into(out, 0, base_offset, size, leader_epoch, MAGIC, crc)
 
 
-def patch(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
+def patch(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
     """The same batch at another place in the log; both fields lie outside the checksum."""
     return b"".join(
         (
@@ -193,7 +195,7 @@ def patch(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
     )
 
 
-def read_header(buffer: bytes, pos: int = 0) -> BatchHeader:
+def read_header(buffer: bytes | memoryview, pos: int = 0) -> BatchHeader:
     """
     The header at `pos`. Raises CorruptBatch if it is not magic 2, implausible, or cut off. Checks
     no checksum.
@@ -223,7 +225,7 @@ def iter_batches(buffer: bytes) -> Iterator[BatchHeader]:
         pos = header.end
 
 
-def check_crc(buffer: bytes, header: BatchHeader) -> bool:
+def check_crc(buffer: bytes | memoryview, header: BatchHeader) -> bool:
     """Whether the batch is whole and its checksum holds."""
     if header.end > len(buffer):
         return False
@@ -255,6 +257,34 @@ def decode_records(
         yield from _records(data, header)
     except (IndexError, UnicodeDecodeError) as error:
         raise CorruptBatch(f"a record of the batch at {header.position} is cut off") from error
+
+
+def lone_record(buffer: bytes, pos: int) -> tuple[int, int, bytes, bytes | None] | None:
+    """
+    Of a plain batch of one record with a key and no headers: where the batch ends, the record's
+    offset, key and value. None if the batch at `pos` is not one, or is not sound.
+
+    A short cut: most batches of an offsets log are such, and take half as long as by
+    `decode_records`.
+    """
+    if pos + HEADER_SIZE > len(buffer):
+        return None
+    base, length, magic, attributes, delta, count = _OF_ONE.unpack_from(buffer, pos)
+    end = pos + length + LENGTH_OVERHEAD
+    if magic != MAGIC or attributes or delta or count != 1 or base < 0 or end > len(buffer):
+        return None
+    try:
+        size, at = _read(buffer, pos + HEADER_SIZE)
+        record_end = at + size
+        _, at = _read(buffer, at + 1)
+        delta, at = _read(buffer, at)
+        key, at = _read_bytes(buffer, at)
+        value, at = _read_bytes(buffer, at)
+        if buffer[at] or delta or key is None or not at + 1 == record_end == end:
+            return None
+    except (IndexError, CorruptBatch):
+        return None
+    return end, base, key, value
 
 
 def _records(data: bytes, header: BatchHeader) -> Iterator[Record]:

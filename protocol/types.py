@@ -76,6 +76,8 @@ String: TypeAlias = Annotated[str, Sized("string", "h", 2, True, False)]
 NullableString: TypeAlias = Annotated[str | None, Sized("string", "h", 2, True, True)]
 Bytes: TypeAlias = Annotated[bytes, Sized("bytes", "i", 4, False, False)]
 NullableBytes: TypeAlias = Annotated[bytes | None, Sized("bytes", "i", 4, False, True)]
+RecordsView: TypeAlias = Annotated[bytes | memoryview | None, Sized("records", "i", 4, False, True)]
+"""Records of a request: a view of its bytes if it was decoded in slices."""
 Records: TypeAlias = Annotated[bytes | None, Sized("records", "i", 4, False, True)]
 
 Array = Annotated[list[T], Shape(True, False, False)]

@@ -163,9 +163,12 @@ class JournalReader:
     Raises Corrupt if a round is damaged and a sound one follows, unless `damage` is to tell of it.
     """
 
-    def __init__(self, files: Files, path: str, *, go_on: bool = False) -> None:
-        """`go_on`: read on behind damage."""
+    def __init__(
+        self, files: Files, path: str, size: int | None = None, *, go_on: bool = False
+    ) -> None:
+        """Up to `size`: what follows is being written. `go_on`: read on behind damage."""
         self._files = files
+        self._size = size
         self._go_on = go_on
         self.damage: list[str] = []
         """Rounds that are gone though a sound one follows, a line each."""
@@ -245,7 +248,8 @@ class JournalReader:
                 break
 
     def _read(self) -> None:
-        window = Window(self._files, self._handle, self._files.size(self._handle))
+        end = self._files.size(self._handle) if self._size is None else self._size
+        window = Window(self._files, self._handle, end)
         bad = -1
         while True:
             position, size = self._next_round(window)

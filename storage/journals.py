@@ -80,7 +80,12 @@ class Held:
 
 
 class Journals:
-    """The `journals` folder. Rounds are written through it, and logs recovered from it."""
+    """
+    The `journals` folder. Rounds are written through it, and logs recovered from it.
+
+    One thread writes rounds. Meanwhile one other may claim and recover: `known_epoch`, `claimed`,
+    `held` and `recovered`. What both use, one of them changes, in single steps.
+    """
 
     def __init__(self, files: Files, data_dir: str, node_id: int, roll_bytes: int) -> None:
         self._files = files
@@ -88,7 +93,8 @@ class Journals:
         self._node_id = node_id
         self._roll_bytes = roll_bytes
         self._writer: JournalWriter | None = None
-        self._retiring: list[JournalWriter] = []
+        self._writers: tuple[JournalWriter, ...] = ()
+        """The one that is written to, and before it those that wait for their logs."""
         self._next_round = 1
         self._epochs: dict[int, int] = {}
         self._marks: dict[str, Mark] = {}
@@ -96,7 +102,8 @@ class Journals:
         self._ends: dict[str, int] = {}
         self.repairs: list[str] = []
         """What was damaged or unfinished in the journals of earlier runs, a line each."""
-        self._unsettled: set[int] = set()
+        self._unsettled: dict[int, int] = {}
+        """The claims since the last round."""
         self._earlier: dict[JournalReader, set[str]] = {}
         self._foreign: dict[str, JournalReader] = {}
         self._read_own()
@@ -166,7 +173,7 @@ class Journals:
     def claimed(self, shard: int, epoch: int) -> None:
         """A claim that the next round makes durable."""
         self._epochs[shard] = epoch
-        self._unsettled.add(shard)
+        self._unsettled[shard] = epoch  # second: a round that begins a journal writes all epochs
 
     def settle(self) -> None:
         """Make the claims durable, all with one sync, if there are any that are not."""
@@ -181,20 +188,29 @@ class Journals:
         writer = self._writer
         if writer is None or writer.size >= self._roll_bytes:
             writer = self._roll()
-        claims = self._unsettled if writer.size else self._epochs
-        claim_pieces = [
-            piece for shard in sorted(claims) for piece in claim_entry(shard, self._epochs[shard])
-        ]
-        marks = dict(self._unwritten_marks if writer.size else self._marks)
+        unsettled: dict[int, int] = {}
+        while self._unsettled:
+            shard, epoch = self._unsettled.popitem()
+            unsettled[shard] = epoch
+        unwritten: dict[str, Mark] = {}
+        while self._unwritten_marks:
+            name, mark = self._unwritten_marks.popitem()
+            unwritten[name] = mark
+        claims = sorted((unsettled if writer.size else self._epochs.copy()).items())
+        claim_pieces = [piece for claim in claims for piece in claim_entry(*claim)]
+        marks = unwritten if writer.size else self._marks.copy()
         mark_pieces = [piece for mark in marks.items() for piece in mark_entry(*mark)]
         writer.touched.update(dict.fromkeys(ends))
-        writer.write([*claim_pieces, *mark_pieces, *pieces], ends, claim_pieces)
+        try:
+            writer.write([*claim_pieces, *mark_pieces, *pieces], ends, claim_pieces)
+        except BaseException:
+            for shard, epoch in unsettled.items():
+                self._unsettled.setdefault(shard, epoch)
+            for name, mark in unwritten.items():
+                self._unwritten_marks.setdefault(name, mark)
+            raise
         self._next_round = writer.next_round
         self._ends.update(ends)
-        self._unsettled.clear()
-        for name, mark in marks.items():
-            if self._unwritten_marks.get(name) is mark:
-                del self._unwritten_marks[name]
 
     def _roll(self) -> JournalWriter:
         if self._writer is not None and not self._writer.size:
@@ -205,29 +221,27 @@ class Journals:
             )
         except OSError as error:
             raise AppendFailed(f"cannot begin a journal in {self._folder}: {error}") from error
-        if self._writer is not None:
-            self._retiring.append(self._writer)
+        self._writers = (*self._writers, writer)
         self._writer = writer
         return writer
 
     def held(self, name: str) -> Held:
-        """What is held for a log by any journal, this run's included."""
+        """
+        What is held for a log by any journal, this run's included. No round is written to that log
+        meanwhile, so no journal that holds something for it is dropped.
+        """
         with ExitStack() as stack:
             own = [
-                stack.enter_context(closing(JournalReader(self._files, writer.path)))
-                for writer in self._writers()
+                stack.enter_context(closing(JournalReader(self._files, writer.path, writer.size)))
+                for writer in self._writers
                 if name in writer.touched
             ]
             readers = [*self._earlier, *self._foreign.values(), *own]
             return Held(readers, stack.pop_all(), name, self._marks.get(name))
 
     def recovered(self, name: str, mark: Mark | None) -> None:
-        """
-        A log has been opened, and all that was held for it is on the disk in its folder.
-
-        Drops nothing: it may be called beside `write`, for a log that no round is written to.
-        """
-        for writer in self._writers():
+        """A log has been opened, and all that was held for it is on the disk in its folder."""
+        for writer in self._writers:
             writer.touched.pop(name, None)
         for names in list(self._earlier.values()):
             names.discard(name)
@@ -236,16 +250,17 @@ class Journals:
     def _note_mark(self, name: str, mark: Mark | None) -> None:
         """The next round makes it durable: before the bytes behind the mark are written."""
         if mark is not None and mark != self._marks.get(name):
-            self._marks[name] = self._unwritten_marks[name] = mark
+            self._marks[name] = mark
+            self._unwritten_marks[name] = mark  # second: see `claimed`
 
     def waiting_for(self) -> list[str]:
         """The logs that must be synced before the retiring journals can go, oldest first."""
-        return [name for writer in self._retiring for name in list(writer.touched)]
+        return [name for writer in self._retiring() for name in list(writer.touched)]
 
     def synced(self, name: str, mark: Mark | None) -> None:
         """All of a log is on the disk: no retiring journal is needed for it."""
         self._note_mark(name, mark)
-        for writer in self._retiring:
+        for writer in self._retiring():
             writer.touched.pop(name, None)
 
     def drop_done(self) -> None:
@@ -253,8 +268,8 @@ class Journals:
         Remove the journals that no log needs any more. A round must have been written before, so
         that the epochs are in the newest one.
         """
-        for writer in [writer for writer in self._retiring if not writer.touched]:
-            self._retiring.remove(writer)
+        for writer in [writer for writer in self._retiring() if not writer.touched]:
+            self._writers = tuple(other for other in self._writers if other is not writer)
             writer.drop()
         for reader in [reader for reader, names in self._earlier.items() if not names]:
             del self._earlier[reader]
@@ -270,22 +285,21 @@ class Journals:
                 self._leave_epochs()
         finally:
             self._close_readers()
-            for writer in self._writers():
+            for writer in self._writers:
                 writer.close()
 
     def _leave_epochs(self) -> None:
         if self._epochs:
             self._roll()
             self.write((), {})
-        elif self._writer is not None:
-            self._retiring.append(self._writer)
+        else:
             self._writer = None
-        for writer in self._retiring:
+        for writer in self._retiring():
             writer.touched.clear()
         self.drop_done()
 
-    def _writers(self) -> list[JournalWriter]:
-        return [*self._retiring, *([self._writer] if self._writer else [])]
+    def _retiring(self) -> list[JournalWriter]:
+        return [writer for writer in self._writers if writer is not self._writer]
 
     def _close_readers(self) -> None:
         for reader in [*self._earlier, *self._foreign.values()]:

@@ -20,7 +20,7 @@ from storage.limits import Limits
 from storage.manifest import Keeper
 from storage.marks import Mark
 from storage.opening import Opening
-from storage.reading import checked_chunks, read_batches, segments_from
+from storage.reading import bytes_from, checked_chunks, read_batches, segments_from
 from storage.recovery import Cover, Findings
 from storage.scan import FIELDS, Batch, place
 from storage.segment import Segment
@@ -152,22 +152,13 @@ class Log:
         """
         queued, self._queued, self._queued_bytes = self._queued, [], 0
         while queued and not self.broken:
-            run = self._fitting(queued)
+            active = self._segments[-1] if self._segments else None
+            run = active.fitting(batch for _, batch in queued) if active else 1
             pieces, batches = zip(*queued[:run], strict=True)
             queued = queued[run:]
             ends = accumulate((batch.size for batch in batches), initial=0)
             placed = [b._replace(position=at) for b, at in zip(batches, ends, strict=False)]
             self._write(b"".join(pieces), placed)
-
-    def _fitting(self, queued: list[tuple[bytes, Batch]]) -> int:
-        """How many of the queued batches go into one segment: at least one."""
-        size, active = 0, self._segments[-1] if self._segments else None
-        for count, (_, batch) in enumerate(queued):
-            size += batch.size
-            room = active.has_room(size, batch.last_offset) if active else False
-            if not room:
-                return max(count, 1)
-        return len(queued)
 
     def _write(self, data: bytes, placed: list[Batch]) -> None:
         """Batches with their positions in `data`, to the end of the last segment or a new one."""
@@ -178,7 +169,7 @@ class Log:
             if shift:
                 placed = [batch._replace(position=batch.position + shift) for batch in placed]
             segment.append(data, placed)
-            self._note_epochs(placed)
+            self._epochs.note_all(placed)
         except OSError as error:
             self.broken = True
             raise AppendFailed(f"cannot append to {self._folder}: {error}") from error
@@ -198,6 +189,14 @@ class Log:
         else:
             self._files.make_folder(self._folder)
         return self._begin_segment()
+
+    def has_room(self, size: int) -> bool:
+        """
+        Whether so many bytes go into the last segment; otherwise the next append begins a new one,
+        and waits until the last one is on the disk.
+        """
+        last = self._next_offset + size  # no record is that small
+        return not self._segments or self._segments[-1].has_room(size, last)
 
     def _begin_segment(self) -> Segment:
         segment = Segment(self._files, self._folder, self._next_offset, self._limits)
@@ -220,13 +219,6 @@ class Log:
             self.broken = True
             raise SyncFailed(f"cannot sync {segment.path}: {error}") from error
 
-    def _note_epochs(self, placed: list[Batch]) -> None:
-        if placed[-1].epoch == self._epochs.last_epoch:
-            return
-        news = [self._epochs.note(batch.epoch, batch.base_offset) for batch in placed]
-        if any(news):
-            self._epochs.write()
-
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
         """
         Whole batches from the one that holds `offset`, up to `max_bytes`, or one that is larger if
@@ -239,6 +231,10 @@ class Log:
         if not self.start_offset <= offset < end:
             raise OffsetOutOfRange(f"{self.name} holds {self.start_offset} to {end}, not {offset}")
         return read_batches(self._segments, offset, max_bytes, at_least_one=at_least_one)
+
+    def bytes_from(self, offset: int) -> int:
+        """About how many bytes there are from an offset on, as the index knows."""
+        return 0 if offset >= self._next_offset else bytes_from(self._segments, offset)
 
     def batches(self, from_offset: int = 0) -> Iterator[bytes]:
         """
@@ -307,6 +303,18 @@ class Log:
             self.broken = True
             raise SyncFailed(f"cannot sync {self._folder}: {error}") from error
 
+    def write_back(self) -> None:
+        """
+        Bring to the disk what the last segment has now, beside the thread that appends: a later
+        `sync` is as due as before, and shorter. Raises SyncFailed.
+        """
+        for segment in self._segments[-1:]:
+            try:
+                segment.sync()
+            except OSError as error:
+                self.broken = True
+                raise SyncFailed(f"cannot sync {segment.path}: {error}") from error
+
     def close(self) -> None:
         """Sync, unless the log is broken, and let go of the files. Reading is over, too."""
         if self.closed:
@@ -322,10 +330,7 @@ class Log:
             self._release()
 
     def delete(self) -> None:
-        """
-        Remove the folder and all in it. Only for logs that were never committed to through a
-        journal.
-        """
+        """Remove the folder. Only for logs that were never committed to through a journal."""
         self._release()
         for name in self._files.list_folder(self._folder):
             self._files.remove(f"{self._folder}/{name}")
@@ -375,11 +380,7 @@ class Log:
         for data in cover.batches_from(self._next_offset):
             base, _, epoch, *_ = FIELDS.unpack_from(data)
             if base != self._next_offset or epoch < self.last_epoch:
-                findings.lost(
-                    f"{self._folder} ends at offset {self._next_offset}, epoch {self.last_epoch}, "
-                    f"but its journal goes on at offset {base}, epoch {epoch}"
-                    + (f" ({cover.damage})" if cover.damage else "")
-                )
+                findings.gap(self._next_offset, self.last_epoch, base, epoch, cover.damage)
                 self._next_offset = max(base, self._next_offset)
             self.append(data)
         # What the file holds may be in the page cache only, and the journal may be dropped soon.

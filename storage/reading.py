@@ -82,6 +82,13 @@ def _seek(window: Window, segment: Segment, offset: int) -> tuple[int, int]:
     return position, 0
 
 
+def bytes_from(segments: Sequence[Segment], offset: int) -> int:
+    """About how many bytes there are from an offset on: reads nothing."""
+    found = segments_from(segments, offset)
+    position = found[0].index.floor(max(0, offset - found[0].base_offset)) if found else 0
+    return sum(segment.size for segment in found) - position
+
+
 def _end_of_batches(window: Window, end: int, limit: int) -> int:
     """Where the last whole batch ends before a limit, walking on from where one begins or ends."""
     if limit >= window.size:

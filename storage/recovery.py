@@ -74,6 +74,13 @@ class Findings:
             raise Corrupt(f"{what}: {remedy(self._folder)}")
         self.repairs.append(f"{what}: accepted")
 
+    def gap(self, end: int, last_epoch: int, base: int, epoch: int, damage: str) -> None:
+        """A log ends at an offset, and its journal goes on elsewhere. Raises as `lost`."""
+        self.lost(
+            f"{self._folder} ends at offset {end}, epoch {last_epoch}, but its journal goes on at "
+            f"offset {base}, epoch {epoch}" + (f" ({damage})" if damage else "")
+        )
+
 
 class Passage:
     """

@@ -6,6 +6,7 @@ Appends, reads and looks up. What to do about damage, when to roll and when to s
 log.py.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -82,6 +83,16 @@ class Segment:
         if self.index.is_full(self._limits.index_bytes):
             return False
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def fitting(self, batches: Iterable[Batch]) -> int:
+        """How many of some batches go into it: at least one, which may need a new segment."""
+        size = count = 0
+        for batch in batches:
+            size += batch.size
+            if not self.has_room(size, batch.last_offset):
+                break
+            count += 1
+        return max(count, 1)
 
     def append(self, data: bytes, batches: list[Batch]) -> None:
         """Write whole batches at the end. An OSError leaves the file torn behind `size`."""

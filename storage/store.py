@@ -10,14 +10,16 @@ and the journal has the rest". When the journal is full a new one begins; every 
 one of the logs the old one stands in for, and when all are synced the old one is removed. Opening
 a log puts the two together again.
 
-Not thread-safe: `claim`, `open_log`, `commit` and `close` are for one thread at a time. Meanwhile
-others may read logs, and open logs that no round is written to. A log either goes through `commit`,
-or is appended to directly and synced when its owner likes, never both.
+One thread at a time calls `commit`, `catch_up`, `usable_log`, `settle` and `close`. Meanwhile one
+other may call `claim` and `recover_log`, for logs that no round is written to and that `usable_log`
+did not return, and any may read logs. A log either goes through `commit`, or is appended to
+directly and synced when its owner likes, never both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from protocol.record_batch import KeyValue, encode_batch
 from storage.errors import AppendFailed, Fenced, StorageError, SyncFailed
@@ -30,6 +32,10 @@ from storage.limits import Limits
 from storage.log import Log
 from storage.rounds import batch_entry
 from storage.scan import Batch
+
+WRITE_BACK_BYTES = 4 * 1024 * 1024
+"""When so much was written to a log, it is brought to the disk beside the rounds: a round that has
+to sync the log, because its segment is full or an old journal is to go, finds little left to do."""
 
 QUEUE_BYTES = 64 * 1024
 """What may be queued for one log; beyond that it is written at once."""
@@ -57,6 +63,10 @@ class Store:
         """Logs with queued batches, the one that waits longest first."""
         self._untold: set[int] = set()
         """Shards that were claimed before, though no journal knows of it."""
+        self._unsynced: dict[str, int] = {}
+        """About how many bytes of each log were not written back yet."""
+        self.aside: Callable[[Callable[[], None]], None] | None = None
+        """Does a job on another thread, by and by. None: nothing is written back beside rounds."""
         self._failed: SyncFailed | None = None
         self.committed_bytes = 0
         """Bytes of all batches made durable by rounds so far."""
@@ -144,16 +154,28 @@ class Store:
 
         Raises Corrupt, and AppendFailed if what the journals hold for it could not be written.
         """
+        return self.usable_log(name) or self.recover_log(name)
+
+    def usable_log(self, name: str) -> Log | None:
+        """
+        A log that is open and sound, with all in its files that was written; None if there is none,
+        and one that is broken is closed: see `recover_log`.
+        """
         self._check()
+        log = self._logs.get(name)
+        if log is None or log.closed:
+            return None
+        if name in self._behind:
+            self._write(log)  # whoever opens a log reads it
+        if not log.broken:
+            return log
+        log.close()
+        return None
+
+    def recover_log(self, name: str) -> Log:
+        """The second half of `open_log`, which may take long: all of the last segment is read."""
         if not _is_partition(name) or "/" in name:
             raise ValueError(f"{name!r} is not <topic>-<partition>")
-        log = self._logs.get(name)
-        if log is not None and not log.closed:
-            if name in self._behind:
-                self._write(log)  # whoever opens a log reads it
-            if not log.broken:
-                return log
-            log.close()
         self.folders.check(name)
         try:
             with self._journals.held(name) as held:
@@ -213,11 +235,25 @@ class Store:
                 self.committed_bytes += len(data)
                 if log.queue(data, batch) > QUEUE_BYTES:
                     self._write(log)
+                self._count_unsynced(log, len(data))
             self._write_one()
             self._sync_one()
         except SyncFailed as error:
             self._failed = error
             raise
+
+    def _count_unsynced(self, log: Log, size: int) -> None:
+        size += self._unsynced.get(log.name, 0)
+        if size > WRITE_BACK_BYTES and self.aside is not None:
+            size = 0
+            self.aside(partial(self._write_back, log))
+        self._unsynced[log.name] = size
+
+    def _write_back(self, log: Log) -> None:
+        try:
+            log.write_back()
+        except SyncFailed as error:
+            self._failed = error  # the next round says so
 
     def catch_up(self) -> None:
         """
@@ -240,7 +276,7 @@ class Store:
             break
 
     def _write(self, log: Log) -> None:
-        del self._behind[log.name]
+        self._behind.pop(log.name, None)
         try:
             log.write_queued()
         except SyncFailed:

@@ -1,7 +1,8 @@
 """Forgets the committed offsets of deleted topics, and says when that is durable everywhere.
 
 Not the deletion of topics, and not the decision what goes: that is the coordinator's. A partition
-that is loading, or fails meanwhile, is told again until it has answered.
+that is loading, or fails meanwhile, is told again until it has answered. One that cannot be loaded
+is not waited for: that it has to forget them is durable instead (topics/unforgotten.py).
 """
 
 import asyncio
@@ -9,9 +10,12 @@ from typing import Final
 
 from coordinator.admin import ListOfGroups
 from coordinator.caller import Caller
+from groupkeeper.backoff import Backoff
 from groupkeeper.exchange import Response
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.logs import Log
+from groupkeeper.topics.unforgotten import Unforgotten
 from groupkeeper.turns import Turns, Work
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
@@ -19,6 +23,8 @@ from protocol.messages.list_groups import ListGroupsRequest
 PAUSE_FIRST_S: Final = 0.05
 PAUSE_MOST_S: Final = 1.0
 """A partition that is not active is asked ever more rarely."""
+
+_log = Log("topics")
 
 
 class StoppingError(Exception):
@@ -28,15 +34,18 @@ class StoppingError(Exception):
 class Forgetting:
     """What ``topics_deleted`` of the data plane calls."""
 
-    def __init__(self, hosts: Hosts, turns: Turns) -> None:
+    def __init__(self, hosts: Hosts, turns: Turns, unforgotten: Unforgotten) -> None:
         self._hosts = hosts
         self._turns = turns
+        self._unforgotten = unforgotten
 
     async def __call__(self, topics: list[str]) -> None:
-        """Done when no offset of these topics would survive a crash. Raises StoppingError."""
+        """Done when no offset of these topics would be seen again after a crash. Raises
+        StoppingError, and what `Unforgotten.add` raises.
+        """
         deleted, left = set(topics), list(self._hosts)
         self._hosts.deletions.note(deleted)  # first: what is committed from now on knows of it
-        pause = PAUSE_FIRST_S
+        backoff = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S)
         while left:
             asked = {
                 host: _written(host)  # at once: it must not fail in between
@@ -47,9 +56,25 @@ class Forgetting:
             if ErrorCode.COORDINATOR_NOT_AVAILABLE in codes.values():
                 raise StoppingError("stopped before the offsets of deleted topics were forgotten")
             left = [host for host in left if codes.get(host) != ErrorCode.NONE]
+            if left and await self._put_off(left, deleted):
+                return
             if left:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, PAUSE_MOST_S)
+                await asyncio.sleep(backoff.failed())
+
+    async def _put_off(self, hosts: list[PartitionHost], topics: set[str]) -> bool:
+        """Leave it to the next time that these partitions are loaded; False if some of them may be
+        loaded at any moment. One that is loaded meanwhile is told now or knows it by then.
+        """
+        if not all(host.cannot_be_loaded for host in hosts):
+            return False
+        partitions = [host.index for host in hosts]
+        await self._unforgotten.add(topics, partitions)
+        _log.warning(
+            "offsets of deleted topics are forgotten later",
+            topics=len(topics),
+            partitions=partitions,
+        )
+        return True
 
     async def _forget(self, host: PartitionHost, topics: set[str]) -> bool:
         """A piece at a time, and the next one when the last is durable: whoever asks the partition

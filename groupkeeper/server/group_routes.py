@@ -260,18 +260,27 @@ class GroupRoutes:
     def list_groups(
         self, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """Every partition is asked; one that cannot answer makes the list an error, not short.
+        """Every partition is asked; one that cannot answer makes the list an error, not short. But
+        for those that cannot be loaded, as in Kafka: a client would ask again for ever.
 
         A group that comes while the list is made may be missing.
         """
         request.states_filter = yield from _filter(request.states_filter, _STATES)
         request.types_filter = yield from _filter(request.types_filter, _TYPES)
         pieces: list[tuple[PartitionHost, Sequence[str]]] = []
+        missing: list[int] = []
         for host in self.hosts:
+            if host.cannot_be_loaded:
+                missing.append(host.index)
+                continue
             if host.absence:  # it may be active when it is asked, and its groups are unknown now
                 return ListGroupsResponse(error_code=host.absence)
             pieces += [(host, ids) for ids in _cut(host.group_ids(), LISTED_GROUPS)] or [(host, ())]
             yield
+        if missing:
+            _log.warning("groups are missing in a list", partitions=missing)
+        if not pieces:
+            return ListGroupsResponse()
         replies: list[Any] = [None] * len(pieces)
 
         def whole() -> ListGroupsResponse:

@@ -7,13 +7,11 @@ log, active, and after any failure closed and loaded again, because there is no 
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from coordinator.caller import Caller
 from coordinator.commit import PreparedCommit
-from coordinator.config import GroupConfig
 from coordinator.gate import Replies, Unwritten
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
@@ -21,14 +19,14 @@ from coordinator.partition import ABSENCE, Partition, PartitionState
 from coordinator.refusals import refuse
 from coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.server.clock import Clock
-from groupkeeper.server.fact_readers import FactReaders, Origin
+from groupkeeper.server.fact_readers import Origin
+from groupkeeper.server.host_services import HostServices
+from groupkeeper.server.loader import read
 from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
-from groupkeeper.server.metrics import Metrics, PartitionSnapshot
-from groupkeeper.server.release import Release
-from groupkeeper.server.writer import Writer
-from groupkeeper.turns import Slices, Turns
+from groupkeeper.server.metrics import PartitionSnapshot
+from groupkeeper.server.retries import Retries
+from groupkeeper.turns import Slices
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
@@ -44,28 +42,8 @@ READ_FIRST_S = 1.0
 """It waits so long for that at most."""
 COUNTED_IN_A_SLICE = 500
 """Groups and their topics. Half a millisecond; a group is not cut."""
-RETRY_FIRST_S, RETRY_MOST_S = 0.1, 30.0
-"""A partition that cannot be loaded is tried again, ever more rarely."""
 
 _log = Lines("partition")
-
-
-@dataclass(slots=True)
-class HostServices:
-    """What all partitions of a process share."""
-
-    clock: Clock
-    writer: Writer
-    metrics: Metrics
-    config: GroupConfig
-    new_member_id: Callable[[str], str]
-    readers: FactReaders
-    grew: Callable[[int, int], None]
-    """Partition and bytes: for those who fetch the offsets topic."""
-    give_up: Callable[[BaseException], None]
-    """The disk cannot be trusted any more: end the process."""
-    turns: Turns
-    release: Release
 
 
 class PartitionHost:
@@ -86,13 +64,18 @@ class PartitionHost:
         """Of what is told."""
         self._size = 0
         self._problem = ""
+        self.cannot_be_loaded = False
+        """Its log is damaged, or the disk fails: nobody knows when it will be served again."""
         self._stopping = False
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._loading: asyncio.Task[None] | None = None
+        self._retries = Retries()
+        self._round_over = asyncio.Event()
 
     def _new_partition(self) -> Partition:
-        return Partition(self._services.config, self._services.new_member_id)
+        services = self._services
+        return Partition(services.config, services.new_member_id, services.member_bytes)
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -148,13 +131,11 @@ class PartitionHost:
             yield
         return partition is self._partition
 
-    def _forget_deleted(self, partition: Partition) -> Slices[None]:
-        """Forget the topics that were deleted while the partition was loading."""
-        while topics := partition.take_deleted():
-            left = partition.group_ids()
-            while left:
-                self._settle(partition.forget_topics(topics, left, self._time()))
-                yield
+    async def _all_durable(self, partition: Partition) -> None:
+        """Wait until what is written while loading is durable; if it fails, loading begins anew."""
+        while not partition.gate.clear:
+            self._round_over.clear()
+            await self._round_over.wait()
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
         """A step that no request asked for, and nobody waits for."""
@@ -208,9 +189,9 @@ class PartitionHost:
             turns.first(self._advance)
 
     def _advance(self) -> None:
-        if self._stopping:
-            return
         self._alarm = None
+        if self._stopping or self.absence:  # whoever loads sets it when the sessions have started
+            return
         clock = self._services.clock
         now, wall = max(clock.now(), self._alarm_at), clock.wall()
         self._turn("a timer failed", lambda: self._partition.advance(now, wall))
@@ -229,6 +210,7 @@ class PartitionHost:
 
     def written(self, unwritten: Unwritten) -> None:
         """A round is durable. What it frees leaves first: none of it is lost if the rest fails."""
+        self._round_over.set()
         partition = self._partition
         if self._writing is partition:
             replies, facts = partition.written(unwritten)
@@ -269,7 +251,7 @@ class PartitionHost:
             refused = self._partition.close()
         finally:
             if not self._stopping:
-                self.start_loading()
+                self.start_loading(self._retries.failed(error, self._services.clock.seconds()))
         self._dismiss(refused, answered)
 
     def _note(self, event: str, error: BaseException) -> None:
@@ -283,46 +265,67 @@ class PartitionHost:
         once = {id(to): (to, reply) for to, reply in replies if to is not answered}
         self._services.release.send(list(once.values()))
 
-    def start_loading(self) -> None:
-        """Load the partition in the background, for as long as it takes."""
+    def start_loading(self, pause: float = 0.0) -> None:
+        """Load the partition in the background after so many seconds, for as long as it takes.
+
+        Until it is active it answers as one that loads: its members should wait for it, not look
+        for another coordinator.
+        """
         if self._loading is not None:
             self._loading.cancel()
         self._partition = self._new_partition()
-        self._loading = self._loop.create_task(self._load_until_it_works())
+        self._loading = self._loop.create_task(self._load_until_it_works(pause))
 
-    async def _load_until_it_works(self) -> None:
-        pause = RETRY_FIRST_S
+    async def _load_until_it_works(self, pause: float) -> None:
         while True:
+            await asyncio.sleep(pause)
             try:
-                await self._load()
+                async with self._services.loader.place():
+                    await self._load()
             except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
                 self._note("cannot be loaded", error)
+                self.cannot_be_loaded = True
                 if isinstance(error, SyncFailed):
                     self._services.give_up(error)
                 self._partition.close()
-                # Until the next try it answers as one that loads: its members should wait for it,
-                # not look for another coordinator.
                 self._partition = self._new_partition()
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, RETRY_MOST_S)
+                pause = self._retries.failed(error, self._services.clock.seconds())
             else:
                 return
 
     async def _load(self) -> None:
         began = self._services.clock.seconds()
-        writer, partition = self._services.writer, self._partition
+        loader, partition = self._services.loader, self._partition
         if self._epoch is None:
-            self._epoch = await writer.call(writer.store.claim, self.index)
+            self._epoch = await loader.call(self._services.writer.store.claim, self.index)
             self._origin = Origin(self.index, self._epoch)
-        self.log = await writer.call(writer.store.open_log, self.name)
-        for what in self.log.take_repairs():
+        self.log = log = await self._open()
+        for what in log.take_repairs():
             _log.warning("log repaired", partition=self.index, what=what)
-        for batches in self.log.batches(self.log.start_offset):
-            partition.replay(batches)
-            await asyncio.sleep(0)
-        partition.restore()
-        await self._services.turns.run(self._forget_deleted(partition))
+        batches = log.batches(log.start_offset)
+        await loader.run(read(batches, partition.replay, partition.restore()))
+        await self._forget_deleted(partition)
+        await self._services.turns.run(self._start_sessions(partition))
+        await self._forget_deleted(partition)  # topics that were deleted meanwhile
         self._activate(began)
+
+    async def _forget_deleted(self, partition: Partition) -> None:
+        forgetting = self._services.late_forgetting
+        await forgetting.run(partition, self.index, self._settle, self._all_durable)
+
+    async def _open(self) -> Log:
+        writer, store = self._services.writer, self._services.writer.store
+        # First behind the rounds under way: they may still write to the log.
+        log = await writer.call(store.usable_log, self.name)
+        if log is not None:
+            return log
+        return await self._services.loader.call(store.recover_log, self.name)
+
+    def _start_sessions(self, partition: Partition) -> Slices[None]:
+        left = partition.group_ids()
+        while left:
+            partition.start_sessions(left, *self._time())
+            yield
 
     def load_empty(self, store: Store) -> bool:
         """A log without records needs no reading: the partition is active at once.
@@ -330,19 +333,22 @@ class PartitionHost:
         Only before the writer has anything to do. False when it failed and has to be retried.
         """
         began = self._services.clock.seconds()
+        if self._services.late_forgetting.is_due(self.index):
+            return False  # its log was removed: that has to be crossed out
         try:
             self.log = store.open_log(self.name)
         except (StorageError, OSError):
             return False  # loading in the background will meet it again, and say so
         if self.log.next_offset > 0 or self.log.repairs:
             return False  # the folder was lost with the power, and the journal brought it back
-        self._partition.restore()
         self._activate(began)
         return True
 
     def _activate(self, began: float) -> None:
         step = self._partition.activate(*self._time())
         self._problem = ""
+        self._retries.active(self._services.clock.seconds())
+        self.cannot_be_loaded = False
         if self.log is not None:
             self._tell_size(self.log)
         self._services.metrics.replayed(self._services.clock.seconds() - began)
@@ -369,11 +375,11 @@ class PartitionHost:
         waits = partition.state is PartitionState.LOADING and self._problem
         if self._stopping or waits:  # for people; clients are told to wait
             state = PartitionState.CLOSED
-        return PartitionSnapshot(
-            partition=self.index,
-            state=state,
-            reason=self._problem or ("" if state == PartitionState.ACTIVE else state),
-        )
+        reason = self._problem or ("" if state == PartitionState.ACTIVE else state)
+        left = self._retries.left(self._services.clock.seconds())
+        if self._problem and left:
+            reason += f"; tried again in {left:.1f} s"
+        return PartitionSnapshot(partition=self.index, state=state, reason=reason)
 
     def counted(self) -> Slices[PartitionSnapshot]:
         """The snapshot with groups, members and offsets, counted while requests go on."""

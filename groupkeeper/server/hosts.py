@@ -6,7 +6,8 @@ One process owns them all so far; whom to send a client to instead would be said
 from collections.abc import Iterable, Iterator, Sequence
 
 from coordinator.placement import partition_of
-from groupkeeper.server.host import HostServices, PartitionHost
+from groupkeeper.server.host import PartitionHost
+from groupkeeper.server.host_services import HostServices
 from groupkeeper.server.metrics import PartitionSnapshot
 from groupkeeper.server.topic_check import Deletions
 from groupkeeper.turns import Slices
@@ -53,7 +54,7 @@ class Hosts:
         waiting = [
             host for host in self._hosts if host.name in existing or not host.load_empty(store)
         ]
-        # Only now: loading runs on the writer's thread, and the store is for one at a time.
+        # Only now: the store takes logs from one thread at a time.
         for host in waiting:
             host.start_loading()
 

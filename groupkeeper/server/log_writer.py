@@ -3,7 +3,7 @@
 The event loop only puts a :class:`Line` into a queue (``logs``). What costs time happens here:
 structlog is imported with the first line, because it costs more than everything else a server
 needs to open its port; lines become text; and whoever does not read them holds up this thread and
-nobody else.
+nobody else. While it cannot be imported, as no file descriptor is left, lines are plain JSON.
 """
 
 import os
@@ -152,10 +152,16 @@ class Output:
         """Raises whatever the stream does."""
         stream = self._stream = self._stream or sys.stderr
         if isinstance(item, Line):
-            if self._render is None:
-                self._render = self._renderer(terminal=stream.isatty())
-            item = self._render(item)
+            item = self._text(item, terminal=stream.isatty())
         _put(stream, item + "\n")
+
+    def _text(self, line: Line, *, terminal: bool) -> str:
+        if self._render is None:
+            try:
+                self._render = self._renderer(terminal=terminal)
+            except (ImportError, OSError):
+                return _plain(line)
+        return self._render(line)
 
     def _renderer(self, *, terminal: bool) -> Callable[[Line], str]:
         as_json = not terminal if self._json is None else self._json
@@ -217,6 +223,13 @@ def _readable(*, colors: bool) -> Callable[[Line], str]:
         return str(render(None, line.level, words))
 
     return text
+
+
+def _plain(line: Line) -> str:
+    """Without anything that the server has not imported: it may have no file descriptor left."""
+    import json
+
+    return json.dumps(_words(line))
 
 
 def _words(line: Line) -> dict[str, object]:

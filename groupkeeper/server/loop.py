@@ -79,12 +79,24 @@ def watched_loop() -> tuple[asyncio.AbstractEventLoop, WatchedSelector]:
 
 
 def count_failed_accepts(loop: asyncio.AbstractEventLoop, stats: ConnectionStats) -> None:
-    """A process without a file descriptor left cannot accept: that is a line and a number."""
+    """A process without a file descriptor left cannot accept: that is a line and a number, once for
+    all tries that the loop makes in one go. It makes as many as connections may wait.
+    """
+    counted = False
+
+    def forget() -> None:
+        nonlocal counted
+        counted = False
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if context.get("message") != _ACCEPT_FAILED:
             loop.default_exception_handler(context)
             return
+        nonlocal counted
+        if counted:
+            return
+        counted = True
+        loop.call_soon(forget)
         stats.unaccepted += 1
         _log.error("connection cannot be accepted", error=str(context.get("exception")))
 

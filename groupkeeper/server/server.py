@@ -14,6 +14,7 @@ from typing import Final
 
 from coordinator.config import GroupConfig
 from coordinator.heartbeat import Beat
+from coordinator.member_bytes import Total
 from groupkeeper.server.budget import limits_of
 from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
@@ -22,9 +23,11 @@ from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.fact_lines import write_line
 from groupkeeper.server.fact_readers import FactReaders
 from groupkeeper.server.forgetting import Forgetting
-from groupkeeper.server.host import HostServices
+from groupkeeper.server.host_services import HostServices
 from groupkeeper.server.hosts import Hosts
+from groupkeeper.server.late_forgetting import LateForgetting
 from groupkeeper.server.listener import Listener
+from groupkeeper.server.loader import Loader
 from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import Metrics
 from groupkeeper.server.options import Address, ServeOptions
@@ -55,8 +58,8 @@ def _uuid_member_id(prefix: str) -> str:
     return f"{prefix}-{uuid.uuid4()}"
 
 
-def _writer_thread() -> Executor:
-    return ThreadPoolExecutor(1, thread_name_prefix="writer")
+def _thread(name: str) -> Executor:
+    return ThreadPoolExecutor(1, thread_name_prefix=name)
 
 
 @dataclass(slots=True)
@@ -66,7 +69,8 @@ class World:
     files: Files = field(default_factory=Files)
     clock: Callable[[asyncio.AbstractEventLoop], Clock] = Clock
     new_member_id: Callable[[str], str] = _uuid_member_id
-    executor: Callable[[], Executor] = _writer_thread
+    executor: Callable[[str], Executor] = _thread
+    """One thread, by its name."""
     topics: TopicsWorld | None = None
 
 
@@ -147,11 +151,14 @@ class Server:
         clock = self._world.clock(loop)
         self.failed: asyncio.Future[BaseException] = loop.create_future()
         """Done when the disk cannot be trusted any more and the process has to end."""
-        self._executor = self._world.executor()
+        self._executor = self._world.executor("writer")
+        self._loader = Loader(self._world.executor("loader"))
+        self.store.aside = self._loader.call_from_thread
         self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
         services = HostServices(
             clock,
             self._writer,
+            self._loader,
             self.metrics,
             group_config(settings),
             self._world.new_member_id,
@@ -160,11 +167,14 @@ class Server:
             self._give_up,
             self.turns,
             Release(self.turns),
+            LateForgetting(self.turns, clock, self.topics.unforgotten),
+            Total(),
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
         self.topics.serve_group_logs(self.hosts.log_of)
-        self.topics.topics_deleted.append(Forgetting(self.hosts, self.turns))
+        forgetting = Forgetting(self.hosts, self.turns, self.topics.unforgotten)
+        self.topics.topics_deleted.append(forgetting)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
         self.hosts.start(self.store)
@@ -206,6 +216,8 @@ class Server:
         await self.topics.close()
         self.listener.close()
         await asyncio.sleep(0)  # the transports close in the next turn
+        await self._writer.call(setattr, self.store, "aside", None)
+        await self._loader.close()
         await self._writer.call(self.store.close)
         self._executor.shutdown()
 

@@ -39,7 +39,9 @@ class RefusedError(Exception):
         self.message = message
 
 
-def check_batch(records: bytes | None, api_version: int, max_bytes: int) -> BatchHeader:
+def check_batch(
+    records: bytes | memoryview | None, api_version: int, max_bytes: int
+) -> BatchHeader:
     """The header of the one batch in `records`; raises RefusedError with Kafka's code."""
     if not records or len(records) <= _MAGIC_AT:
         raise RefusedError(
@@ -63,7 +65,7 @@ def check_batch(records: bytes | None, api_version: int, max_bytes: int) -> Batc
     return header
 
 
-def _framed(records: bytes) -> BatchHeader:
+def _framed(records: bytes | memoryview) -> BatchHeader:
     try:
         header = read_header(records)
     except CorruptBatch as error:

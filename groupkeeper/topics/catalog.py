@@ -5,6 +5,8 @@ The log is one folder of Kafka-format segments; newest value of every key wins, 
 
     topic:<name>    {"id": hex, "partitions": n, "configs": {...}}
                     with "deleted": true from its deletion until nothing of it is left
+    unforgotten:<name>  {"partitions": [...]}
+                    of the group topic that may have offsets of a deleted topic of this name
     cluster         {"id": cluster id}
     producer-ids    {"next": first id that was never given out}
 
@@ -41,6 +43,7 @@ PRODUCER_ID_BLOCK: Final = 1_000
 
 _CLEANUP_POLICY = "cleanup.policy"
 _TOPIC_PREFIX = "topic:"
+_UNFORGOTTEN_PREFIX = "unforgotten:"
 _CLUSTER = "cluster"
 _PRODUCER_IDS = "producer-ids"
 
@@ -106,6 +109,12 @@ def _tombstone(topic: Topic) -> Entry:
     return _TOPIC_PREFIX + topic.name, None
 
 
+def _unforgotten(of: tuple[str, frozenset[int]]) -> Entry:
+    name, partitions = of
+    value: dict[str, object] = {"partitions": sorted(partitions)}
+    return _UNFORGOTTEN_PREFIX + name, value if partitions else None
+
+
 def _producer_ids(following: int) -> Entry:
     return _PRODUCER_IDS, {"next": following}
 
@@ -142,6 +151,9 @@ class Catalog:
         self.cluster_id = ""
         self.leftovers: dict[str, Topic] = {}
         """Topics whose deletion is promised while something of theirs may still be there."""
+        self.unforgotten: dict[str, frozenset[int]] = {}
+        """Names of deleted topics, which may be those of new ones by now, and the partitions of the
+        group topic that may still have offsets of the old ones."""
         self._next_producer_id = 0
         # Tuples, as there are many, and garbage collection passes over those of strings.
         self._names_by_collision_key: dict[str, tuple[str, ...]] = {}
@@ -195,6 +207,15 @@ class Catalog:
         await self._write(topics, _tombstone, wall_ms)
         await self._turns.run(each(topics, self._cross_out))
 
+    async def set_unforgotten(
+        self, changes: Sequence[tuple[str, frozenset[int]]], wall_ms: int
+    ) -> None:
+        """Which partitions may have offsets of deleted topics of these names: durable, then
+        visible. Raises StorageError: all is then as it was.
+        """
+        await self._write(changes, _unforgotten, wall_ms)
+        await self._turns.run(each(changes, lambda change: self._set_unforgotten(*change)))
+
     async def reserve_producer_ids(self, wall_ms: int) -> range:
         """The next block of producer ids; no id is ever given out twice, crashes included."""
         first = self._next_producer_id
@@ -236,6 +257,12 @@ class Catalog:
     def _cross_out(self, topic: Topic) -> None:
         assert self.leftovers.get(topic.name) is topic, "nobody else takes it out"
         del self.leftovers[topic.name]
+
+    def _set_unforgotten(self, name: str, partitions: frozenset[int]) -> None:
+        if partitions:
+            self.unforgotten[name] = partitions
+        else:
+            self.unforgotten.pop(name, None)
 
     def _remove(self, topic: Topic) -> None:
         self.partition_total -= topic.partition_count
@@ -288,6 +315,7 @@ class Catalog:
             (_PRODUCER_IDS, {"next": self._next_producer_id}),
             *(topic.entry() for topic in self.by_name.values() if not topic.internal),
             *(topic.entry(deleted=True) for topic in self.leftovers.values()),
+            *map(_unforgotten, self.unforgotten.items()),
         ]
 
     def _opened(self) -> Log:
@@ -329,6 +357,9 @@ class Catalog:
     def _replay(self, key: str, data: bytes | None) -> None:
         if key.startswith(_TOPIC_PREFIX):
             self._replay_topic(key.removeprefix(_TOPIC_PREFIX), data)
+        elif key.startswith(_UNFORGOTTEN_PREFIX):
+            partitions = frozenset[int](json.loads(data)["partitions"] if data else ())
+            self._set_unforgotten(key.removeprefix(_UNFORGOTTEN_PREFIX), partitions)
         elif data is not None and key == _CLUSTER:
             self.cluster_id = json.loads(data)["id"]
         elif data is not None and key == _PRODUCER_IDS:

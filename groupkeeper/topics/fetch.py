@@ -15,12 +15,12 @@ from typing import Final
 from coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
-from groupkeeper.topics.opening import Opening
+from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed
 from groupkeeper.topics.read import Look, Reader
 from groupkeeper.topics.slices import Pace
-from groupkeeper.turns import TURN_S, Slices, Turns, Work
+from groupkeeper.turns import TURN_S, Slices, Work
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchRequest, FetchResponse
 
@@ -35,10 +35,10 @@ gone, and clients that are there ask for half a second, at most for their reques
 class Fetching:
     """Answers Fetch and keeps those that wait."""
 
-    def __init__(self, reader: Reader, opening: Opening, turns: Turns, failed: Failed) -> None:
+    def __init__(self, reader: Reader, late: LateAnswers, failed: Failed) -> None:
         self._reader = reader
-        self._opening = opening
-        self.turns = turns
+        self._late = late
+        self.turns = late.turns
         self._failed = failed
         self._closing = False
         self._ended = asyncio.Event()
@@ -52,15 +52,17 @@ class Fetching:
         """The response, or None when it waits or logs have to be opened first."""
         if request.session_epoch not in _FULL_FETCH:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        return (
-            yield from self._opening.answer_when_readable(
-                request.topics,
-                lambda topic: ((topic.topic, wanted.partition) for wanted in topic.partitions),
-                lambda: self._read_or_wait(request, reply_to),
-                reply_to,
-                _broken,
-            )
-        )
+        unopened, cold = yield from self._reader.unready(request)
+        if not unopened and not cold:
+            return (yield from self._read_or_wait(request, reply_to))
+        self._late.start(self._read_later(request, unopened, reply_to), reply_to, _broken)
+        return None
+
+    async def _read_later(
+        self, request: FetchRequest, unopened: list[Partition], reply_to: ReplyTo
+    ) -> Response | None:
+        await self._reader.prepare(request, unopened, self.turns)
+        return await self.turns.run(self._read_or_wait(request, reply_to))
 
     async def close(self) -> None:
         """Answer all that wait with what there is, and let nobody wait any more."""

@@ -6,6 +6,7 @@ page cache, as Kafka does; what a crash tears off the end is found when the log 
 
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Lock
 from typing import Final, Protocol
 
 from groupkeeper.topics.catalog import Topic
@@ -25,8 +26,12 @@ LEADER_EPOCH: Final = 0
 coordinator writes it."""
 
 WRITE_BACK_BYTES: Final = 32 * 1024 * 1024
-"""So much may be in the page cache only; then it is synced off the event loop, before a roll has to
-do it on the loop."""
+"""So much may be in the page cache only; then it is synced, off the event loop."""
+
+WARM_BYTES: Final = 16 * 1024 * 1024
+"""Of the end of a log so much is taken to be in the page cache: it was appended not long ago, or
+read when the log was opened. What lies before it is read once off the event loop, which must not
+wait for the disk."""
 
 LEARN_BYTES: Final = 16 * 1024 * 1024
 """About so much of the end of a log is looked through for producers when it is opened: a producer
@@ -47,6 +52,8 @@ class Partition:
     """One partition of one topic. It makes no files before the first append."""
 
     __slots__ = (
+        "_full",
+        "_rolling",
         "_telling",
         "_turns",
         "_untold",
@@ -64,6 +71,10 @@ class Partition:
         self.log: Log | None = None
         """None until it is opened, and again after it has failed."""
         self.unsynced_bytes = 0
+        self._full = False
+        """What somebody wants to append needs a new segment."""
+        self._rolling = Lock()
+        """Held while something is appended, and while a new segment is begun."""
         self.producers = ProducerStates(producers)
         self.watchers: dict[Watcher, int] = {}
         """Those who wait, in their order, each with how much of `_untold` it knows."""
@@ -95,19 +106,34 @@ class Partition:
         """False: the log must be opened first. The coordinator's are not opened here."""
         return self.log is not None or self.topic.internal
 
-    @property
-    def may_append(self) -> bool:
-        """False: the log must be opened, or written back, off the event loop first."""
-        return self.log is not None and self.unsynced_bytes < WRITE_BACK_BYTES
+    def may_append(self, size: int) -> bool:
+        """False: the log must be opened, written back or begin a new segment, off the event loop,
+        before so many bytes are appended.
+        """
+        if self.log is None or not self.log.has_room(size):
+            self._full = self.log is not None
+            return False
+        return self.ready
 
-    def append(self, log: Log, batch: bytes, header: BatchHeader) -> int:
+    @property
+    def ready(self) -> bool:
+        """Nothing is to be done off the event loop."""
+        return self.log is not None and not self._full and self.unsynced_bytes < WRITE_BACK_BYTES
+
+    def is_cold(self, offset: int) -> bool:
+        """What is at an offset may have to come from the disk."""
+        return self.log is not None and self.log.bytes_from(offset) > WARM_BYTES
+
+    def append(self, log: Log, batch: bytes | memoryview, header: BatchHeader) -> int:
         """Store one checked batch at the end and wake who waits for it; gives its base offset.
 
         Raises StorageError; the log is closed then, and opened again from what the disk holds.
         """
         base_offset = log.next_offset
         try:
-            log.append(patch(batch, base_offset, LEADER_EPOCH))
+            # Nobody has it but when another request has just found the segment full.
+            with self._rolling:
+                log.append(patch(batch, base_offset, LEADER_EPOCH))
         except StorageError:
             self.close()
             raise
@@ -149,19 +175,34 @@ class Partition:
         log = open_log()
         self.producers.clear()
         self.unsynced_bytes = 0
+        self._full = False
         for chunk in log.batches(_recent(log)):
             for header in iter_batches(chunk):
                 self._note(header, header.base_offset)
         self.log = log
 
     def write_back(self, log: Log) -> None:
-        """Sync the log, blocking. No append may happen meanwhile. Raises StorageError."""
+        """Sync the log, blocking, and begin a new segment if that is due. Raises StorageError and
+        OSError.
+        """
         try:
-            log.sync()
+            if self._full:
+                with self._rolling:
+                    log.roll()
+            else:
+                log.sync()
         except StorageError:
             self.close()
             raise
         self.unsynced_bytes = 0
+        self._full = False
+
+    def warm(self, offset: int, size: int) -> None:
+        """Read what will be read on the event loop, blocking."""
+        log = self.log
+        if log is not None:
+            with suppress(StorageError, OSError):  # who reads it will meet it again
+                log.read(offset, size)
 
     def close(self) -> None:
         """Let go of the files; the next use opens them again. Blocks if much was appended."""

@@ -4,11 +4,13 @@ Not one partition's behaviour (partition.py). Start-up does not look at any of t
 opened, off the event loop, by the first request that needs it.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
 from typing import Final
 
+from groupkeeper.backoff import Failing
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.offload import OffLoop
 from groupkeeper.topics.partition import Partition
@@ -25,6 +27,14 @@ from storage.start import write_start
 
 AT_ONCE: Final = 16
 """Partitions in one job of the worker: what others want of it comes between."""
+
+RETRY_FIRST_S: Final = 0.1
+RETRY_MOST_S: Final = 5.0
+"""A log that could not be opened or written is tried again at once, then after pauses that double
+up to the longest: opening reads much of it, and requests come again at once."""
+
+Read = tuple[Partition, int, int]
+"""Of a partition from an offset on so many bytes."""
 
 Failed = Callable[[str, BaseException], None]
 """Told what could not be done and why; the data plane itself writes no log lines."""
@@ -100,6 +110,8 @@ class Partitions:
         self._turns = turns
         self._failed = failed
         self._producers = producers
+        self._unopened: Failing[Partition] = Failing(RETRY_FIRST_S, RETRY_MOST_S)
+        self._unwritten: Failing[Partition] = Failing(RETRY_FIRST_S, RETRY_MOST_S)
         self._known: dict[tuple[str, int], Partition] = {}
         self._detached: dict[tuple[Topic, int], Partition] = {}
         """Those of deleted topics whose files are still there."""
@@ -134,16 +146,40 @@ class Partitions:
         return sum(p.log is not None and not p.topic.internal for p in self._known.values())
 
     async def prepare(self, partitions: Iterable[Partition]) -> None:
-        """Open what is not open, write back what is due. What fails has no log afterwards."""
-        wanted = list(partitions)
+        """Open what is not open, write back what is due. What fails has no log afterwards, and is
+        not tried again for a while.
+        """
+        seconds = asyncio.get_running_loop().time
+        now = seconds()
+        wanted = [each for each in partitions if not self._unopened.waits(each, now)]
         for first in range(0, len(wanted), AT_ONCE):
             some = wanted[first : first + AT_ONCE]
-            await self._off_loop(partial(self._prepare, some))
+            for partition in await self._off_loop(partial(self._prepare, some)):
+                self._unopened.failed(partition, seconds())
 
-    def _prepare(self, partitions: list[Partition]) -> None:
+    async def warm(self, reads: Iterable[Read]) -> None:
+        """Read so many bytes from an offset of these, so that the event loop finds them in the page
+        cache.
+        """
+        for partition, offset, size in reads:
+            await self._off_loop(partial(partition.warm, offset, size))
+
+    def write_failed(self, topic_name: str, index: int) -> None:
+        """An append failed; others are refused for a while."""
+        partition = self._known.get((topic_name, index))
+        if partition is not None:
+            self._unwritten.failed(partition, asyncio.get_running_loop().time())
+
+    def refuses_writes(self, partition: Partition) -> bool:
+        """Appends have failed, and the next one is not to be tried yet."""
+        return self._unwritten.waits(partition, asyncio.get_running_loop().time())
+
+    def _prepare(self, partitions: list[Partition]) -> list[Partition]:
+        """Those that could not be opened."""
+        unopened = []
         for partition in partitions:
             # An earlier job may have done it, or the topic may be gone.
-            if partition.may_append or partition.deleted:
+            if partition.ready or partition.deleted:
                 continue
             try:
                 if partition.log is None:
@@ -152,6 +188,8 @@ class Partitions:
                     partition.write_back(partition.log)
             except (StorageError, OSError) as error:
                 self._failed(partition.folder, error)
+                unopened.append(partition)
+        return unopened
 
     async def delete_before(self, partition: Partition, offset: int) -> bool:
         """Keep nothing before an offset of an open partition: durable, then visible, then the files
@@ -199,6 +237,8 @@ class Partitions:
                 partition = self._known.get((topic.name, index))
                 if partition is not None and partition.topic is topic:
                     del self._known[topic.name, index]
+                    self._unopened.forget(partition)
+                    self._unwritten.forget(partition)
                     self._detached[topic, index] = partition
                     for watcher in list(partition.watchers):
                         watcher.changed()

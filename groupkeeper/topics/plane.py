@@ -38,6 +38,7 @@ from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.read import Reader
 from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
+from groupkeeper.topics.unforgotten import Unforgotten
 from groupkeeper.turns import Turns
 from storage.files import Files
 from storage.folders import FolderList
@@ -77,6 +78,8 @@ class DataPlane(Protocol):
     topics_deleted: list[TopicsDeleted]
     """Called on the event loop with the names of topics that are gone, and awaited before the
     client hears; again, after a crash, when nobody knows whether it was done."""
+    unforgotten: Unforgotten
+    """What partitions of the group topic that could not be loaded then have to forget."""
 
     @property
     def cluster_id(self) -> str: ...
@@ -197,6 +200,7 @@ class EmbeddedTopics:
             turns,
         )
         self.topics_deleted = admin.topics_deleted
+        self.unforgotten = Unforgotten(self._catalog, turns, world.wall_ms)
         self._wire(settings, node, world, admin)
         self._catalog.load(world.wall_ms(), lambda: _cluster_id(world.random_bytes))
 
@@ -206,7 +210,7 @@ class EmbeddedTopics:
         late, partitions = self._late, self._partitions
         self._reader = Reader(partitions, settings.fetch_max_bytes, world.failed)
         opening = Opening(partitions, late)
-        self._fetching = Fetching(self._reader, opening, late.turns, world.failed)
+        self._fetching = Fetching(self._reader, late, world.failed)
         lookup = TimeLookup(world.worker, late.turns)
         auto_create = settings.num_partitions if settings.auto_create_topics_enable else None
         producing = Producing(partitions, opening, settings.message_max_bytes, world.failed)

@@ -5,7 +5,7 @@ from the page cache, like Kafka's: acks 1 and all are the same with one replica.
 Source: Kafka's ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendRecords``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from coordinator.caller import Caller
@@ -72,11 +72,7 @@ class Producing:
                 _result,
             )
             return _reply(request, refused)
-        unready = yield from self._opening.unready(
-            request.topic_data,
-            lambda topic: ((topic.name, data.index) for data in topic.partition_data),
-            _is_ready,
-        )
+        unready = yield from self._unready(request)
         return (
             yield from self._opening.answer(
                 unready,
@@ -84,6 +80,30 @@ class Producing:
                 reply_to,
                 lambda: _broken(request),
             )
+        )
+
+    def _unready(self, request: ProduceRequest) -> Slices[Iterable[Partition]]:
+        """The partitions for which something is to be done before their batches are appended."""
+        pace = Pace()
+        unready: dict[Partition, None] = {}
+        for topic in request.topic_data:
+            for data in topic.partition_data:
+                partition = self._partitions.find(topic.name, data.index)
+                size = min(len(data.records or b""), self._message_max_bytes)
+                if partition is not None and not self._is_ready(partition, size):
+                    unready[partition] = None
+                if pace.spent():
+                    yield
+            if pace.spent():
+                yield
+        return unready
+
+    def _is_ready(self, partition: Partition, size: int) -> bool:
+        """What is refused in any case is."""
+        return (
+            partition.topic.internal
+            or self._partitions.refuses_writes(partition)
+            or partition.may_append(size)
         )
 
     def _append_all(self, request: ProduceRequest, api_version: int) -> Slices[Response]:
@@ -110,6 +130,7 @@ class Producing:
             return _refused(data.index, refused.code, refused.message)
         except StorageError as error:
             self._failed(f"{topic_name}-{data.index}", error)
+            self._partitions.write_failed(topic_name, data.index)
             return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _append_checked(
@@ -123,7 +144,7 @@ class Producing:
         if partition is None:
             return _refused(data.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
-        if log is None:
+        if log is None or self._partitions.refuses_writes(partition):
             return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR)
         limit = partition.topic.max_message_bytes
         if limit is None:
@@ -156,11 +177,6 @@ def _duplicate(partition: Partition, header: BatchHeader) -> int | None:
                 f"and sequence {header.base_sequence} does not fit what was stored",
             )
     return stored_at
-
-
-def _is_ready(partition: Partition) -> bool:
-    """What belongs to the server is refused in any case."""
-    return partition.may_append or partition.topic.internal
 
 
 def _refusal(request: ProduceRequest, api_version: int) -> tuple[ErrorCode, str | None] | None:

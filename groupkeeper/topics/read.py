@@ -10,9 +10,9 @@ from typing import Final
 
 from groupkeeper.topics.leader_epochs import check_leader_epoch
 from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Failed, Partitions
+from groupkeeper.topics.partitions import Failed, Partitions, Read
 from groupkeeper.topics.slices import Pace
-from groupkeeper.turns import Slices
+from groupkeeper.turns import Slices, Turns
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -64,6 +64,37 @@ class Reader:
         self._failed = failed
         self.room: Callable[[], int] = lambda: sys.maxsize
         """Bytes of answers that may still be held for clients, asked for each response."""
+
+    def unready(self, request: FetchRequest) -> Slices[tuple[list[Partition], list[Read]]]:
+        """What has to be done off the event loop first: partitions to be opened, and what of the
+        others is to be read from the disk, as far as it may be answered.
+        """
+        pace = Pace()
+        unopened: dict[Partition, None] = {}
+        cold: list[Read] = []
+        budget = min(request.max_bytes, self._max_bytes)
+        for topic in request.topics:
+            for wanted in topic.partitions:
+                partition = self._partitions.find(topic.topic, wanted.partition)
+                if partition is None:
+                    continue
+                if not partition.readable:
+                    unopened[partition] = None
+                elif budget > 0 and partition.is_cold(wanted.fetch_offset):
+                    size = min(wanted.partition_max_bytes, budget)
+                    cold.append((partition, wanted.fetch_offset, size))
+                    budget -= size
+                if pace.spent():
+                    yield
+            if pace.spent():
+                yield
+        return list(unopened), cold
+
+    async def prepare(self, request: FetchRequest, unopened: list[Partition], turns: Turns) -> None:
+        """Do it. What fails is met again by :meth:`look`."""
+        await self._partitions.prepare(unopened)
+        _, cold = await turns.run(self.unready(request))
+        await self._partitions.warm(cold)
 
     def look(
         self, request: FetchRequest, watch: Callable[[Partition], None] | None = None

@@ -4,7 +4,7 @@ Versions 0 to 2, with message sets of old, are not spoken.
 """
 
 from protocol.message import empty, message, since, struct
-from protocol.types import Array, Int16, Int32, Int64, NullableString, Records, String
+from protocol.types import Array, Int16, Int32, Int64, NullableString, RecordsView, String
 
 
 @struct
@@ -12,7 +12,7 @@ class PartitionProduceData:
     """Batches for one partition."""
 
     index: Int32 = 0
-    records: Records = None
+    records: RecordsView = None
 
 
 @struct

@@ -239,3 +239,20 @@ def test_a_partition_that_is_loaded_again_counts_its_facts_anew() -> None:
     last = len(scene.facts)
     scene.crash()
     assert scene.facts[last].order == 0
+
+
+def test_what_a_step_noted_is_handed_out_with_the_last_of_its_batches() -> None:
+    scene = Scene(hold=True, message_max_bytes=1_000)
+    for partition in range(40):
+        scene.commit("admin", partitions=(partition,), group_id="g" * 300)
+    scene.flush()
+    deleted = scene.delete_offsets("t", *range(40), group="g" * 300)
+    batches = []
+    while (unwritten := scene.partition.take()) is not None:
+        assert deleted.parked
+        batches.append([type(noted.fact).__name__ for noted in unwritten.facts])
+        scene._deliver(scene.partition.written(unwritten)[0])
+    assert not deleted.parked
+    assert len(batches) > 10
+    assert batches[-1] == ["OffsetsRemoved"]
+    assert not any(batches[:-1])

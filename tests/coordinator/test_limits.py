@@ -138,6 +138,50 @@ def test_what_a_member_said_before_does_not_count_twice() -> None:
     assert scene.group.metadata_bytes == 0
 
 
+def test_members_of_all_groups_together_take_so_much_memory() -> None:
+    scene, other = Scene(), Scene()
+    other.member_bytes = scene.member_bytes
+    other.load()
+    scene.form("ann", protocols={"range": b"x" * 10_000})
+    scene.member_bytes.most = scene.member_bytes.used + 10_000
+    assert (
+        other.join("bea", protocols={"range": b"x" * 10_000}).outcome == "COORDINATOR_NOT_AVAILABLE"
+    )
+    assert limits(other) == ["MAX_MEMBER_BYTES"]
+    assert other.join("bea", protocols={"range": b"x" * 5_000}).parked
+    refused = scene.join("ann", protocols={"range": b"x" * 20_000})
+    assert refused.outcome == "COORDINATOR_NOT_AVAILABLE"
+    assert scene.state == "Stable"
+    assert scene.join("ann", protocols={"range": b"y" * 9_000}).outcome == "NONE"
+    scene.leave("ann")
+    assert other.join("bea", protocols={"range": b"x" * 10_000}).parked
+
+
+def test_who_could_join_gets_an_assignment_unless_plans_take_too_much() -> None:
+    scene = Scene()
+    scene.member_bytes.most = 3_000
+    scene.form("ann")
+    total = scene.member_bytes
+    scene.join("ann")
+    total.most_planned = total.used + 5_000
+    assert scene.sync("ann", {"ann": b"x" * 4_000}).outcome == "COORDINATOR_NOT_AVAILABLE"
+    assert limits(scene) == ["MAX_PLANNED_BYTES"]
+    scene.join("ann")
+    assert scene.sync("ann", {"ann": b"x" * 2_000}).outcome == "NONE"
+    assert total.used > total.most
+
+
+def test_members_of_a_partition_that_closed_take_no_memory() -> None:
+    scene = Scene()
+    scene.form("ann", "BEA")
+    used = scene.member_bytes.used
+    assert used > 0
+    scene.partition.close()
+    assert scene.member_bytes.used == 0
+    scene.crash()
+    assert scene.member_bytes.used == used
+
+
 def test_so_many_protocols_are_nobodys() -> None:
     scene = Scene()
     names = [f"p{n}" for n in range(MAX_PROTOCOLS + 1)]

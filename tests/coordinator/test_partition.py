@@ -5,12 +5,17 @@ from typing import Any
 
 import pytest
 
+from coordinator import partition as module
 from coordinator.caller import Caller
 from coordinator.facts import GroupsLoaded
 from coordinator.partition import TIMERS_PER_TURN, Partition, PartitionState
+from coordinator.records import group_key
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.record_batch import encode_batch
+from protocol.records.consumer_offsets import GroupMetadataValue, MemberMetadata, encode_value
 from tests.support.scene import CONFIG, FOUR, RANGE_RR, WALL, Scene, first_error, in_state
+from tests.support.slices import whole
 
 
 def loading() -> Scene:
@@ -232,6 +237,31 @@ def test_what_was_loaded_is_noted() -> None:
     fact = scene.noted(GroupsLoaded)[-1]
     assert (fact.groups, fact.members, fact.offsets) == (1, 4, 2)
     assert fact.records == len(scene.log)
+
+
+def test_sessions_start_in_slices_each_in_full_at_its_own_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "SESSIONS_IN_A_SLICE", 1)
+    partition = loading().partition
+    stored = GroupMetadataValue(
+        protocol_type="consumer",
+        protocol="range",
+        members=[MemberMetadata(member_id="m", session_timeout=10_000, rebalance_timeout=7)],
+    )
+    records = [(group_key(group_id), encode_value(stored, 3)) for group_id in "ab"]
+    partition.replay(encode_batch(0, 0, WALL, records))
+    whole(partition.restore())
+    left = partition.group_ids()
+    for now in (1_000, 2_000):
+        partition.start_sessions(left, now, WALL)
+        assert partition.state is PartitionState.LOADING
+    assert left == []
+    step = partition.activate(3_000, WALL)
+    sessions = {timer.group_id: at for timer, at in partition.deadlines.due.items()}
+    assert {group_id: sessions[group_id] for group_id in "ab"} == {"a": 12_000, "b": 11_000}
+    [fact] = [each for each in step.facts if isinstance(each, GroupsLoaded)]
+    assert (fact.records, fact.groups, fact.members) == (2, 2, 2)
 
 
 # -- time ------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from coordinator.group import Group
 from coordinator.groups import Groups
 from coordinator.records import group_key, offset_key, offset_key_head, offset_value
-from coordinator.replay import Replay
+from coordinator.replay import RESTORED_IN_A_SLICE, Replay
 from coordinator.step import Record
 from protocol.errors import DecodeError
 from protocol.record_batch import CorruptBatch, encode_batch
@@ -17,6 +17,7 @@ from protocol.records.consumer_offsets import (
     decode_offset_value,
     encode_value,
 )
+from tests.support.slices import counted, whole
 
 COMMIT, ABORT = struct.pack(">hh", 0, 1), struct.pack(">hh", 0, 0)
 MARKER = struct.pack(">hi", 0, 0)
@@ -85,7 +86,7 @@ class Log:
     def replayed(self) -> Groups:
         replay, groups = Replay(), Groups()
         replay.take(self.data)
-        replay.restore(groups)
+        whole(replay.restore(groups))
         return groups
 
 
@@ -197,3 +198,15 @@ def test_of_two_members_of_one_id_the_later_one_stays() -> None:
         "b": "client 2",
     }
     assert (group.instances, group.support) == ({"i": "b", "j": "a"}, {"range": 2})
+
+
+def test_groups_are_restored_in_slices() -> None:
+    value = offset_value(1, -1, "", 1, -1)
+    log = Log()
+    for number in range(500):
+        log.plain((offset_key(offset_key_head(f"g{number}", "t"), 0), value))
+    replay, groups = Replay(), Groups()
+    replay.take(log.data)
+    _, slices = counted(replay.restore(groups))
+    assert len(groups) == 500
+    assert slices >= 2 * 500 // RESTORED_IN_A_SLICE  # every record is gone through twice

@@ -15,6 +15,7 @@ from protocol.record_batch import (
     decode_records,
     encode_batch,
     iter_batches,
+    lone_record,
     patch,
     read_header,
 )
@@ -303,3 +304,45 @@ def test_other_magics_are_refused(magic: int) -> None:
     batch = GROUP_METADATA[:16] + bytes([magic]) + GROUP_METADATA[17:]
     with pytest.raises(CorruptBatch, match=f"magic {magic}"):
         read_header(batch)
+
+
+# -- the short cut for batches of one record -------------------------------------------------------
+
+_SIZES = st.sampled_from([0, 1, 63, 64, 300, 9_000])
+
+
+@given(_SIZES, st.none() | _SIZES, st.integers(0, 2**40), st.integers(0, 3))
+def test_a_lone_record_is_what_decoding_gives(
+    key_size: int, value_size: int | None, base: int, before: int
+) -> None:
+    value = None if value_size is None else bytes(value_size)
+    other = encode_batch(7, 0, TIME, [(b"k", b"v")])
+    batch = encode_batch(base, 5, TIME, [(b"k" * key_size, value)])
+    data, pos = other * before + batch + other, len(other) * before
+    [record] = decode_records(data, read_header(data, pos))
+    assert lone_record(data, pos) == (pos + len(batch), record.offset, record.key, record.value)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        *(TRANSACTIONAL_COMMIT, COMMIT_MARKER, TWO_TOMBSTONES),
+        encode_batch(0, 0, TIME, [(b"k", b"v"), (b"k", b"v")]),
+        encode_batch(0, 0, TIME, [(None, b"v")]),
+        b"",
+    ],
+)
+def test_other_batches_are_not_lone_records(batch: bytes) -> None:
+    assert lone_record(batch, 0) is None
+
+
+@given(st.integers(0, 75), st.integers(1, 255), st.integers(0, 80))
+def test_a_damaged_lone_record_is_left_to_the_decoder(place: int, flip: int, cut: int) -> None:
+    """Either it is none, or it is what the decoder finds."""
+    damaged = bytearray(encode_batch(0, 0, TIME, [(b"key", b"value")]))
+    damaged[min(place, len(damaged) - 1)] ^= flip
+    data = bytes(damaged[: len(damaged) - cut] if cut < 20 else damaged)
+    lone = lone_record(data, 0)
+    if lone is not None:
+        [record] = decode_records(data, read_header(data))
+        assert lone == (len(data), record.offset, record.key, record.value)

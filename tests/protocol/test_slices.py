@@ -24,6 +24,11 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from protocol.registry import APIS, response_encoder, sliced_response_encoder
 from protocol.wire import MOST_TAGS, write_varint
 from tests.support.messages import all_cases, case_id, random_message
@@ -80,6 +85,18 @@ def test_a_slice_reads_so_many_items() -> None:
     )
     assert message == request
     assert slices == 11
+
+
+def test_records_of_a_request_are_not_copied() -> None:
+    data = PartitionProduceData(index=0, records=b"records")
+    request = ProduceRequest(acks=1, topic_data=[TopicProduceData(partition_data=[data])])
+    body = encoder(ProduceRequest, 9, Framing.BARE)(request)
+    decoded, _ = decode(ProduceRequest, 9, body)
+    assert isinstance(decoded, ProduceRequest)
+    records = decoded.topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    assert records.obj is body
+    assert records == b"records"
 
 
 def test_items_in_items_count_as_well() -> None:

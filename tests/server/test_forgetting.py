@@ -30,6 +30,11 @@ def delete(client: Client) -> int:
     return int(client.call(20, 5, DELETE).responses[0].error_code)
 
 
+def forgetting(served: Served) -> Forgetting:
+    server = served.server
+    return Forgetting(server.hosts, server.turns, server.topics.unforgotten)
+
+
 def topics(client: Client) -> set[str]:
     return {topic.name for topic in client.call(3, 8, MetadataRequest(topics=None)).topics}
 
@@ -98,7 +103,7 @@ def test_a_partition_that_is_loading_is_told_again(served: Served) -> None:
     client = served.client()
     assert client.commit(5) == 0
     served.host("g").start_loading()
-    served.run(Forgetting(served.server.hosts, served.server.turns)(["orders"]))
+    served.run(forgetting(served)(["orders"]))
     served.cut_power("lose")
     served.settled()
     assert served.client().fetched() == {}
@@ -165,7 +170,7 @@ def test_offsets_of_a_topic_that_the_catalog_never_knew_stay(served: Served) -> 
 def test_it_gives_up_when_the_process_ends(served: Served) -> None:
     served.server.hosts.stop()
     with pytest.raises(StoppingError):
-        served.run(Forgetting(served.server.hosts, served.server.turns)(["orders"]))
+        served.run(forgetting(served)(["orders"]))
 
 
 def test_the_server_stops_although_a_partition_cannot_be_told(served: Served) -> None:

@@ -265,6 +265,19 @@ def test_after_a_bug_the_partition_is_what_its_log_says(
     assert client.commit(2, member_id=member_id, generation=generation) == 0
 
 
+def test_members_of_a_partition_that_is_loaded_again_are_counted_once(served: Served) -> None:
+    one, two = groups_apart(PARTITIONS)
+    settle(served.client(), one)
+    total = served.host(one)._services.member_bytes
+    alone = total.used
+    settle(served.client(), two)
+    assert total.used == 2 * alone > 0
+    served.host(one).not_written(OSError("full"))
+    assert total.used == alone
+    served.settled()
+    assert total.used == 2 * alone
+
+
 def test_a_bug_undoes_what_was_not_written_and_says_so(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,3 +174,32 @@ print("rich" in sys.modules, *(hook for hook in sys.meta_path if "NoRich" in rep
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["hidden", "True"]
+
+
+OUT_OF_DESCRIPTORS = """
+import json, os, resource
+from groupkeeper.server import logs
+
+logs.configure()
+resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
+held = []
+try:
+    while True:
+        held.append(os.open("/dev/null", os.O_RDONLY))
+except OSError as error:
+    logs.Log("server").error("first", error=str(error))
+logs.flush(20)
+for descriptor in held:
+    os.close(descriptor)
+logs.Log("server").error("second")
+"""
+
+
+def test_without_a_file_descriptor_left_the_first_line_is_written_all_the_same() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", OUT_OF_DESCRIPTORS], capture_output=True, text=True, check=True
+    )
+    first, second = map(json.loads, run.stderr.splitlines())
+    assert (first["event"], second["event"]) == ("first", "second")
+    assert first["error"] == "[Errno 24] Too many open files: '/dev/null'"
+    assert first.keys() == second.keys() | {"error"}

@@ -40,13 +40,12 @@ class Machine:
     async def start(self) -> None:
         """A new process on the same disk."""
         self.files = FakeFiles(self.disk)
-        self.executors = [VirtualExecutor(self.loop), VirtualExecutor(self.loop)]
-        writer, worker = self.executors
+        writer, loader, worker = self.executors = [VirtualExecutor(self.loop) for _ in range(3)]
         world = World(
             files=self.files,
             clock=VirtualClock,
             new_member_id=self._new_member_id,
-            executor=lambda: writer,
+            executor={"writer": writer, "loader": loader}.__getitem__,
             topics=TopicsWorld(
                 files=self.files,
                 worker=worker,  # type: ignore[arg-type]  # the same calls as a WorkerThread

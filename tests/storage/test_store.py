@@ -1,4 +1,5 @@
 import errno
+from collections.abc import Callable
 from unittest.mock import Mock
 
 import pytest
@@ -9,7 +10,7 @@ from storage.limits import Limits
 from storage.log import Log
 from storage.store import QUEUE_BYTES, Append, Store
 from tests.support.batches import TIME, values_of
-from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.fake_files import FakeDisk, FakeFiles, Inode
 
 NAME = "__consumer_offsets-0"
 LOG_FILE = f"data/{NAME}/00000000000000000000.log"
@@ -525,3 +526,147 @@ def test_an_epoch_that_goes_back_in_the_journal_is_corrupt(disk: FakeDisk) -> No
     disk.power_cut("lose")
     with pytest.raises(Corrupt, match="epoch 5, but its journal goes on at offset 1, epoch 4"):
         open_store(disk).open_log(NAME)
+
+
+# -- recovering a log beside rounds --------------------------------------------------------------
+
+
+class Beside(FakeFiles):
+    """Does something else before every call of the system, as another thread may."""
+
+    def __init__(self, disk: FakeDisk) -> None:
+        super().__init__(disk)
+        self.other: Callable[[], None] | None = None
+        self.times = 0
+
+    def _inode(self, handle: int) -> Inode:
+        self._do()
+        return super()._inode(handle)
+
+    def list_folder(self, path: str) -> list[str]:
+        self._do()
+        return super().list_folder(path)
+
+    def _do(self) -> None:
+        other, self.other = self.other, None
+        if other is not None:
+            self.times += 1
+            other()
+            self.other = other
+
+
+def beside(disk: FakeDisk, journal_bytes: int) -> tuple[Beside, Store, list[Log]]:
+    """A store of three logs, of which the first was not written to the last time."""
+    files = Beside(disk)
+    store = Store.open(files, "data", 0, Limits(journal_bytes=journal_bytes))
+    names = [f"__consumer_offsets-{number}" for number in range(3)]
+    return files, store, [store.open_log(name) for name in names]
+
+
+def commit_in(store: Store, log: Log, values: list[bytes], value: bytes) -> None:
+    assert store.commit([Append(log, 1, TIME, [(b"key", value)])]) == [None]
+    values.append(value)
+
+
+@pytest.mark.parametrize("journal_bytes", [150, 1_000, 1 << 20])
+def test_a_log_is_recovered_while_rounds_of_others_go_on(
+    disk: FakeDisk, journal_bytes: int
+) -> None:
+    files, store, [broken, *others] = beside(disk, journal_bytes)
+    kept: dict[str, list[bytes]] = {log.name: [] for log in (broken, *others)}
+    for number in range(5):
+        commit_in(store, broken, kept[broken.name], b"%d" % number)
+    broken.broken = True
+    assert store.usable_log(broken.name) is None
+
+    def round_of_others() -> None:
+        for log in others:
+            commit_in(store, log, kept[log.name], b"%d" % files.times)
+
+    files.other = round_of_others
+    recovered = store.recover_log(broken.name)
+    files.other = None
+    assert files.times > 5
+    commit_in(store, recovered, kept[broken.name], b"more")
+    disk.power_cut("lose")
+    again = open_store(disk)
+    assert {name: found(again, name) for name in kept} == kept
+
+
+def test_a_shard_is_claimed_while_rounds_go_on(disk: FakeDisk) -> None:
+    files, store, [log, *_] = beside(disk, 150)
+    kept: list[bytes] = []
+    files.other = lambda: commit_in(store, log, kept, b"%d" % files.times)
+    epochs = [store.claim(3) for _ in range(20)]
+    files.other = None
+    assert epochs == list(range(1, 21))
+    commit_in(store, log, kept, b"more")
+    disk.power_cut("lose")
+    again = open_store(disk)
+    assert again.claim(3) == 21
+    assert found(again) == kept
+
+
+def test_a_claim_during_a_round_is_written_with_the_next_one(disk: FakeDisk) -> None:
+    files, store, [log, *_] = beside(disk, 1 << 20)
+    commit_in(store, log, [], b"a")
+    epochs: list[int] = []
+
+    def claim_once() -> None:
+        if not epochs:
+            epochs.append(store.claim(3))
+
+    files.other = claim_once
+    commit_in(store, log, [], b"b")
+    files.other = None
+    assert epochs == [1]
+    commit_in(store, log, [], b"c")
+    disk.power_cut("lose")
+    assert open_store(disk).claim(3) == 2
+
+
+# -- writing back beside rounds --------------------------------------------------------------------
+
+
+def write_much(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """Ten rounds of a kilobyte, of which two may be unsynced; what is to be done aside."""
+    monkeypatch.setattr("storage.store.WRITE_BACK_BYTES", 2_000)
+    jobs: list[Callable[[], None]] = []
+    store.aside = jobs.append
+    for _ in range(10):
+        put(store, b"v" * 1_000)
+    return jobs
+
+
+def test_a_log_is_written_back_beside_rounds(
+    store: Store, disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = write_much(store, monkeypatch)
+    assert f"sync {LOG_FILE}" not in disk.trace
+    assert len(jobs) == 5
+    for job in jobs:
+        job()
+    assert disk.trace.count(f"sync {LOG_FILE}") == 5
+    put(store, b"v")
+    disk.power_cut("lose")
+    assert len(found(open_store(disk))) == 11
+
+
+def test_after_writing_back_has_failed_no_round_is_acknowledged(
+    store: Store, disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [job, *_] = write_much(store, monkeypatch)
+    disk.failures[disk.calls + 1] = OSError(errno.EIO, "Input/output error")
+    job()
+    with pytest.raises(SyncFailed):
+        store.commit([Append(store._logs[NAME], 1, TIME, [(b"key", b"value")])])
+
+
+def test_a_log_that_was_closed_meanwhile_is_not_written_back(
+    store: Store, disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [job, *_] = write_much(store, monkeypatch)
+    store.close()
+    calls = disk.calls
+    job()
+    assert disk.calls == calls

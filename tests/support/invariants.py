@@ -21,6 +21,8 @@ def check(partition: Partition, open_requests: int) -> None:
     else:
         assert not due
         assert not partition.groups or partition.state is PartitionState.LOADING
+    sizes = [m.size for group in partition.groups.values() for m in group.members.values()]
+    assert partition.groups.member_bytes.used == sum(sizes)
     for group_id, group in partition.groups.items():
         assert group.group_id == group_id
         _check_group(group)

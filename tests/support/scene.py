@@ -17,6 +17,7 @@ from coordinator.config import GroupConfig
 from coordinator.facts import Fact, NotedFact
 from coordinator.group import Group
 from coordinator.heartbeat import Beat
+from coordinator.member_bytes import Total
 from coordinator.partition import Partition
 from coordinator.step import Record, Step
 from protocol.embedded import Subscription, encode_subscription
@@ -48,6 +49,7 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssig
 from protocol.record_batch import encode_batch
 from protocol.registry import request_decoder, request_encoder, response_decoder, response_encoder
 from tests.support import invariants, trace
+from tests.support.slices import whole
 
 GROUP = "g"
 WALL = 1_700_000_000_000
@@ -128,6 +130,8 @@ class Scene:
         self.open: list[Call] = []
         self.trace: list[str] = []
         """All that happened, in words."""
+        self.member_bytes = Total()
+        """What members take here and in other partitions of the process."""
         self._ids: Counter[str] = Counter()
         self.partition = self._load()
 
@@ -157,17 +161,20 @@ class Scene:
 
     def load(self, *batches: bytes, deleted: Sequence[str] = ()) -> Partition:
         """A new partition from these bytes of a log; topics are ``deleted`` at the beginning."""
-        self.partition = Partition(self.config, self._new_member_id)
+        self.partition = Partition(self.config, self._new_member_id, self.member_bytes)
         if deleted:
             self.forget_topics(*deleted)
         for each in batches:
             self.partition.replay(each)
-        self.partition.restore()
+        whole(self.partition.restore())
         self._loaded = len(self.log)
         self._noted.clear()
         self._next_fact = 0
         while topics := self.partition.take_deleted():
             self._forget(topics)
+        left = self.partition.group_ids()
+        while left:
+            self.partition.start_sessions(left, self.now, self.wall)
         self._settle(self.partition.activate(self.now, self.wall))
         return self.partition
 
@@ -247,6 +254,8 @@ class Scene:
         """A batch of what was written so far becomes durable; False when there is none."""
         unwritten = self.partition.take()
         if unwritten is not None:
+            batch = encode_batch(0, 0, self.wall, unwritten.records)
+            assert len(batch) <= unwritten.size <= self.config.message_max_bytes
             self.log += unwritten.records
             self.trace += map(trace.record, unwritten.records)
             replies, facts = self.partition.written(unwritten)
@@ -262,6 +271,7 @@ class Scene:
         ``deleted`` are topics that go while the partition is loading.
         """
         self.open.clear()
+        self.member_bytes.used = 0
         self._load(deleted)
 
     def fail(self) -> None:

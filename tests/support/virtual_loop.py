@@ -188,8 +188,11 @@ class VirtualExecutor(Executor):
         self._cost_s = cost_s
         self._free_at = 0.0
         self.alive = True
+        self.jobs = 0
+        """How many were handed in."""
 
     def run(self, job: Callable[[], Any]) -> "asyncio.Future[Any]":
+        self.jobs += 1
         future = self._loop.create_future()
         starts = max(self._free_at, self._loop.time())
         self._free_at = starts + self._loop.random.uniform(*self._cost_s)

@@ -1,6 +1,7 @@
 """Several clients delete, make, describe, write and commit to the same few topics at once, on a
 server in memory where every item of a request is a slice and every slice a turn. What was
-acknowledged for a topic is there as long as nobody deletes that very topic, crashes included.
+acknowledged for a topic is there as long as nobody deletes that very topic, crashes included, and
+no commit outlives its topic.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.record_batch import decode_records, encode_batch, iter_batches
-from tests.support.requests import commit_request
+from tests.support.requests import Places, commit_request
 from tests.support.served import Client, Served
 
 WANTED = ["a", "b", "c"]
@@ -68,6 +69,8 @@ class Known:
     commits: dict[str, int] = field(default_factory=dict)
     """The newest one acknowledged after it was seen, by group."""
     deleted: bool = False
+    commits_before: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Those that are older than its deletion."""
 
 
 @dataclass
@@ -80,6 +83,8 @@ class Sent:
     group: str = ""
     value: int = 0
     """What it writes or commits."""
+    commits_before: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The newest one acknowledged until then, by group and topic."""
 
 
 class Story:
@@ -90,6 +95,7 @@ class Story:
         self.random = Random(seed)
         self.known: dict[bytes, Known] = {}
         self.under_way: dict[int, Sent] = {}
+        self.committed: dict[tuple[str, str], int] = {}
         self.written = 0
 
     def play(self, *, to_the_end: bool) -> None:
@@ -120,7 +126,8 @@ class Story:
             self.written += 1
         seen = [known for known in self.known.values() if known.name in names]
         group = f"g{number}"
-        return Sent(key, _request(key, names, group, self.written), seen, group, self.written)
+        request = _request(key, names, group, self.written)
+        return Sent(key, request, seen, group, self.written, dict(self.committed))
 
     def note(self, sent: Sent, response: Any) -> None:
         if sent.key == PRODUCE:
@@ -128,13 +135,18 @@ class Story:
                 for known in sent.seen:
                     known.values.add(b"%d" % sent.value)
         elif sent.key == COMMIT:
-            if not response.topics[0].partitions[0].error_code:
+            topic = response.topics[0]
+            if not topic.partitions[0].error_code:
+                self.committed[sent.group, topic.name] = sent.value
                 for known in sent.seen:
                     known.commits[sent.group] = sent.value
         else:
             results = response.responses if sent.key == DELETE else response.topics
             for topic in (result for result in results if not result.error_code):
-                self.see(topic).deleted |= sent.key == DELETE
+                known = self.see(topic)
+                if sent.key == DELETE:
+                    known.deleted = True
+                    known.commits_before = sent.commits_before
 
     def see(self, topic: Any) -> Known:
         return self.known.setdefault(topic.topic_id, Known(topic.name))
@@ -151,6 +163,8 @@ class Story:
         self.served.settled()
 
     def check(self) -> None:
+        topics = self.served.server.topics
+        self.served.until(lambda: not topics._catalog.leftovers)
         client = self.served.client()
         present = {topic.topic_id: topic.name for topic in _described(client)}
         committed = {f"g{number}": client.fetched(f"g{number}") for number in range(CLIENTS)}
@@ -162,6 +176,17 @@ class Story:
             for group, offset in known.commits.items():
                 # One that a crash left without an answer may have been later.
                 assert committed[group].get((known.name, 0), -1) >= offset, (known, group)
+        self.check_commits(committed, set(present.values()))
+
+    def check_commits(self, committed: dict[str, Places], present: set[str]) -> None:
+        """They are of topics that are there, and newer than the deletion of those before."""
+        for group, places in committed.items():
+            for (name, _), offset in places.items():
+                assert name in present, (group, name)
+                for known in self.known.values():
+                    if known.name == name and known.deleted:
+                        before = known.commits_before.get((group, name), -1)
+                        assert offset > before, (known, group)
 
 
 def _request(key: int, names: list[str], group: str, value: int) -> Any:

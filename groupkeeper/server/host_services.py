@@ -1,0 +1,36 @@
+"""What all partitions of a process share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from coordinator.config import GroupConfig
+from coordinator.member_bytes import Total
+from groupkeeper.server.clock import Clock
+from groupkeeper.server.fact_readers import FactReaders
+from groupkeeper.server.late_forgetting import LateForgetting
+from groupkeeper.server.loader import Loader
+from groupkeeper.server.metrics import Metrics
+from groupkeeper.server.release import Release
+from groupkeeper.server.writer import Writer
+from groupkeeper.turns import Turns
+
+
+@dataclass(slots=True)
+class HostServices:
+    """What the host of a partition uses that is not its own."""
+
+    clock: Clock
+    writer: Writer
+    loader: Loader
+    metrics: Metrics
+    config: GroupConfig
+    new_member_id: Callable[[str], str]
+    readers: FactReaders
+    grew: Callable[[int, int], None]
+    """Partition and bytes: for those who fetch the offsets topic."""
+    give_up: Callable[[BaseException], None]
+    """The disk cannot be trusted any more: end the process."""
+    turns: Turns
+    release: Release
+    late_forgetting: LateForgetting
+    member_bytes: Total

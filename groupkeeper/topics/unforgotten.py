@@ -1,0 +1,75 @@
+"""Offsets of deleted topics in partitions of the group topic that could not be loaded at that time.
+
+Such a partition does not keep a topic from being deleted, nor its name from being used again. That
+it has to forget the topic is kept in the catalog instead, until it is loaded some day. It must
+forget it before it is served: what is committed to it afterwards may be for a new topic of the same
+name.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from groupkeeper.topics.catalog import Catalog
+from groupkeeper.topics.limits import OverLimitError
+from groupkeeper.topics.slices import each
+from groupkeeper.turns import Turns
+
+UNFORGOTTEN_MOST: Final = 200_000
+"""Names of deleted topics, each counted once for every partition that has to forget it: beyond, a
+deletion is not finished before those partitions can be loaded."""
+
+
+class Unforgotten:
+    """Which partitions have to forget which topics. Changes are made one at a time."""
+
+    def __init__(self, catalog: Catalog, turns: Turns, wall_ms: Callable[[], int]) -> None:
+        self._catalog = catalog
+        self._turns = turns
+        self._wall_ms = wall_ms
+        self._changing = asyncio.Lock()
+        self._under_way: list[tuple[set[str], frozenset[int]]] = []
+        """On their way to the catalog: to be forgotten whether they arrive there or not."""
+
+    def of(self, partition: int) -> set[str]:
+        """The names that a partition has to forget before it is served."""
+        found = {
+            name
+            for name, partitions in self._catalog.unforgotten.items()
+            if partition in partitions
+        }
+        return found.union(*(names for names, where in self._under_way if partition in where))
+
+    async def add(self, names: set[str], partitions: Iterable[int]) -> None:
+        """Durable when this returns; :meth:`of` says so at once. Raises StorageError, OSError and
+        OverLimitError: nothing is kept then.
+        """
+        added = names, frozenset(partitions)
+        self._under_way.append(added)
+        try:
+            await self._change(names, lambda before: before | added[1])
+        finally:
+            self._under_way.remove(added)
+
+    async def remove(self, names: set[str], partition: int) -> None:
+        """The partition has forgotten them, durably. Raises StorageError and OSError: nothing has
+        changed then.
+        """
+        await self._change(names, lambda before: before - {partition})
+
+    async def _change(
+        self, names: set[str], changed: Callable[[frozenset[int]], frozenset[int]]
+    ) -> None:
+        async with self._changing:
+            before = self._catalog.unforgotten
+            none = frozenset[int]()
+            work = each(names, lambda name: (name, changed(before.get(name, none))))
+            changes = await self._turns.run(work)
+            changes = [each for each in changes if each[1] != before.get(each[0], none)]
+            grown = sum(len(now) - len(before.get(name, none)) for name, now in changes)
+            if grown > 0 and grown + sum(map(len, before.values())) > UNFORGOTTEN_MOST:
+                raise OverLimitError(
+                    f"{UNFORGOTTEN_MOST} deleted topics have yet to be forgotten by partitions of "
+                    "the group topic that cannot be loaded (UNFORGOTTEN_MOST)"
+                )
+            await self._catalog.set_unforgotten(changes, self._wall_ms())

@@ -1,0 +1,311 @@
+"""One partition that cannot be loaded takes nothing of the others with it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coordinator.placement import partition_of
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.list_groups import ListGroupsRequest
+from tests.support.requests import commit_request, fetch_request
+from tests.support.served import Client, Served, groups_apart
+
+Lines = Callable[[], list[dict[str, Any]]]
+PARTITIONS = 4
+BAD, GOOD, *OTHERS = groups_apart(PARTITIONS, PARTITIONS)
+"""Group ids, each in a partition of its own; that of the first one gets damaged."""
+LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+COMMITTED = {("orders", 0): 2}
+
+
+FOLDER = f"data/__consumer_offsets-{partition_of(BAD, PARTITIONS)}"
+
+
+def flip(served: Served) -> None:
+    """Damage the first of several batches; the second time, repair it."""
+    served.disk.flip(f"{FOLDER}/00000000000000000000.log", 70)
+
+
+def commit_to_all(served: Served) -> None:
+    client = served.client()
+    for group_id in (BAD, GOOD, *OTHERS):
+        for offset in range(3):
+            assert client.commit(offset, group_id) == 0
+
+
+@pytest.fixture
+def damaged(served: Served) -> Served:
+    """Three commits of every group, and then one of the partitions cannot be read any more."""
+    commit_to_all(served)
+    served.stop()
+    flip(served)
+    served.start()
+    served.until(lambda: "closed" in served.states() and "loading" not in served.states())
+    assert served.states().count("active") == PARTITIONS - 1
+    return served
+
+
+def repair(served: Served) -> None:
+    flip(served)
+    served.settled()
+
+
+def create(client: Client) -> int:
+    topic = CreatableTopic(name="orders", num_partitions=6, replication_factor=1)
+    response = client.call(19, 4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+    return int(response.topics[0].error_code)
+
+
+def delete(client: Client) -> int:
+    request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
+    return int(client.call(20, 5, request).responses[0].error_code)
+
+
+def listed(client: Client) -> tuple[int, list[str]]:
+    answer = client.call(16, 4, ListGroupsRequest())
+    return answer.error_code, sorted(group.group_id for group in answer.groups)
+
+
+# -- calls about groups ----------------------------------------------------------------------------
+
+
+def test_groups_of_the_others_are_listed(damaged: Served, lines: Lines) -> None:
+    assert listed(damaged.client()) == (0, sorted([GOOD, *OTHERS]))
+    [line] = [line for line in lines() if line["event"] == "groups are missing in a list"]
+    assert line["partitions"] == f"[{damaged.host(BAD).index}]"
+    repair(damaged)
+    assert listed(damaged.client()) == (0, sorted([BAD, GOOD, *OTHERS]))
+
+
+def test_before_it_is_known_to_be_damaged_the_list_is_an_error(damaged: Served) -> None:
+    damaged.restart()
+    client = damaged.client()
+    damaged.at_once({client: client.frame(16, 4, ListGroupsRequest())})
+    assert client.take().error_code == LOADING
+
+
+def test_a_partition_that_loads_again_after_a_failed_write_is_not_damaged(served: Served) -> None:
+    commit_to_all(served)
+    served.host(BAD).not_written(OSError("full"))
+    client = served.client()
+    served.at_once({client: client.frame(16, 4, ListGroupsRequest())})
+    assert client.take().error_code == LOADING
+
+
+def test_of_several_groups_the_others_are_described_fetched_and_deleted(damaged: Served) -> None:
+    client = damaged.client()
+    described = client.call(15, 5, DescribeGroupsRequest(groups=[BAD, GOOD])).groups
+    assert [(each.error_code, each.group_state) for each in described] == [
+        (LOADING, ""),
+        (0, "Empty"),
+    ]
+    bad, good = client.call(9, 8, fetch_request(BAD, GOOD)).groups
+    assert (bad.error_code, bad.topics, good.error_code) == (LOADING, [], 0)
+    assert good.topics[0].partitions[0].committed_offset == 2
+    deleted = client.call(42, 2, DeleteGroupsRequest(groups_names=[BAD, GOOD])).results
+    assert {each.group_id: each.error_code for each in deleted} == {BAD: LOADING, GOOD: 0}
+    repair(damaged)
+    assert damaged.client().fetched(BAD) == COMMITTED
+
+
+# -- a topic that is deleted meanwhile -------------------------------------------------------------
+
+
+def test_its_offsets_go_when_the_partition_is_back(damaged: Served, lines: Lines) -> None:
+    client = damaged.client()
+    assert delete(client) == 0
+    [line] = [
+        line for line in lines() if line["event"] == "offsets of deleted topics are forgotten later"
+    ]
+    assert (line["partitions"], line["topics"]) == (f"[{damaged.host(BAD).index}]", 1)
+    assert create(client) == 0
+    assert client.fetched(GOOD) == {}
+    assert client.commit(9, GOOD) == 0
+    repair(damaged)
+    client = damaged.client()
+    assert (client.fetched(BAD), client.fetched(GOOD)) == ({}, {("orders", 0): 9})
+    assert client.commit(7, BAD) == 0
+    for _ in range(2):
+        damaged.cut_power("lose")
+        damaged.settled()
+        client = damaged.client()
+        assert client.fetched(BAD) == {("orders", 0): 7}
+        assert client.fetched(GOOD) == {("orders", 0): 9}
+
+
+def test_its_offsets_go_after_any_number_of_starts(damaged: Served) -> None:
+    assert delete(damaged.client()) == 0
+    assert create(damaged.client()) == 0
+    for _ in range(3):
+        damaged.cut_power("lose")
+        damaged.advance(1)
+    assert damaged.client().commit(9, GOOD) == 0
+    damaged.machine.kill()
+    flip(damaged)
+    damaged.start()
+    damaged.settled()
+    client = damaged.client()
+    assert (client.fetched(BAD), client.fetched(GOOD)) == ({}, {("orders", 0): 9})
+    assert client.commit(7, BAD) == 0
+    damaged.restart()
+    damaged.settled()
+    assert damaged.client().fetched(BAD) == {("orders", 0): 7}
+
+
+def test_other_topics_keep_their_offsets(served: Served) -> None:
+    commit_to_all(served)
+    other = {("payments", 1): 5}
+    served.client().call(8, 8, commit_request(other, BAD))
+    served.stop()
+    flip(served)
+    served.start()
+    served.advance(1)
+    assert delete(served.client()) == 0
+    repair(served)
+    assert served.client().fetched(BAD) == other
+
+
+def test_a_partition_whose_folder_was_removed_owes_nothing(damaged: Served) -> None:
+    """What it held is lost; nobody may be made to forget more for it."""
+    assert delete(damaged.client()) == 0
+    assert create(damaged.client()) == 0
+    damaged.stop()
+    for name in list(damaged.disk.children(FOLDER)):
+        damaged.machine.files.remove(f"{FOLDER}/{name}")
+    damaged.machine.files.remove_folder(FOLDER)
+    damaged.start()
+    damaged.settled()
+    assert damaged.client().commit(7, BAD) == 0
+    damaged.restart()
+    damaged.settled()
+    assert damaged.client().fetched(BAD) == {("orders", 0): 7}
+
+
+def test_a_topic_deleted_twice_is_forgotten_once(damaged: Served) -> None:
+    for _ in range(2):
+        assert delete(damaged.client()) == 0
+        assert create(damaged.client()) == 0
+    assert delete(damaged.client()) == 0
+    repair(damaged)
+    assert damaged.client().fetched(BAD) == {}
+    assert create(damaged.client()) == 0
+    assert damaged.client().commit(7, BAD) == 0
+    damaged.restart()
+    damaged.settled()
+    assert damaged.client().fetched(BAD) == {("orders", 0): 7}
+
+
+def test_beyond_the_limit_a_deletion_waits_for_the_partition(
+    damaged: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groupkeeper.topics.unforgotten.UNFORGOTTEN_MOST", 0)
+    assert delete(damaged.client()) == ErrorCode.REQUEST_TIMED_OUT
+    assert create(damaged.client()) == ErrorCode.KAFKA_STORAGE_ERROR
+    repair(damaged)
+    assert create(damaged.client()) == 0
+    assert damaged.client().fetched(BAD) == {}
+
+
+@pytest.mark.parametrize("mode", ["lose", "tear"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_crashes_at_any_disk_call_of_the_deletion(serve: Callable[..., Served], mode: str) -> None:
+    """With the topic all its offsets are there, and without it none."""
+    outcomes = set()
+    for at in range(1, 60):
+        served = serve(f"offsets.topic.num.partitions={PARTITIONS}")
+        commit_to_all(served)
+        served.stop()
+        flip(served)
+        served.start()
+        served.advance(1)
+        admin = served.client()
+        served.disk.crash_at = served.disk.calls + at
+        admin.send(20, 5, DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000))
+        served.until(lambda: bool(admin.frames) or served.disk.dead)  # noqa: B023
+        answered = bool(admin.frames)
+        served.disk.crash_at = None
+        served.cut_power(mode)
+        served.advance(1)
+        created = create(served.client())
+        repair(served)
+        client = served.client()
+        found = [client.fetched(each) for each in (BAD, GOOD, *OTHERS)]
+        kept = created == ErrorCode.TOPIC_ALREADY_EXISTS
+        assert found == [COMMITTED if kept else {}] * PARTITIONS, at
+        assert kept or created == 0
+        outcomes.add(kept)
+        if answered:
+            break
+    assert answered and outcomes == {True, False}
+
+
+def crashed_on_its_way_back(served: Served, at: int) -> tuple[bool, bool]:
+    """The deleted topic was made again, the damage is repaired, and in the disk call number ``at``
+    of what follows the process ends. Was a new commit to the partition acknowledged? Was it all?
+    """
+    commit_to_all(served)
+    served.stop()
+    flip(served)
+    served.start()
+    served.advance(1)
+    client = served.client()
+    assert delete(client) == create(client) == client.commit(9, GOOD) == 0
+    served.machine.kill()
+    flip(served)
+    served.start()
+    served.disk.crash_at = served.disk.calls + at
+    served.until(lambda: served.disk.dead or set(served.states()) == {"active"})
+    client = served.client()
+    client.pipe.write(client.commit_frame(7, BAD))
+    served.until(lambda: served.disk.dead or bool(client.frames))
+    committed, dead = bool(client.frames), served.disk.dead
+    served.disk.crash_at = None
+    return committed, not dead
+
+
+@pytest.mark.parametrize("mode", ["lose", "keep", "tear"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_crashes_at_any_disk_call_while_it_comes_back(
+    serve: Callable[..., Served], mode: str
+) -> None:
+    """No old offset is seen once the new topic is there, and no new one is forgotten."""
+    new = {("orders", 0): 7}
+    for at in range(1, 60):
+        served = serve(f"offsets.topic.num.partitions={PARTITIONS}")
+        committed, came_back = crashed_on_its_way_back(served, at)
+        served.cut_power(mode)
+        served.settled()
+        client = served.client()
+        assert client.fetched(BAD) in ([new] if committed else [{}, new]), at
+        assert client.fetched(GOOD) == {("orders", 0): 9}, at
+        if came_back:
+            break
+    assert came_back and at > 5
+
+
+def test_a_partition_that_comes_back_during_the_deletion(serve: Callable[..., Served]) -> None:
+    """Just before, at the same time, and just after; the next try comes after 100 ms."""
+    put_off = set()
+    for step in range(24):
+        served = serve(f"offsets.topic.num.partitions={PARTITIONS}")
+        commit_to_all(served)
+        served.stop()
+        flip(served)
+        served.start()
+        served.until(lambda: "closed" in served.states() and "loading" not in served.states())  # noqa: B023
+        flip(served)
+        served.advance(0.09 + step * 0.0005)
+        assert delete(served.client()) == create(served.client()) == 0
+        put_off.add("closed" in served.states())
+        served.settled()
+        assert served.client().fetched(BAD) == {}
+        assert served.client().commit(7, BAD) == 0
+        served.restart()
+        served.settled()
+        assert served.client().fetched(BAD) == {("orders", 0): 7}
+    assert put_off == {True, False}

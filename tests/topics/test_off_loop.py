@@ -1,0 +1,161 @@
+"""What the event loop must not wait for: the disk. And what fails is not tried over and over."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.record_batch import decode_records, iter_batches
+from tests.support.fake_files import FakeFiles
+from tests.topics.scene import HeldWorker, InlineWorker, Scene, batch
+
+T = TypeVar("T")
+LOG = "data/t-0/00000000000000000000.log"
+FULL = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class Watched(InlineWorker):
+    """Says whether a job is under way."""
+
+    def __init__(self) -> None:
+        self.busy = False
+
+    async def __call__(self, job: Callable[[], T]) -> T:
+        self.busy = True
+        try:
+            return job()
+        finally:
+            self.busy = False
+
+
+class Calls:
+    """The calls of the system that wait for the disk, by where they were made."""
+
+    def __init__(self, worker: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.on_loop: list[str] = []
+        self.off_loop: list[str] = []
+        sync, read = FakeFiles.sync, FakeFiles.read
+
+        def note(what: str) -> None:
+            (self.off_loop if worker.busy else self.on_loop).append(what)
+
+        def noted_sync(files: Any, handle: int) -> None:
+            note("sync")
+            sync(files, handle)
+
+        def noted_read(files: Any, handle: int, size: int, position: int) -> bytes:
+            note(f"read at {position}")
+            return read(files, handle, size, position)
+
+        monkeypatch.setattr(FakeFiles, "sync", noted_sync)
+        monkeypatch.setattr(FakeFiles, "read", noted_read)
+
+
+def values(records: bytes) -> list[bytes | None]:
+    return [r.value for header in iter_batches(records) for r in decode_records(records, header)]
+
+
+async def watched(monkeypatch: pytest.MonkeyPatch, **settings: int) -> tuple[Scene, Calls]:
+    scene = Scene(worker=Watched())
+    for name, value in settings.items():
+        setattr(scene.settings, name, value)
+    scene = Scene(scene.kill().disk, scene.settings, Watched())
+    await scene.create("t", partitions=2)
+    return scene, Calls(scene.worker, monkeypatch)
+
+
+async def test_a_segment_is_finished_off_the_loop(monkeypatch):
+    scene, calls = await watched(monkeypatch, log_segment_bytes=1_000)
+    for number in range(50):
+        assert (await scene.produce("t", 0, batch("v" * 100))).base_offset == number
+    names = [name for name in scene.disk.children("data/t-0") if name.endswith(".log")]
+    assert len(names) > 5
+    assert "sync" not in calls.on_loop
+    assert "sync" in calls.off_loop
+
+
+async def test_batches_of_any_size_are_stored_in_order_while_segments_roll(monkeypatch):
+    scene, _ = await watched(monkeypatch, log_segment_bytes=1_000)
+    for number in range(100):
+        size = (number * 37) % 900
+        assert (await scene.produce("t", 0, batch("v" * size))).base_offset == number
+    found: list[bytes | None] = []
+    while len(found) < 100:
+        found += values((await scene.fetch(("t", 0, len(found)))).records)
+    assert [len(value or b"") for value in found] == [(n * 37) % 900 for n in range(100)]
+
+
+async def test_batches_that_come_while_a_segment_is_finished_are_stored_once(monkeypatch):
+    worker = HeldWorker()
+    worker.go.set()
+    scene = Scene(worker=worker)
+    scene.settings.log_segment_bytes = 300
+    scene = Scene(scene.kill().disk, scene.settings, worker)
+    await scene.create("t")
+    await scene.produce("t", 0, batch("a" * 100))
+    worker.go.clear()
+    replies = [scene.send_produce("t", 0, batch(value * 50)) for value in "bcdef"]
+    worker.go.set()
+    answers = [(await reply.wait()).responses[0].partition_responses[0] for reply in replies]
+    assert sorted(answer.base_offset for answer in answers) == [1, 2, 3, 4, 5]
+
+
+async def test_what_is_far_from_the_end_is_read_off_the_loop_first(monkeypatch):
+    scene, calls = await watched(monkeypatch)
+    monkeypatch.setattr("groupkeeper.topics.partition.WARM_BYTES", 10_000)
+    for number in range(40):
+        await scene.produce("t", 0, batch(f"{number}" * 500))
+    calls.off_loop.clear()
+    assert values((await scene.fetch(("t", 0, 39))).records) == [b"39" * 500]
+    assert calls.off_loop == []
+    cold = await scene.fetch(("t", 0, 0), partition_max_bytes=2_000)
+    assert values(cold.records)[0] == b"0" * 500
+    assert calls.off_loop
+
+
+async def test_no_more_is_read_off_the_loop_than_may_be_answered(monkeypatch):
+    scene, calls = await watched(monkeypatch)
+    monkeypatch.setattr("groupkeeper.topics.partition.WARM_BYTES", 1)
+    for index in (0, 1):
+        for _ in range(3):
+            await scene.produce("t", index, batch("v" * 1_000))
+    calls.off_loop.clear()
+    await scene.fetch(("t", 0, 0), ("t", 1, 0), partition_max_bytes=1_500, max_bytes=1_500)
+    assert len(calls.off_loop) <= 3  # where the batch begins, and it: of the first one only
+
+
+async def test_a_log_that_cannot_be_opened_is_not_read_for_every_request(monkeypatch):
+    monkeypatch.setattr("groupkeeper.topics.partitions.RETRY_FIRST_S", 60.0)
+    scene = Scene()
+    await scene.create("t")
+    for _ in range(3):
+        await scene.produce("t", 0, batch("v" * 100))
+    scene = await scene.restart()
+    scene.disk.flip(LOG, 65)
+    for _ in range(50):
+        assert (await scene.fetch(("t", 0, 0))).error_code == FULL
+    assert len(scene.failures) == 2  # the second try comes at once
+
+
+async def test_a_log_that_cannot_be_written_is_not_opened_again_for_every_request(monkeypatch):
+    monkeypatch.setattr("groupkeeper.topics.partitions.RETRY_FIRST_S", 60.0)
+    scene = Scene()
+    await scene.create("t")
+    await scene.produce("t", 0, batch("first"))
+    scene.disk.capacity = scene.disk.used()
+    for _ in range(50):
+        assert (await scene.produce("t", 0, batch("v" * 1_000))).error_code == FULL
+    assert len(scene.failures) == 2
+    assert values((await scene.fetch(("t", 0, 0))).records) == [b"first"]
+
+
+async def test_a_disk_with_room_again_is_written_to_after_the_pause(monkeypatch):
+    monkeypatch.setattr("groupkeeper.topics.partitions.RETRY_FIRST_S", 0.0)
+    scene = Scene()
+    await scene.create("t")
+    scene.disk.capacity = scene.disk.used()
+    for _ in range(5):
+        assert (await scene.produce("t", 0, batch("v" * 1_000))).error_code == FULL
+    scene.disk.capacity = None
+    assert (await scene.produce("t", 0, batch("v"))).error_code == 0

@@ -1,0 +1,106 @@
+"""Which partitions of the group topic have to forget which deleted topics."""
+
+import asyncio
+
+import pytest
+
+from groupkeeper.topics import catalog as catalogs
+from groupkeeper.topics import unforgotten as module
+from groupkeeper.topics.catalog import Catalog
+from groupkeeper.topics.limits import OverLimitError
+from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.turns import Turns
+from storage.errors import StorageError
+from storage.limits import Limits
+from storage.log import Log
+from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.topics.scene import NOW, InlineWorker
+
+
+def opened(disk: FakeDisk) -> tuple[Catalog, Unforgotten]:
+    """As a process that starts finds them."""
+    files = FakeFiles(disk)
+    files.make_folder("data")
+    disk.sync_names(".")
+    catalog = Catalog(
+        lambda end: Log.open(files, "data/catalog", Limits(), end=end), 4, InlineWorker(), Turns()
+    )
+    catalog.load(NOW, lambda: "cluster-1")
+    return catalog, Unforgotten(catalog, Turns(), lambda: NOW)
+
+
+async def test_it_is_durable_and_for_each_partition():
+    disk = FakeDisk()
+    _, unforgotten = opened(disk)
+    await unforgotten.add({"a", "b"}, [1, 3])
+    await unforgotten.add({"b", "c"}, [2])
+    disk.power_cut("lose")
+    _, again = opened(disk)
+    assert [again.of(n) for n in range(4)] == [set(), {"a", "b"}, {"b", "c"}, {"a", "b"}]
+    await again.remove({"a", "b"}, 3)
+    disk.power_cut("lose")
+    _, again = opened(disk)
+    assert [again.of(n) for n in range(4)] == [set(), {"a", "b"}, {"b", "c"}, set()]
+    await again.remove({"a", "b"}, 1)
+    await again.remove({"b", "c"}, 2)
+    catalog, _ = opened(disk)
+    assert catalog.unforgotten == {}
+
+
+async def test_it_outlives_a_compaction(monkeypatch):
+    monkeypatch.setattr(catalogs, "COMPACTED_BYTES", 1)
+    disk = FakeDisk()
+    _, unforgotten = opened(disk)
+    for _ in range(20):
+        await unforgotten.add({"a"}, [1])
+        await unforgotten.add({"b"}, [1])
+        await unforgotten.remove({"b"}, 1)
+    size = disk.used()
+    assert opened(disk)[1].of(1) == {"a"}
+    assert disk.used() < size
+    assert opened(disk)[1].of(1) == {"a"}
+
+
+async def test_what_is_known_is_not_written_again():
+    disk = FakeDisk()
+    _, unforgotten = opened(disk)
+    await unforgotten.add({"a"}, [1])
+    calls = disk.calls
+    await unforgotten.add({"a"}, [1])
+    await unforgotten.remove({"a"}, 2)
+    assert disk.calls == calls
+
+
+async def test_it_is_to_be_forgotten_before_it_is_durable():
+    _, unforgotten = opened(FakeDisk())
+    adding = asyncio.ensure_future(unforgotten.add({"a"}, [1]))
+    await asyncio.sleep(0)
+    assert unforgotten.of(1) == {"a"}
+    await asyncio.gather(adding, unforgotten.remove({"a"}, 1))
+    assert unforgotten.of(1) == set()
+
+
+async def test_beyond_the_limit_nothing_is_added(monkeypatch):
+    monkeypatch.setattr(module, "UNFORGOTTEN_MOST", 3)
+    _, unforgotten = opened(FakeDisk())
+    await unforgotten.add({"a"}, [1, 2])
+    with pytest.raises(OverLimitError, match="UNFORGOTTEN_MOST"):
+        await unforgotten.add({"b", "c"}, [1])
+    assert (unforgotten.of(1), unforgotten.of(2)) == ({"a"}, {"a"})
+    await unforgotten.add({"b"}, [1])
+    await unforgotten.add({"a", "b"}, [1])
+    await unforgotten.remove({"a"}, 2)
+    await unforgotten.add({"c"}, [1])
+
+
+async def test_a_disk_that_refuses_changes_nothing():
+    disk = FakeDisk()
+    _, unforgotten = opened(disk)
+    await unforgotten.add({"a"}, [1])
+    disk.failures = {disk.calls + n: OSError(28, "full") for n in range(1, 9)}
+    with pytest.raises((StorageError, OSError)):
+        await unforgotten.add({"b"}, [1])
+    assert unforgotten.of(1) == {"a"}
+    disk.failures = {}
+    await unforgotten.remove({"a"}, 1)
+    assert unforgotten.of(1) == opened(disk)[1].of(1) == set()
