@@ -16,7 +16,7 @@ from storage.errors import Corrupt, remedy
 from storage.marks import Mark
 from storage.reading import check_epoch
 from storage.scan import Batch, batches_after, valid_batches
-from storage.segment import Segment
+from storage.segment import MAX_RELATIVE_OFFSET, Segment
 
 
 class Cover(Protocol):
@@ -123,6 +123,8 @@ class Passage:
             if next_offset == self._last_base and not self._is_last(batch):
                 self.is_not_last = batch.position + batch.size == active.size
                 break
+            if batch.last_offset - active.base_offset > MAX_RELATIVE_OFFSET:
+                break  # no checksum covers its offset
             if self._window.buffer is not self._buffer:
                 self._passed(valid)
                 self._buffer, self._start = self._window.buffer, valid

@@ -61,8 +61,8 @@ class Store:
         self._logs: dict[str, Log] = {}
         self._behind: dict[str, Log] = {}
         """Logs with queued batches, the one that waits longest first."""
-        self._untold: set[int] = set()
-        """Shards that were claimed before, though no journal knows of it."""
+        self._found: dict[int, tuple[int, int]] = {}
+        """The epoch of each shard, as journals and as its lease had it before it was claimed."""
         self._unsynced: dict[str, int] = {}
         """About how many bytes of each log were not written back yet."""
         self.aside: Callable[[Callable[[], None]], None] | None = None
@@ -119,8 +119,7 @@ class Store:
         lease = self._leases.get(shard) or Lease(self._files, self.data_dir, shard, self.node_id)
         self._leases[shard] = lease
         known = self._journals.known_epoch(shard)
-        if lease.epoch and not known:
-            self._untold.add(shard)
+        self._found.setdefault(shard, (known, lease.epoch))
         epoch = lease.raise_epoch(known)
         self._journals.claimed(shard, epoch)
         return epoch
@@ -190,7 +189,8 @@ class Store:
 
     def _note_lost_journal(self, log: Log) -> None:
         """A shard's claims are durable before its batches: somebody has removed the journal."""
-        if int(log.name.rpartition("-")[2]) in self._untold and not log.ends_as_closed:
+        known, leased = self._found.get(int(log.name.rpartition("-")[2]), (0, 0))
+        if known < log.last_epoch <= leased and not log.ends_as_closed:
             log.repairs.append(
                 f"{self.data_dir}/{FOLDER}: a journal is missing: what only that held of "
                 f"{log.name}, from offset {log.next_offset} on, is lost"

@@ -247,6 +247,19 @@ def test_an_offset_that_no_checksum_covers_is_looked_at_when_it_is_read(
     assert values_of(log.read(7, 1)) == [value_of(7)]
 
 
+def test_an_offset_that_no_segment_can_hold_is_damage(disk: FakeDisk) -> None:
+    fill(disk, rounds=8, stop=False)
+    path = segments(disk, TOPIC)[-1]
+    disk.flip(path, disk.contents(path).rindex((7).to_bytes(8, "big")) + 2)
+    with pytest.raises(Corrupt, match=f"{path}: the batch at byte .* is damaged"):
+        opened(disk, TOPIC)
+    accept(disk, TOPIC)
+    for _ in range(2):
+        log = opened(disk, TOPIC)
+        assert log.next_offset == 7
+        log.close()
+
+
 @pytest.mark.parametrize("lost", [1, 100, 300])
 @pytest.mark.parametrize("name", [NAMES[0], TOPIC])
 def test_the_last_sector_of_a_log_is_kept_twice(disk: FakeDisk, name: str, lost: int) -> None:
@@ -415,6 +428,20 @@ def test_a_lost_last_journal_is_told(disk: FakeDisk) -> None:
         "data/journals: a journal is missing: what only that held of "
         f"{NAMES[0]}, from offset {log.next_offset} on, is lost"
     )
+
+
+def test_a_lost_journal_is_told_beside_an_older_one_of_another_node(disk: FakeDisk) -> None:
+    other = Store.open(FakeFiles(disk), "data", 1)
+    for shard in range(3):
+        other.claim(shard)
+    other.settle()
+    disk.revive()
+    fill(disk, stop=False)
+    [path] = [path for path in journal_paths(disk) if "/0-" in path]
+    FakeFiles(disk).remove(path)
+    store = Store.open(FakeFiles(disk), "data", 0)
+    assert store.claim(0) == 3
+    assert "a journal is missing" in store.open_log(NAMES[0]).take_repairs()[0]
 
 
 def test_a_lost_journal_costs_nothing_after_a_clean_stop(disk: FakeDisk) -> None:
