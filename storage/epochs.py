@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from storage.files import Files
+from storage.scan import Batch
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 
@@ -54,6 +55,14 @@ class EpochFile:
             return False
         self._entries.append((epoch, start))
         return True
+
+    def note_all(self, batches: Sequence[Batch]) -> None:
+        """`note` and, if it is due, `write`, for batches that were appended."""
+        if batches[-1].epoch == self.last_epoch:
+            return
+        news = [self.note(batch.epoch, batch.base_offset) for batch in batches]
+        if any(news):
+            self.write()
 
     def write(self) -> None:
         """The whole file anew, or as far as it goes: an append does not fail for its sake."""

@@ -5,6 +5,16 @@ Not here: mistakes of clients. An error of the storage closes the partition that
 error it is says whether opening it again may help.
 """
 
+from typing import Final
+
+ACCEPT_FILE: Final = "accept-loss"
+"""A person makes this file in the folder of a damaged log to have what is left of it."""
+
+
+def remedy(folder: str) -> str:
+    """What a person can do about a damaged log."""
+    return f"restore it, or make {folder}/{ACCEPT_FILE} to have what is left, and start again"
+
 
 class StorageError(Exception):
     """Any failure of the storage. The message is one line and names the file."""

@@ -3,35 +3,37 @@ The journal: one append-only file per process, in which all partitions' batches 
 before they are acknowledged.
 
 Not a log: nobody reads it but recovery, and it is dropped as soon as the segments are on the
-disk. A file is a row of rounds: salt of 8 bytes, number int64, payload length int32, CRC-32C of
-number, length and payload. Numbers rise by one, so a round that was never finished cannot be taken
-for one that was. The salt is random and part of the file's name, `<node>-<first round>-<salt>`: a
-payload holds what clients sent, and cannot look like a round to who does not know the salt. A
-payload is a row of entries: kind int8, name length int16, data length int32, name, data. Kind 0 is
-a batch of the log `name`; kind 1 is the claim of the shard `name` in the epoch `data`.
+disk. The bytes are described in rounds.py.
 """
 
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
 from storage.errors import AppendFailed, Corrupt, SyncFailed
 from storage.files import Files
+from storage.marks import SECTOR, Mark, newest, whole_sectors
+from storage.rounds import (
+    BATCH,
+    CLAIM,
+    COUNTED,
+    ENTRY,
+    MARK,
+    ROUND,
+    SALT_BYTES,
+    ends_entry,
+    ends_of,
+    round_after,
+    round_at,
+)
 from storage.scan import FIELDS
 from storage.window import Window
 
 FOLDER: Final = "journals"
-SALT_BYTES: Final = 8
-_ROUND: Final = Struct(">8sQII")
-_COUNTED: Final = Struct(">QI")
-_ENTRY: Final = Struct(">BHI")
-_BATCH: Final = 0
-_CLAIM: Final = 1
 _FIELDS_PER_ENTRY: Final = 4
 _NAME: Final = re.compile(r"(?P<node>[0-9]+)-(?P<first>[0-9]{20})-(?P<salt>[0-9a-f]{16})")
 
@@ -42,23 +44,35 @@ size nor the extents of the file, so its sync need not wait for the file system'
 half the time, and a tenth at the 99th percentile, on ext4.
 """
 
+RETOLD_BYTES: Final = 4096
+"""A round tells again what those before it did that begin in so many bytes, and the last one
+always: damage rarely spoils more than a page."""
 
-def batch_entry(name: bytes, batch: bytes) -> tuple[bytes, bytes, bytes]:
-    """A finished batch of a log, in pieces to be joined."""
-    return _ENTRY.pack(_BATCH, len(name), len(batch)), name, batch
 
+class Retold(NamedTuple):
+    """What a round did, as those behind it tell it again."""
 
-def claim_entry(shard: int, epoch: int) -> tuple[bytes, bytes, bytes]:
-    """The fact that a shard was claimed in an epoch, in pieces to be joined."""
-    name, data = str(shard).encode(), epoch.to_bytes(4, "big")
-    return _ENTRY.pack(_CLAIM, len(name), len(data)), name, data
+    position: int
+    number: int
+    ends: Mapping[str, int]
+    """The offsets after the last ones of its logs."""
+    claims: Sequence[bytes]
 
 
 class JournalWriter:
     """The file that rounds are appended to. `touched` names the logs that depend on it."""
 
-    def __init__(self, files: Files, folder: str, node_id: int, first_round: int) -> None:
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        node_id: int,
+        first_round: int,
+        ends: Mapping[str, int] | None = None,
+    ) -> None:
+        """`ends` are those of all logs in the rounds before the first one."""
         self._files = files
+        self._retold = [Retold(0, 0, ends or {}, ())]
         self._number = first_round
         self._salt = files.random_bytes(SALT_BYTES)
         self.path = f"{folder}/{node_id}-{first_round:020d}-{self._salt.hex()}"
@@ -82,15 +96,21 @@ class JournalWriter:
         """Whether the next process will find the file."""
         return self._files.is_at(self._handle, self.path)
 
-    def write(self, pieces: Sequence[bytes]) -> None:
+    def write(
+        self,
+        pieces: Sequence[bytes],
+        ends: Mapping[str, int] | None = None,
+        claims: Sequence[bytes] = (),
+    ) -> None:
         """
-        Make a round durable: one write, one sync.
+        Make a round durable: one write, one sync. `ends` are those of the logs in it after it,
+        `claims` those of the pieces that are claims.
 
         Raises AppendFailed if it could not be written, and the file is as before; SyncFailed if
         the disk failed in a way after which nothing more can be promised.
         """
-        payload = b"".join(pieces)
-        counted = _COUNTED.pack(self._number, len(payload))
+        payload = b"".join((*pieces, *self._retell()))
+        counted = COUNTED.pack(self._number, len(payload))
         crc = crc32c(payload, crc32c(counted))
         data = b"".join((self._salt, counted, crc.to_bytes(4, "big"), payload))
         try:
@@ -103,8 +123,20 @@ class JournalWriter:
             self._files.sync(self._handle)
         except OSError as error:
             raise SyncFailed(f"cannot sync {self.path}: {error}") from error
-        self.size += len(data)
+        self._retold.append(Retold(self.size, self._number, ends or {}, claims))
+        self.size = whole_sectors(self.size + len(data))
         self._number += 1
+
+    def _retell(self) -> Iterator[bytes]:
+        """What the rounds just before did, as pieces of this one."""
+        oldest = self.size - RETOLD_BYTES
+        while len(self._retold) > 1 and self._retold[0].position < oldest:
+            del self._retold[0]
+        ends: dict[str, int] = {}
+        for each in self._retold:
+            yield from each.claims
+            ends.update(each.ends)
+        yield from ends_entry(self._retold[0].number, ends)
 
     def _fill(self, size: int) -> None:
         """Zeros behind the end, when the next round would reach beyond those that are there."""
@@ -130,12 +162,29 @@ class JournalWriter:
 
 
 class JournalReader:
-    """What a journal file of an earlier run, or of this one up to now, holds. Raises Corrupt."""
+    """
+    What a journal file of an earlier run, or of this one up to now, holds.
 
-    def __init__(self, files: Files, path: str, size: int | None = None) -> None:
-        """Up to `size`: what follows is being written."""
+    Raises Corrupt if a round is damaged and a sound one follows, unless `damage` is to tell of it.
+    """
+
+    def __init__(
+        self, files: Files, path: str, size: int | None = None, *, go_on: bool = False
+    ) -> None:
+        """Up to `size`: what follows is being written. `go_on`: read on behind damage."""
         self._files = files
         self._size = size
+        self._go_on = go_on
+        self.damage: list[str] = []
+        """Rounds that are gone though a sound one follows, a line each."""
+        self.ends: dict[str, int] = {}
+        """The offsets that logs must reach, if nothing is lost."""
+        self.marks: dict[str, Mark] = {}
+        self._untold = False
+        """Nobody knows which logs were in damaged rounds, the first of which is `_lost`."""
+        self._lost = 0
+        self._seen: set[str] = set()
+        """Logs of which a later round than that tells the end."""
         self.path = path
         self._first_round, self._salt = _first_round_and_salt(path)
         self._handle = files.open(path)
@@ -159,6 +208,11 @@ class JournalReader:
         """No round in it was ever finished."""
         return self.next_round == self._first_round
 
+    def last_ends(self) -> dict[str, int]:
+        """Up to where logs go on in it, or went on before it."""
+        ends = {name.decode(): places[-3] + 1 for name, places in self._places.items()}
+        return {name: max(ends.get(name, 0), self.ends.get(name, 0)) for name in ends | self.ends}
+
     def entries(self, name: str) -> Iterator[tuple[int, int, int, int]]:
         """
         Of one log: base offset, last offset, position and size of every batch, in the order
@@ -180,53 +234,102 @@ class JournalReader:
         self.close()
         self._files.remove(self.path)
 
+    def lacks(self, name: str) -> bool:
+        """Whether it may have held more of a log, and nobody knows up to where."""
+        return self._untold and name not in self._seen
+
+    @property
+    def torn(self) -> str:
+        """The unfinished round that it ends with, in words."""
+        if not any(self._files.read(self._handle, SECTOR, whole_sectors(self._end))):
+            return ""
+        return f"{self.path}: the unfinished round at byte {whole_sectors(self._end)} is left out"
+
     def read_on(self) -> None:
         """Read what a living owner has written since. Raises Corrupt."""
-        if self._files.read(self._handle, SALT_BYTES, self._end) == self._salt:
-            self._read()
+        for position in (self._end, whole_sectors(self._end)):
+            if self._files.read(self._handle, SALT_BYTES, position) == self._salt:
+                self._read()
+                break
 
     def _read(self) -> None:
-        """
-        All rounds there are. If one is bad and a later one sound, it is looked at again: a living
-        owner may have been writing it, and had finished it before it began the later one.
-        """
+        end = self._files.size(self._handle) if self._size is None else self._size
+        window = Window(self._files, self._handle, end)
         bad = -1
-        while (later := self._read_rounds()) >= 0:
-            if self._end == bad:
-                raise Corrupt(
-                    f"{self.path}: the round at byte {bad} is damaged and a sound one follows at "
-                    f"{later}: restore the file, or lose what it holds by removing it"
-                )
-            bad = self._end
-
-    def _read_rounds(self) -> int:
-        """Read on up to a round that is not sound. Where a later sound one begins, or -1."""
-        size = self._files.size(self._handle) if self._size is None else self._size
-        window = Window(self._files, self._handle, size)
-        while (size := _round_at(window, self._end, self._salt, self.next_round)) >= 0:
-            self._read_round(window, self._end + _ROUND.size, size)
-            self._end += _ROUND.size + size
+        while True:
+            position, size = self._next_round(window)
+            if size < 0:
+                position, number = round_after(window, self._end, self._salt, self.next_round)
+                if position < 0:
+                    break
+                if bad != self._end:  # a living owner may have been writing it, and has now
+                    bad = self._end
+                    window = window.again()
+                    continue
+                self._pass_over(position, number)
+                size = round_at(window, position, self._salt, number)
+            self._read_round(window, position + ROUND.size, size)
+            self._end = position + ROUND.size + size
             self.next_round += 1
-        return _round_after(window, self._end, self._salt, self.next_round)
+
+    def _pass_over(self, position: int, number: int) -> None:
+        """Damage, and the next sound round. Raises Corrupt unless to go on."""
+        place = self._end if position % SECTOR else whole_sectors(self._end)
+        line = (
+            f"{self.path}: the round at byte {place} is damaged and a sound one follows at byte "
+            f"{position}"
+        )
+        if not self._go_on:
+            raise Corrupt(f"{line}: restore the file, or lose what it holds by removing it")
+        self.damage.append(line)
+        if not self._untold:
+            self._untold, self._lost = True, self.next_round
+        self._seen.clear()
+        self.next_round = number
+
+    def _next_round(self, window: Window) -> tuple[int, int]:
+        """Where the awaited round begins, and the size of its payload, or -1."""
+        for position in (self._end, whole_sectors(self._end)):
+            size = round_at(window, position, self._salt, self.next_round)
+            if size >= 0:
+                return position, size
+        return self._end, -1
 
     def _read_round(self, window: Window, position: int, size: int) -> None:
         end = position + size
         while position < end:
-            at = window.find(position, _ENTRY.size)
-            kind, name_size, data_size = _ENTRY.unpack_from(window.buffer, at)
-            position += _ENTRY.size
+            at = window.find(position, ENTRY.size)
+            kind, name_size, data_size = ENTRY.unpack_from(window.buffer, at)
+            position += ENTRY.size
             at = window.find(position, name_size + data_size)
             name = window.buffer[at : at + name_size]
-            data = at + name_size
-            if kind == _CLAIM:
-                shard = int(name)
-                epoch = int.from_bytes(window.buffer[data : data + data_size], "big")
+            data = window.view[at + name_size : at + name_size + data_size]
+            if kind == BATCH:
+                self._note_batch(name, data, position + name_size)
+            elif kind == CLAIM:
+                shard, epoch = int(name), int.from_bytes(data, "big")
                 self.epochs[shard] = max(epoch, self.epochs.get(shard, 0))
+            elif kind == MARK:
+                mark = Mark.from_bytes(bytes(data))
+                self.marks[name.decode()] = newest(self.marks.get(name.decode()), mark) or mark
             else:
-                base, _, _, _, _, delta, _ = FIELDS.unpack_from(window.buffer, data)
-                places = self._places.setdefault(name, array("q"))
-                places.extend((base, base + delta, position + name_size, data_size))
+                self._note_ends(bytes(data))
             position += name_size + data_size
+
+    def _note_batch(self, name: bytes, data: memoryview, position: int) -> None:
+        base, _, _, _, _, delta, _ = FIELDS.unpack_from(data)
+        places = self._places.setdefault(name, array("q"))
+        places.extend((base, base + delta, position, len(data)))
+        if self._untold:
+            self._seen.add(name.decode())
+
+    def _note_ends(self, data: bytes) -> None:
+        first, ends = ends_of(data)
+        if first <= self._lost:
+            self._untold = False
+        for name, end in ends.items():
+            self.ends[name] = max(end, self.ends.get(name, 0))
+        self._seen |= ends.keys()
 
 
 def node_of(name: str) -> int | None:
@@ -239,38 +342,3 @@ def _first_round_and_salt(path: str) -> tuple[int, bytes]:
     found = _NAME.fullmatch(path.rpartition("/")[2])
     assert found, "asked for with node_of before"
     return int(found["first"]), bytes.fromhex(found["salt"])
-
-
-def _round_at(window: Window, position: int, salt: bytes, number: int) -> int:
-    """Payload size of the round at a position, -1 if it is not sound or not the one awaited."""
-    at = window.find(position, _ROUND.size)
-    if at < 0:
-        return -1
-    begin, found, size, crc = _ROUND.unpack_from(window.buffer, at)
-    if begin != salt or found != number:
-        return -1
-    at = window.find(position, _ROUND.size + size)
-    if at < 0:
-        return -1
-    counted = window.view[at + SALT_BYTES : at + SALT_BYTES + _COUNTED.size]
-    payload = window.view[at + _ROUND.size : at + _ROUND.size + size]
-    return size if crc32c(payload, crc32c(counted)) == crc else -1
-
-
-def _round_after(window: Window, position: int, salt: bytes, number: int) -> int:
-    """Where a sound round with a higher number begins behind a bad one, -1 if nowhere."""
-    position += 1
-    while position < window.size:
-        at = window.find(position, min(_ROUND.size, window.size - position))
-        found = window.buffer.find(salt, at)
-        if found < 0:
-            position += max(1, len(window.buffer) - at - SALT_BYTES + 1)
-            continue
-        position += found - at
-        at = window.find(position, _ROUND.size)
-        if at >= 0:
-            later = _ROUND.unpack_from(window.buffer, at)[1]
-            if later > number and _round_at(window.again(), position, salt, later) >= 0:
-                return position
-        position += 1
-    return -1

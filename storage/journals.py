@@ -9,22 +9,45 @@ Every journal begins with the newest epoch of every shard its node ever claimed.
 can go without a look at the lease files, which therefore need no sync.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from typing import Self
 
 from storage.errors import AppendFailed
 from storage.files import Files
-from storage.journal import FOLDER, JournalReader, JournalWriter, claim_entry, node_of
+from storage.journal import FOLDER, JournalReader, JournalWriter, node_of
+from storage.marks import Mark, newest
+from storage.rounds import claim_entry, mark_entry
 
 
 class Held:
     """What the journals hold for one log, oldest first: the `Cover` that `Log.open` asks for."""
 
-    def __init__(self, readers: Sequence[JournalReader], closing: ExitStack, name: str) -> None:
+    def __init__(
+        self,
+        readers: Sequence[JournalReader],
+        closing: ExitStack,
+        name: str,
+        mark: Mark | None = None,
+    ) -> None:
         self._closing = closing
         self._entries = [(*entry, reader) for reader in readers for entry in reader.entries(name)]
         self._entries.sort(key=lambda entry: entry[0])
+        self.first = self._entries[0][0] if self._entries else None
+        """The first offset that is held."""
+        self.mark = newest(mark, *(reader.marks.get(name) for reader in readers))
+        self.end = max((reader.ends.get(name, 0) for reader in readers), default=0)
+        """The log reached this offset at least."""
+        lacking = [
+            reader
+            for at, reader in enumerate(readers)
+            # Whoever has written to the log since has been told about it.
+            if reader.lacks(name) and not any(name in later.names for later in readers[at + 1 :])
+        ]
+        touched = [reader for reader in readers if reader.damage and self.end]
+        self.may_lack = bool(lacking)
+        """The journals may have held more, and nobody knows up to where."""
+        self.damage = "; ".join(line for reader in lacking or touched for line in reader.damage)
 
     def __enter__(self) -> Self:
         return self
@@ -40,6 +63,13 @@ class Held:
             if base <= first <= last:
                 first = last + 1
         return first >= end
+
+    def last(self) -> tuple[int, bytes] | None:
+        """The last batch held, behind its base offset."""
+        if not self._entries:
+            return None
+        base, _, position, size, reader = self._entries[-1]
+        return base, reader.batch(position, size)
 
     def batches_from(self, offset: int) -> Iterator[bytes]:
         """The batches that end at `offset` or later. One held twice comes once."""
@@ -67,6 +97,11 @@ class Journals:
         """The one that is written to, and before it those that wait for their logs."""
         self._next_round = 1
         self._epochs: dict[int, int] = {}
+        self._marks: dict[str, Mark] = {}
+        self._unwritten_marks: dict[str, Mark] = {}
+        self._ends: dict[str, int] = {}
+        self.repairs: list[str] = []
+        """What was damaged or unfinished in the journals of earlier runs, a line each."""
         self._unsettled: dict[int, int] = {}
         """The claims since the last round."""
         self._earlier: dict[JournalReader, set[str]] = {}
@@ -76,7 +111,8 @@ class Journals:
     def _read_own(self) -> None:
         try:
             for name in self._names(own=True):
-                self._take_earlier(JournalReader(self._files, f"{self._folder}/{name}"))
+                path = f"{self._folder}/{name}"
+                self._take_earlier(JournalReader(self._files, path, go_on=True))
         except BaseException:
             self._close_readers()
             raise
@@ -85,6 +121,12 @@ class Journals:
         self._next_round = max(self._next_round, reader.next_round)
         for shard, epoch in reader.epochs.items():
             self._epochs[shard] = max(epoch, self._epochs.get(shard, 0))
+        for name, mark in reader.marks.items():
+            self._marks[name] = newest(mark, self._marks.get(name)) or mark
+        for name, end in reader.last_ends().items():
+            self._ends[name] = max(end, self._ends.get(name, 0))
+        self.repairs += reader.damage
+        self.repairs += [reader.torn] if reader.torn else []
         if reader.is_empty:
             reader.drop()  # nothing in it was ever acknowledged
         else:
@@ -113,7 +155,9 @@ class Journals:
                 continue
             # If it is gone its owner has just dropped it, so all it held is in the logs.
             with suppress(FileNotFoundError):
-                self._foreign[name] = JournalReader(self._files, f"{self._folder}/{name}")
+                path = f"{self._folder}/{name}"
+                reader = self._foreign[name] = JournalReader(self._files, path, go_on=True)
+                self.repairs += reader.damage
 
     def known_epoch(self, shard: int) -> int:
         """
@@ -139,10 +183,13 @@ class Journals:
     def settle(self) -> None:
         """Make the claims durable, all with one sync, if there are any that are not."""
         if self._unsettled:
-            self.write((), ())
+            self.write((), {})
 
-    def write(self, pieces: Sequence[bytes], names: Collection[str]) -> None:
-        """Make a round durable. Raises AppendFailed or SyncFailed, see JournalWriter.write."""
+    def write(self, pieces: Sequence[bytes], ends: Mapping[str, int]) -> None:
+        """
+        Make a round durable. `ends` are those that its logs have after it. Raises AppendFailed or
+        SyncFailed, see JournalWriter.write.
+        """
         writer = self._writer
         if writer is None or writer.size >= self._roll_bytes:
             writer = self._roll()
@@ -150,23 +197,33 @@ class Journals:
         while self._unsettled:
             shard, epoch = self._unsettled.popitem()
             unsettled[shard] = epoch
+        unwritten: dict[str, Mark] = {}
+        while self._unwritten_marks:
+            name, mark = self._unwritten_marks.popitem()
+            unwritten[name] = mark
         claims = sorted((unsettled if writer.size else self._epochs.copy()).items())
-        round_pieces = [piece for claim in claims for piece in claim_entry(*claim)]
-        round_pieces += pieces
-        writer.touched.update(dict.fromkeys(names))
+        claim_pieces = [piece for claim in claims for piece in claim_entry(*claim)]
+        marks = unwritten if writer.size else self._marks.copy()
+        mark_pieces = [piece for mark in marks.items() for piece in mark_entry(*mark)]
+        writer.touched.update(dict.fromkeys(ends))
         try:
-            writer.write(round_pieces)
+            writer.write([*claim_pieces, *mark_pieces, *pieces], ends, claim_pieces)
         except BaseException:
             for shard, epoch in unsettled.items():
                 self._unsettled.setdefault(shard, epoch)
+            for name, mark in unwritten.items():
+                self._unwritten_marks.setdefault(name, mark)
             raise
         self._next_round = writer.next_round
+        self._ends.update(ends)
 
     def _roll(self) -> JournalWriter:
         if self._writer is not None and not self._writer.size:
             return self._writer  # its first round failed; another would hold no more
         try:
-            writer = JournalWriter(self._files, self._folder, self._node_id, self._next_round)
+            writer = JournalWriter(
+                self._files, self._folder, self._node_id, self._next_round, dict(self._ends)
+            )
         except OSError as error:
             raise AppendFailed(f"cannot begin a journal in {self._folder}: {error}") from error
         self._writers = (*self._writers, writer)
@@ -184,21 +241,30 @@ class Journals:
                 for writer in self._writers
                 if name in writer.touched
             ]
-            return Held([*self._earlier, *self._foreign.values(), *own], stack.pop_all(), name)
+            readers = [*self._earlier, *self._foreign.values(), *own]
+            return Held(readers, stack.pop_all(), name, self._marks.get(name))
 
-    def recovered(self, name: str) -> None:
+    def recovered(self, name: str, mark: Mark | None) -> None:
         """A log has been opened, and all that was held for it is on the disk in its folder."""
         for writer in self._writers:
             writer.touched.pop(name, None)
         for names in list(self._earlier.values()):
             names.discard(name)
+        self._note_mark(name, mark)
+
+    def _note_mark(self, name: str, mark: Mark | None) -> None:
+        """The next round makes it durable: before the bytes behind the mark are written."""
+        if mark is not None and mark != self._marks.get(name):
+            self._marks[name] = mark
+            self._unwritten_marks[name] = mark  # second: see `claimed`
 
     def waiting_for(self) -> list[str]:
         """The logs that must be synced before the retiring journals can go, oldest first."""
         return [name for writer in self._retiring() for name in list(writer.touched)]
 
-    def synced(self, name: str) -> None:
+    def synced(self, name: str, mark: Mark | None) -> None:
         """All of a log is on the disk: no retiring journal is needed for it."""
+        self._note_mark(name, mark)
         for writer in self._retiring():
             writer.touched.pop(name, None)
 
@@ -230,7 +296,7 @@ class Journals:
     def _leave_epochs(self) -> None:
         if self._epochs:
             self._roll()
-            self.write((), ())
+            self.write((), {})
         else:
             self._writer = None
         for writer in self._retiring():

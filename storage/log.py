@@ -10,24 +10,21 @@ end.
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 from storage.epochs import EpochFile
-from storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
+from storage.errors import ACCEPT_FILE, AppendFailed, OffsetOutOfRange, SyncFailed
 from storage.files import Files, parent_of
 from storage.limits import Limits
-from storage.reading import (
-    bytes_from,
-    checked_chunks,
-    read_batches,
-    segments_from,
-)
-from storage.recovery import Cover, sound_end
+from storage.manifest import Keeper
+from storage.marks import Mark
+from storage.opening import Opening
+from storage.reading import bytes_from, checked_chunks, read_batches, segments_from
+from storage.recovery import Cover, Findings
 from storage.scan import FIELDS, Batch, place
-from storage.segment import Segment, base_of
-from storage.start import FILE_NAME as START_FILE
-from storage.start import read_start, write_start
+from storage.segment import Segment
+from storage.start import write_start
 from storage.times import kept_times, promising, run_to_end
 
 NO_END: Final = 2**63 - 1
@@ -57,6 +54,10 @@ class Log:
         self._queued_bytes = 0
         self._unsynced = False
         self._unsynced_names = False
+        self._manifest = Keeper(files, folder)
+        self.durable: Mark | None = None
+        """How far it was when it was synced last; None if it never was, or was empty."""
+        self.repairs: list[str] = []
         self.broken = False
         self.closed = False
         self.name = folder.rpartition("/")[2]
@@ -102,6 +103,12 @@ class Log:
         return self._queued[-1][1].last_offset + 1 if self._queued else self._next_offset
 
     @property
+    def ends_as_closed(self) -> bool:
+        """Whether there is no more than when it was closed, and no less; so of an empty one."""
+        mark = self._manifest.read.mark
+        return self._next_offset == (mark.end if mark is not None else 0)
+
+    @property
     def last_epoch(self) -> int:
         """Largest leader epoch, -1 if there is none."""
         return self._epochs.last_epoch
@@ -145,22 +152,13 @@ class Log:
         """
         queued, self._queued, self._queued_bytes = self._queued, [], 0
         while queued and not self.broken:
-            run = self._fitting(queued)
+            active = self._segments[-1] if self._segments else None
+            run = active.fitting(batch for _, batch in queued) if active else 1
             pieces, batches = zip(*queued[:run], strict=True)
             queued = queued[run:]
             ends = accumulate((batch.size for batch in batches), initial=0)
             placed = [b._replace(position=at) for b, at in zip(batches, ends, strict=False)]
             self._write(b"".join(pieces), placed)
-
-    def _fitting(self, queued: list[tuple[bytes, Batch]]) -> int:
-        """How many of the queued batches go into one segment: at least one."""
-        size, active = 0, self._segments[-1] if self._segments else None
-        for count, (_, batch) in enumerate(queued):
-            size += batch.size
-            room = active.has_room(size, batch.last_offset) if active else False
-            if not room:
-                return max(count, 1)
-        return len(queued)
 
     def _write(self, data: bytes, placed: list[Batch]) -> None:
         """Batches with their positions in `data`, to the end of the last segment or a new one."""
@@ -171,7 +169,7 @@ class Log:
             if shift:
                 placed = [batch._replace(position=batch.position + shift) for batch in placed]
             segment.append(data, placed)
-            self._note_epochs(placed)
+            self._epochs.note_all(placed)
         except OSError as error:
             self.broken = True
             raise AppendFailed(f"cannot append to {self._folder}: {error}") from error
@@ -204,6 +202,8 @@ class Log:
         segment = Segment(self._files, self._folder, self._next_offset, self._limits)
         self._unsynced_names = True
         self._segments = (*self._segments, segment)
+        if len(self._segments) > 1:
+            self._write_manifest()
         return segment
 
     def roll(self) -> None:
@@ -214,17 +214,10 @@ class Log:
 
     def _finish(self, segment: Segment) -> None:
         try:
-            segment.finish()
+            segment.finish(self._next_offset)
         except OSError as error:
             self.broken = True
             raise SyncFailed(f"cannot sync {segment.path}: {error}") from error
-
-    def _note_epochs(self, placed: list[Batch]) -> None:
-        if placed[-1].epoch == self._epochs.last_epoch:
-            return
-        news = [self._epochs.note(batch.epoch, batch.base_offset) for batch in placed]
-        if any(news):
-            self._epochs.write()
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
         """
@@ -301,6 +294,7 @@ class Log:
                 self._unsynced = False
                 for segment in self._segments[-1:]:  # none, if all records were deleted
                     segment.sync()
+                    self.durable = segment.mark(self._next_offset)
             if self._unsynced_names:
                 self._unsynced_names = False
                 self._files.sync_folder(self._folder)
@@ -330,14 +324,13 @@ class Log:
                 self.sync()
                 if self._segments:
                     self._segments[-1].write_index()
+                    with suppress(OSError):  # the one that is there says less, and that is true
+                        self._write_manifest()
         finally:
             self._release()
 
     def delete(self) -> None:
-        """
-        Remove the folder and all in it. Only for logs that were never committed to through a
-        journal.
-        """
+        """Remove the folder. Only for logs that were never committed to through a journal."""
         self._release()
         for name in self._files.list_folder(self._folder):
             self._files.remove(f"{self._folder}/{name}")
@@ -348,50 +341,59 @@ class Log:
         self._segments = ()  # whoever still reads in another thread closes the files
 
     def _load(self, cover: Cover | None, end: int) -> None:
-        names = self._files.list_folder(self._folder)
-        bases = sorted(base for base in map(base_of, names) if base is not None)
-        for base in bases:
-            segment = Segment(self._files, self._folder, base, self._limits)
-            self._segments = (*self._segments, segment)
-            self._next_offset = base
-        if bases:
-            self._start_offset = bases[0]
-            for segment in self._segments[:-1]:
-                segment.load_index()
-            self._epochs.load(bases[-1])
-            self._recover(self._segments[-1], cover, end)
-        if START_FILE in names:
-            self._load_start()
+        opening = Opening(self._files, self._folder, self._limits, cover)
+        try:
+            opening.run(end)
+            self._segments, self._epochs = opening.segments, opening.epochs
+        except BaseException:
+            opening.segments = ()
+            raise
+        self._next_offset, self._unsynced = opening.next_offset, opening.cut
+        self._manifest.read = opening.manifest
+        if self._segments:
+            self._start_offset = self._segments[0].base_offset
+        if opening.deleted_before:
+            self._forget_deleted(opening.deleted_before)
+        findings = opening.findings
         if cover is not None:
-            self._add(cover)
+            self._add(cover, findings)
+        opening.check_end(self._next_offset, end)
+        self.repairs = findings.repairs
+        if opening.accepted:
+            self._manifest.given_up = max(self._next_offset, opening.expected(end))
+            self._write_manifest()
+            self._files.remove(f"{self._folder}/{ACCEPT_FILE}")
 
-    def _load_start(self) -> None:
+    def _forget_deleted(self, offset: int) -> None:
         """
         Forget again what was deleted, and remove what is left of it. If a power cut took more, the
         log is empty and goes on where it was to begin.
         """
-        gone = run_to_end(self.begin_at(read_start(self._files, self._folder)))
+        gone = run_to_end(self.begin_at(offset))
         self._next_offset = max(self._next_offset, self._start_offset)
         for segment in gone:
             with suppress(OSError):  # the next open tries again
                 segment.remove()
 
-    def _add(self, cover: Cover) -> None:
+    def _add(self, cover: Cover, findings: Findings) -> None:
         """Append what the journal holds beyond the end, and make all of it durable here."""
         for data in cover.batches_from(self._next_offset):
             base, _, epoch, *_ = FIELDS.unpack_from(data)
             if base != self._next_offset or epoch < self.last_epoch:
-                raise Corrupt(
-                    f"{self._folder} ends at offset {self._next_offset}, epoch {self.last_epoch}, "
-                    f"but its journal goes on at offset {base}, epoch {epoch}"
-                )
+                findings.gap(self._next_offset, self.last_epoch, base, epoch, cover.damage)
+                self._next_offset = max(base, self._next_offset)
             self.append(data)
         # What the file holds may be in the page cache only, and the journal may be dropped soon.
         self.settle()
 
-    def _recover(self, active: Segment, cover: Cover | None, end: int) -> None:
-        """Cut off what does not belong to the last segment, if nothing is lost by that."""
-        valid, self._next_offset = sound_end(active, self._epochs, end, cover)
-        if valid != active.size:
-            active.truncate(valid)
-            self._unsynced = True
+    def take_repairs(self) -> list[str]:
+        """What the opening cut off or mended, a line each that names file and place; once."""
+        repairs, self.repairs = self.repairs, []
+        return repairs
+
+    def _write_manifest(self) -> None:
+        """Say in the folder what there is, if that is news. Raises OSError."""
+        segments = self._segments
+        finished = [one.to_manifest(other.base_offset) for one, other in pairwise(segments)]
+        begun = segments[-1].base_offset if segments else None
+        self._manifest.write(finished, begun, self.durable)

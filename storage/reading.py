@@ -7,8 +7,11 @@ Functions of segments only; they hold no state, and are safe beside a thread tha
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from crc32c import crc32c
+
 from protocol.record_batch import LENGTH_OVERHEAD
-from storage.errors import Corrupt
+from storage.errors import Corrupt, remedy
+from storage.files import parent_of
 from storage.scan import FIELDS, Batch, valid_batches
 from storage.segment import Segment
 from storage.window import Window
@@ -21,7 +24,10 @@ _WALK: Final = 8 * 1024
 def read_batches(
     segments: Sequence[Segment], offset: int, max_bytes: int, *, at_least_one: bool
 ) -> bytes:
-    """Whole batches of one segment from the one that holds an offset (or the next one kept)."""
+    """
+    Whole batches of one segment from the one that holds an offset (or the next one kept). Raises
+    Corrupt.
+    """
     for segment in segments_from(segments, offset):
         window = segment.window(_WALK)
         position, size = _seek(window, segment, offset)
@@ -30,8 +36,35 @@ def read_batches(
         if size:
             limit = position + max(max_bytes, size)
             known = max(position + size, segment.index.floor_by_position(limit))
-            return segment.read(position, _end_of_batches(window, known, limit) - position)
+            data = segment.read(position, _end_of_batches(window, known, limit) - position)
+            _check_order(segment, data, position, offset)
+            return data
+        _check_order(segment, b"", position, offset)
     return b""
+
+
+def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> None:
+    """
+    Raise Corrupt if batches of a finished segment that we wrote do not go on one after another from
+    the one that holds an offset on: no checksum that a client could look at covers their offsets.
+    """
+    finished = segment.finished
+    if finished is None or finished.crc is None:
+        return
+    if not segment.base_offset <= offset < finished.end:
+        return
+    at, following = 0, -1
+    while at < len(data):
+        base, length, _, _, _, delta, _ = FIELDS.unpack_from(data, at)
+        if length <= 0 or (base != following and (at or not base <= offset <= base + delta)):
+            break
+        following = base + delta + 1
+        at += length + LENGTH_OVERHEAD
+    if at < len(data) or not data or following > finished.end:
+        raise Corrupt(
+            f"{segment.path}: the header of the batch at byte {position + at}, or of the one "
+            f"before it, is damaged: {remedy(parent_of(segment.path))}"
+        )
 
 
 def seek(segment: Segment, offset: int) -> tuple[int, int]:
@@ -73,6 +106,7 @@ def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[by
     epoch = -1
     for segment in segments_from(segments, from_offset):
         position = start = segment.index.floor(max(0, from_offset - segment.base_offset))
+        crc = 0
         for batch in valid_batches(segment.window(), position, segment.base_offset):
             check_epoch(segment.path, batch, epoch)
             epoch = batch.epoch
@@ -80,12 +114,24 @@ def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[by
             if batch.last_offset < from_offset:
                 start = position
             elif position - start >= CHUNK:
-                yield segment.read(start, position - start)
-                start = position
+                yield (data := segment.read(start, position - start))
+                crc, start = crc32c(data, crc), position
         if position > start:
-            yield segment.read(start, position - start)
-        if position < segment.size:
-            raise Corrupt(f"{segment.path}: the batch at byte {position} is damaged")
+            yield (data := segment.read(start, position - start))
+            crc = crc32c(data, crc)
+        _check_whole(segment, position, crc if from_offset <= segment.base_offset else None)
+
+
+def _check_whole(segment: Segment, end: int, crc: int | None) -> None:
+    """Raise Corrupt if a segment is damaged at `end`, or its checksum is not that of then."""
+    known = segment.finished.crc if segment.finished is not None else None
+    if end < segment.size:
+        what = f"the batch at byte {end} is damaged"
+    elif None not in (crc, known) and crc != known:
+        what = f"the header of a batch before byte {end} is damaged"
+    else:
+        return
+    raise Corrupt(f"{segment.path}: {what}: {remedy(parent_of(segment.path))}")
 
 
 def check_epoch(path: str, batch: Batch, epoch: int) -> None:
@@ -93,7 +139,7 @@ def check_epoch(path: str, batch: Batch, epoch: int) -> None:
     if batch.epoch < epoch:
         raise Corrupt(
             f"{path}: offset {batch.base_offset} was written in epoch {batch.epoch}, "
-            f"after epoch {epoch}"
+            f"after epoch {epoch}: {remedy(parent_of(path))}"
         )
 
 

@@ -1,21 +1,55 @@
 """
 Where the last segment of a log ends, as far as it is sound, and whether the rest may go.
 
-Looks at batches only; what is done about it is decided in log.py.
+What is found sound in the page cache is not believed to be on the disk: after a sync that failed,
+the cache is clean and the disk has something else. So what only a journal makes durable is written
+once more, just as it was checked, and the sync that follows takes it to the disk.
 """
 
 from collections.abc import Iterator
 from typing import Protocol
 
+from crc32c import crc32c
+
 from storage.epochs import EpochFile
-from storage.errors import Corrupt
+from storage.errors import Corrupt, remedy
+from storage.marks import Mark
 from storage.reading import check_epoch
-from storage.scan import batches_after, valid_batches
-from storage.segment import Segment
+from storage.scan import Batch, batches_after, valid_batches
+from storage.segment import MAX_RELATIVE_OFFSET, Segment
 
 
 class Cover(Protocol):
     """What a journal holds for a log: finished batches in offset order."""
+
+    @property
+    def first(self) -> int | None:
+        """The first offset held."""
+        ...
+
+    def last(self) -> tuple[int, bytes] | None:
+        """The last batch held, behind its base offset."""
+        ...
+
+    @property
+    def mark(self) -> Mark | None:
+        """How far the log was on the disk without the journal."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """The offset that the log reached at least, with the journal."""
+        ...
+
+    @property
+    def may_lack(self) -> bool:
+        """The journal is damaged, and nobody knows up to where the log went on in it."""
+        ...
+
+    @property
+    def damage(self) -> str:
+        """What is damaged in the journal, in words."""
+        ...
 
     def reaches(self, first: int, end: int) -> bool:
         """Whether there is anything from offset `first` up to `end`, and all of it is held."""
@@ -26,28 +60,177 @@ class Cover(Protocol):
         ...
 
 
-def sound_end(active: Segment, epochs: EpochFile, end: int, cover: Cover | None) -> tuple[int, int]:
+class Findings:
+    """What was wrong with a log while it was opened, a line each in `repairs`."""
+
+    def __init__(self, folder: str, *, accepted: bool) -> None:
+        self._folder = folder
+        self._accepted = accepted
+        self.repairs: list[str] = []
+
+    def lost(self, what: str) -> None:
+        """Records are gone. Raises Corrupt unless a person has accepted that."""
+        if not self._accepted:
+            raise Corrupt(f"{what}: {remedy(self._folder)}")
+        self.repairs.append(f"{what}: accepted")
+
+    def gap(self, end: int, last_epoch: int, base: int, epoch: int, damage: str) -> None:
+        """A log ends at an offset, and its journal goes on elsewhere. Raises as `lost`."""
+        self.lost(
+            f"{self._folder} ends at offset {end}, epoch {last_epoch}, but its journal goes on at "
+            f"offset {base}, epoch {epoch}" + (f" ({damage})" if damage else "")
+        )
+
+
+class Passage:
+    """
+    Goes with a scan over the last segment: sums up its checksum, and writes again what may not be
+    on the disk, from the very bytes that were checked.
+    """
+
+    def __init__(
+        self,
+        segment: Segment,
+        mark: Mark | None,
+        unsure_from: int | None,
+        last: tuple[int, bytes] | None,
+    ) -> None:
+        """
+        `unsure_from`: the offset from which on nothing is known to be on the disk. `last`: base
+        offset and bytes of the last batch of the journal: nothing behind it would tell that what no
+        checksum covers in it is wrong.
+        """
+        self._last_base, self._last = (-1, b"") if last is None else last
+        self.is_not_last = False
+        """It ended where that should be, and the file has another one there, and nothing more."""
+        self._segment = segment
+        self._window = segment.window()
+        self._buffer, self._start = self._window.buffer, 0
+        self._unsure_from = unsure_from
+        self._rewrite_at: int | None = None
+        self._mark = mark
+        self.fits_mark = mark is None or not mark.size
+        """The bytes up to the mark are those of then."""
+        self.rewrote = False
+
+    def run(self, epochs: EpochFile, end: int) -> tuple[int, int]:
+        """How many bytes are sound, and the next offset; they are in the indexes and `epochs`."""
+        active = self._segment
+        valid, epoch, next_offset = 0, -1, active.base_offset
+        for batch in valid_batches(self._window, 0, active.base_offset):
+            if batch.base_offset >= end:
+                break
+            if next_offset == self._last_base and not self._is_last(batch):
+                self.is_not_last = batch.position + batch.size == active.size
+                break
+            if batch.last_offset - active.base_offset > MAX_RELATIVE_OFFSET:
+                break  # no checksum covers its offset
+            if self._window.buffer is not self._buffer:
+                self._passed(valid)
+                self._buffer, self._start = self._window.buffer, valid
+            check_epoch(active.path, batch, epoch)
+            epoch = batch.epoch
+            active.note(batch)
+            epochs.note(epoch, batch.base_offset)
+            if self._rewrite_at is None and self._is_unsure(batch.base_offset):
+                self._rewrite_at = batch.position
+            valid = batch.position + batch.size
+            next_offset = batch.last_offset + 1
+        self._passed(valid)
+        return valid, next_offset
+
+    def _is_last(self, batch: Batch) -> bool:
+        at = self._window.find(batch.position, batch.size)
+        return self._window.view[at : at + batch.size] == self._last
+
+    def _is_unsure(self, offset: int) -> bool:
+        return self._unsure_from is not None and offset >= self._unsure_from
+
+    def _passed(self, end: int) -> None:
+        """The scan is done with what the window held up to a position."""
+        data = memoryview(self._buffer)[: end - self._start]
+        segment, mark = self._segment, self._mark
+        if mark is not None and self._start < mark.size <= end:
+            at = mark.size - self._start
+            self.fits_mark = crc32c(data[:at], segment.crc) == mark.crc
+        segment.crc = crc32c(data, segment.crc)
+        if self._rewrite_at is not None and end > self._rewrite_at:
+            at = max(self._rewrite_at, self._start)
+            segment.rewrite(bytes(data[at - self._start :]), at)
+            self.rewrote = True
+
+
+def mend_tail(active: Segment, mark: Mark | None, findings: Findings) -> None:
+    """The sector that a torn append shares with what was there before."""
+    if mark is None or mark.base != active.base_offset:
+        return
+    start = mark.size - len(mark.tail)
+    if active.size < start or active.read(start, len(mark.tail)) == mark.tail:
+        return
+    active.rewrite(mark.tail, start)
+    active.size = max(active.size, mark.size)
+    findings.repairs.append(
+        f"{active.path}: restored bytes {start} to {mark.size - 1}, before offset {mark.end}"
+    )
+
+
+def sound_end(
+    active: Segment,
+    epochs: EpochFile,
+    end: int,
+    cover: Cover | None,
+    mark: Mark | None,
+    findings: Findings,
+) -> tuple[int, int]:
     """
     How many bytes of the segment are sound, and the next offset; what is sound comes into its
     indexes and the epochs. From offset `end` on nothing counts. Raises Corrupt if sound batches
-    follow a bad one and `cover` lacks what lies between.
+    follow a bad one and `cover` lacks what lies between, or if what was there once is not.
     """
-    valid, epoch, next_offset = 0, -1, active.base_offset
-    for batch in valid_batches(active.window(), 0, active.base_offset):
-        if batch.base_offset >= end:
-            break
-        check_epoch(active.path, batch, epoch)
-        epoch = batch.epoch
-        active.note(batch)
-        epochs.note(epoch, batch.base_offset)
-        valid = batch.position + batch.size
-        next_offset = batch.last_offset + 1
+    here = mark if mark is not None and mark.base == active.base_offset else None
+    mend_tail(active, here, findings)
+    unsure_from = _unsure_from(cover, mark)
+    last = cover.last() if cover is not None and unsure_from is not None else None
+    passage = Passage(active, here, unsure_from, last)
+    valid, next_offset = passage.run(epochs, end)
+    if next_offset >= end:
+        return valid, next_offset
+    if here is not None and valid >= here.size and not passage.fits_mark:
+        findings.lost(f"{active.path}: the header of a batch before byte {here.size} is damaged")
+    loss = _loss(active, valid, next_offset, cover, here)
+    if loss and not passage.is_not_last:
+        findings.lost(loss)
+    if valid < active.size:
+        findings.repairs.append(
+            f"{active.path}: cut off {active.size - valid} bytes at byte {valid}, from offset "
+            f"{next_offset} on"
+        )
+    return valid, next_offset
+
+
+def _loss(
+    active: Segment, valid: int, next_offset: int, cover: Cover | None, mark: Mark | None
+) -> str:
+    """What is lost behind the sound part of the segment, in words, unless the journal has it."""
+    known = mark.end if mark is not None else 0
+    count, sound = 0, next_offset
     if valid < active.size:
         count, sound = batches_after(active.window(), valid, next_offset)
-        repairable = cover is not None and cover.reaches(next_offset, sound)
-        if count and not repairable and next_offset < end:
-            raise Corrupt(
-                f"{active.path}: the batch at byte {valid} is damaged, {count} sound ones follow: "
-                f"restore the file, or lose them with: truncate -s {valid} {active.path}"
-            )
-    return valid, next_offset
+    end = max(known, sound)
+    if (not count and next_offset >= known) or (cover and cover.reaches(next_offset, end)):
+        return ""
+    if valid < active.size:
+        what = f"the batch at byte {valid} is damaged, {count} sound ones follow"
+    else:
+        what = f"the file ends at byte {valid}"
+    offsets = (
+        f", and offsets {next_offset} to {known - 1} were there" if known > next_offset else ""
+    )
+    return f"{active.path}: {what}{offsets}"
+
+
+def _unsure_from(cover: Cover | None, mark: Mark | None) -> int | None:
+    """From which offset on only a journal makes a log durable; None if there is no such."""
+    if cover is None or cover.first is None:
+        return None
+    return cover.first if mark is None else mark.end

@@ -97,11 +97,11 @@ def batches_after(window: Window, position: int, next_offset: int) -> tuple[int,
             end = batch.last_offset + 1
             position = batch.position + batch.size
         lowest = next_offset
-        position = _next_candidate(window, position, lowest)
+        position = next_candidate(window, position, lowest)
     return count, end
 
 
-def _next_candidate(window: Window, position: int, lowest: int) -> int:
+def next_candidate(window: Window, position: int, lowest: int) -> int:
     """
     The next position that looks like a batch header with a base offset of about `lowest`; the
     file's end if none.

@@ -6,12 +6,17 @@ Appends, reads and looks up. What to do about damage, when to roll and when to s
 log.py.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
+
+from crc32c import crc32c
 
 from storage.files import Files
 from storage.index import Index
 from storage.limits import Limits
+from storage.manifest import Finished
+from storage.marks import SECTOR, Mark
 from storage.scan import Batch, valid_batches
 from storage.window import PIECE, Window
 
@@ -26,6 +31,11 @@ def base_of(name: str) -> int | None:
     return int(stem) if suffix == LOG_SUFFIX and len(stem) == DIGITS and stem.isdigit() else None
 
 
+def segment_path(folder: str, base_offset: int) -> str:
+    """The file of the segment that begins with an offset."""
+    return f"{folder}/{base_offset:0{DIGITS}d}{LOG_SUFFIX}"
+
+
 class Segment:
     """
     One segment. `size` is raised only when the bytes are in the file: other threads may read up
@@ -35,7 +45,17 @@ class Segment:
     number to the next file opened, and a reader in another thread would get that one's bytes.
     """
 
-    __slots__ = ("_files", "_handle", "_limits", "_stem", "base_offset", "index", "size")
+    __slots__ = (
+        "_files",
+        "_handle",
+        "_limits",
+        "_stem",
+        "base_offset",
+        "crc",
+        "finished",
+        "index",
+        "size",
+    )
 
     def __init__(self, files: Files, folder: str, base_offset: int, limits: Limits) -> None:
         self._files = files
@@ -45,6 +65,10 @@ class Segment:
         self.base_offset = base_offset
         self.index = Index(limits.index_interval_bytes)
         self.size = files.size(self._handle)
+        self.crc = 0
+        """CRC-32C of all its bytes, if it is the last of a log: who opens it sums it up."""
+        self.finished: Finished | None = None
+        """What the manifest says of it."""
 
     @property
     def path(self) -> str:
@@ -60,11 +84,22 @@ class Segment:
             return False
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
+    def fitting(self, batches: Iterable[Batch]) -> int:
+        """How many of some batches go into it: at least one, which may need a new segment."""
+        size = count = 0
+        for batch in batches:
+            size += batch.size
+            if not self.has_room(size, batch.last_offset):
+                break
+            count += 1
+        return max(count, 1)
+
     def append(self, data: bytes, batches: list[Batch]) -> None:
         """Write whole batches at the end. An OSError leaves the file torn behind `size`."""
         self._files.write(self._handle, data, self.size)
         for batch in batches:
             self.note(batch)
+        self.crc = crc32c(data, self.crc)
         self.size += len(data)
 
     def note(self, batch: Batch) -> None:
@@ -82,10 +117,28 @@ class Segment:
     def sync(self) -> None:
         self._files.sync(self._handle)
 
-    def finish(self) -> None:
-        """Sync the batches and the indexes, which from now on are taken as they are if whole."""
+    def rewrite(self, data: bytes, position: int) -> None:
+        """Write bytes that are, or should be, there: the next sync takes them to the disk."""
+        self._files.write(self._handle, data, position)
+
+    def mark(self, end: int) -> Mark:
+        """That all of it up to its last offset, one before `end`, is on the disk."""
+        start = self.size - self.size % SECTOR
+        return Mark(self.base_offset, self.size, end, self.crc, self.read(start, SECTOR))
+
+    def to_manifest(self, end: int) -> Finished:
+        """What the manifest says of it, if another one begins behind it, at offset `end`."""
+        return self.finished or Finished(self.base_offset, end, self.size, None, None)
+
+    def finish(self, end: int) -> None:
+        """
+        Sync the batches, the last of which ends before offset `end`, and the indexes, which from
+        now on are taken as they are if whole.
+        """
         self.sync()
         self.write_index(sync=True)
+        index = crc32c(self.index.time_file(), crc32c(self.index.offset_file()))
+        self.finished = Finished(self.base_offset, end, self.size, self.crc, index)
 
     def truncate(self, size: int) -> None:
         self._files.truncate(self._handle, size)
@@ -103,11 +156,17 @@ class Segment:
     def load_index(self) -> None:
         """Of a finished segment: take the index files if they look right, else build them again."""
         offsets, times = self._contents(".index"), self._contents(".timeindex")
-        if offsets is not None and times is not None and self.index.load(offsets, times, self.size):
+        if offsets is not None and times is not None and self._fits(offsets, times):
             return
         for batch in valid_batches(self.window(), 0, self.base_offset):
             self.note(batch)
         self.write_index()
+
+    def _fits(self, offsets: bytes, times: bytes) -> bool:
+        known = self.finished.index_crc if self.finished is not None else None
+        if known is not None and crc32c(times, crc32c(offsets)) != known:
+            return False
+        return self.index.load(offsets, times, self.size)
 
     def write_index(self, *, sync: bool = False) -> None:
         """Both index files, whole. If one fails it is removed: what is missing is built again."""

@@ -16,19 +16,22 @@ did not return, and any may read logs. A log either goes through `commit`, or is
 directly and synced when its owner likes, never both.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from protocol.record_batch import KeyValue, encode_batch
 from storage.errors import AppendFailed, DirectoryLost, Fenced, StorageError, SyncFailed
 from storage.files import Files, parent_of
+from storage.folders import FolderList, is_partition, partition_of
 from storage.format import read_format, write_format
-from storage.journal import FOLDER, batch_entry
+from storage.journal import FOLDER
 from storage.journals import Journals
 from storage.lease import LEASES, NODES, Lease, lock_node, node_path
 from storage.limits import Limits
 from storage.log import Log
+from storage.rounds import batch_entry
 from storage.scan import Batch
 
 WRITE_BACK_BYTES = 4 * 1024 * 1024
@@ -59,6 +62,8 @@ class Store:
         self._logs: dict[str, Log] = {}
         self._behind: dict[str, Log] = {}
         """Logs with queued batches, the one that waits longest first."""
+        self._found: dict[int, tuple[int, int]] = {}
+        """The epoch of each shard, as journals and as its lease had it before it was claimed."""
         self._unsynced: dict[str, int] = {}
         """About how many bytes of each log were not written back yet."""
         self.aside: Callable[[Callable[[], None]], None] | None = None
@@ -85,6 +90,7 @@ class Store:
         files.sync_folder(parent_of(data_dir))
         self._lock = lock_node(files, data_dir, node_id)
         try:
+            self.folders = FolderList(files, data_dir)
             self._journals = Journals(files, data_dir, node_id, limits.journal_bytes)
         except BaseException:
             files.close(self._lock)
@@ -101,6 +107,12 @@ class Store:
         NewerFormat if the directory was made by a newer version.
         """
         return cls(files, data_dir, node_id, limits or Limits())
+
+    def take_repairs(self) -> list[str]:
+        """What was damaged or unfinished, outside of logs, a line each; once."""
+        repairs = [*self.folders.repairs, *self._journals.repairs]
+        self.folders.repairs, self._journals.repairs = [], []
+        return repairs
 
     def known_shards(self) -> int:
         """
@@ -132,7 +144,9 @@ class Store:
             self._lose(shard)
         lease = self._leases.get(shard) or Lease(self._files, self.data_dir, shard, self.node_id)
         self._leases[shard] = lease
-        epoch = lease.raise_epoch(max(at_least, self._journals.known_epoch(shard)))
+        known = self._journals.known_epoch(shard)
+        self._found.setdefault(shard, (known, lease.epoch))
+        epoch = lease.raise_epoch(max(at_least, known))
         self._journals.claimed(shard, epoch)
         return epoch
 
@@ -187,16 +201,27 @@ class Store:
         """The second half of `open_log`, which may take long: all of the last segment is read."""
         if not is_partition(name) or "/" in name:
             raise ValueError(f"{name!r} is not <topic>-<partition>")
+        self.folders.check(name)
         try:
             with self._journals.held(name) as held:
                 log = Log.open(self._files, f"{self.data_dir}/{name}", self._limits, held)
         except SyncFailed as error:
             self._failed = error
             raise
+        self._note_lost_journal(log)
         self._logs[name] = log
         self._fenced.discard(name)
-        self._journals.recovered(name)
+        self._journals.recovered(name, log.durable)
         return log
+
+    def _note_lost_journal(self, log: Log) -> None:
+        """A shard's claims are durable before its batches: somebody has removed the journal."""
+        known, leased = self._found.get(partition_of(log.name), (0, 0))
+        if known < log.last_epoch <= leased and not log.ends_as_closed:
+            log.repairs.append(
+                f"{self.data_dir}/{FOLDER}: a journal is missing: what only that held of "
+                f"{log.name}, from offset {log.next_offset} on, is lost"
+            )
 
     def commit(self, appends: Sequence[Append]) -> list[StorageError | None]:
         """
@@ -228,10 +253,10 @@ class Store:
         return left_out
 
     def _write_round(
-        self, pieces: list[bytes], names: Collection[str], queue: list[tuple[Log, bytes, Batch]]
+        self, pieces: list[bytes], ends: Mapping[str, int], queue: list[tuple[Log, bytes, Batch]]
     ) -> None:
         try:
-            self._journals.write(pieces, names)
+            self._journals.write(pieces, ends)
             for log, data, batch in queue:
                 self._behind[log.name] = log
                 self.committed_bytes += len(data)
@@ -294,7 +319,7 @@ class Store:
                 self._write(log)
             if not log.broken:
                 log.sync()
-                self._journals.synced(name)
+                self._journals.synced(name, log.durable)
                 break
         self._journals.drop_done()
 
@@ -338,7 +363,7 @@ class Store:
         """
         self.release(shard)
         for log in list(self._logs.values()):  # another thread may add to them, and to the leases
-            if _shard_of(log.name) == shard:
+            if partition_of(log.name) == shard:
                 log.broken = True
                 self._fenced.add(log.name)
                 self._behind.pop(log.name, None)
@@ -360,19 +385,14 @@ class Store:
             self._lose_what_is_lost()
             for log in self._logs.values():
                 log.close()
+                if not log.broken:
+                    self._journals.synced(log.name, log.durable)
             clean = self._failed is None and not any(log.broken for log in self._logs.values())
             self._journals.close(clean=clean)
+            if clean:
+                with suppress(OSError):  # without it a lost folder is not missed
+                    self.folders.leave(self.log_names())
         finally:
             for shard in list(self._leases):
                 self.release(shard)
             self._files.close(self._lock)
-
-
-def is_partition(name: str) -> bool:
-    """Whether a folder has the name of a partition's: `<topic>-<partition>`."""
-    topic, dash, partition = name.rpartition("-")
-    return bool(topic and dash) and partition.isdigit()
-
-
-def _shard_of(name: str) -> int:
-    return int(name.rpartition("-")[2])

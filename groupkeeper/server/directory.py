@@ -16,10 +16,11 @@ from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import GROUP_TOPIC
 from storage.errors import StorageError
 from storage.files import Files
+from storage.folders import is_partition
 from storage.format import FILE_NAME, VERSION
 from storage.journal import FOLDER as JOURNALS
 from storage.limits import Limits
-from storage.store import Store, is_partition
+from storage.store import Store
 
 LOOK_S: Final = 0.5
 """How long the directory may be gone before an idle server notices. A round of commits notices at
@@ -51,6 +52,8 @@ class Directory:
             )
         limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
         self.store = Store.open(files, self._path, options.node_id, limits)
+        for what in self.store.take_repairs():
+            _log.warning("data directory repaired", what=what)
         self._found = self.store.format
         try:
             self.settings = self._as_made(settings)

@@ -302,6 +302,8 @@ class PartitionHost:
         own = self.index, self.name, self._epoch
         epoch, log = await claimed_log(self._services.writer, loader, *own)
         self._epoch, self._origin, self.log = epoch, Origin(self.index, epoch), log
+        for what in log.take_repairs():
+            _log.warning("log repaired", partition=self.index, what=what)
         batches = log.batches(log.start_offset)
         await loader.run(read(batches, partition.replay, partition.restore()))
         await self._forget_deleted(partition)
@@ -330,7 +332,7 @@ class PartitionHost:
             self.log = store.open_log(self.name)
         except (StorageError, OSError):
             return False  # loading in the background will meet it again, and say so
-        if self.log.next_offset > 0:
+        if self.log.next_offset > 0 or self.log.repairs:
             return False  # the folder was lost with the power, and the journal brought it back
         self._activate(began)
         return True

@@ -109,7 +109,8 @@ class Server:
         topics = self._world.topics or TopicsWorld(
             files=self._world.files,
             failed=_topics_failed,
-            told=lambda what: _log.warning("catalog: repaired", what=what),
+            told=lambda what: _log.warning("topics: repaired", what=what),
+            folders=self.store.folders,
             open_files_most=self._descriptors.topic_logs,
         )
         self._node = Node(options.node_id, self.address)

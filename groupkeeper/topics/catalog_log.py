@@ -145,9 +145,6 @@ class CatalogFolders:
             )
 
     def _look(self, folder: str, end: int) -> _Copy:
-        names = [name for name in self._files.list_folder(folder) if base_of(name) is not None]
-        last = f"{folder}/{names[-1]}" if names else ""
-        size = self._size(last)
         try:
             log = Log.open(self._files, folder, self._limits, end=end)
         except Corrupt as problem:
@@ -157,19 +154,10 @@ class CatalogFolders:
         except Corrupt as problem:
             log.close()
             return _Copy(folder, None, str(problem), -1)
-        cut = size - self._size(last)
-        if cut and end == NO_END:
-            self._told(f"{last}: the last {cut} bytes are no whole change, and are cut off")
+        if end == NO_END:  # else it is a change that was refused
+            for what in log.take_repairs():
+                self._told(what)
         return _Copy(folder, log, "", log.next_offset)
-
-    def _size(self, path: str) -> int:
-        if not path:
-            return 0
-        handle = self._files.open(path)
-        try:
-            return self._files.size(handle)
-        finally:
-            self._files.close(handle)
 
     def _make_again(self, copy: _Copy, best: _Copy) -> Log:
         found = copy.problem or (f"it ended at {copy.end}" if copy.end else "it had nothing")

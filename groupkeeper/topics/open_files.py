@@ -187,13 +187,12 @@ class OpenFiles(Files):
         try:
             return self._files.open(path, create=create)
         except OSError as error:
-            self._make_way(error)
+            if error.errno not in _SHORTAGES:
+                raise
+            self._make_way()
             return self._files.open(path, create=create)
 
-    def _make_way(self, error: OSError) -> None:
-        """Close some if that is what was wrong; raises the error if not."""
-        if error.errno not in _SHORTAGES:
-            raise error
+    def _make_way(self) -> None:
         with self._lock:
             self.shortages += 1
             self._shed(len(self._open) // _SHED + 1)

@@ -19,11 +19,11 @@ from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 from storage.errors import StorageError
 from storage.files import Files
+from storage.folders import FolderList, is_partition
 from storage.limits import Limits
 from storage.log import NO_END, Log
 from storage.segment import Segment
 from storage.start import write_start
-from storage.store import is_partition
 
 AT_ONCE: Final = 16
 """Partitions in one job of the worker: what others want of it comes between."""
@@ -43,7 +43,19 @@ Failed = Callable[[str, BaseException], None]
 class TopicFolders:
     """Where topic logs live: one folder ``<topic>-<partition>`` each, in the data directory."""
 
-    def __init__(self, files: Files, data_dir: str, limits: Limits) -> None:
+    def __init__(
+        self,
+        files: Files,
+        data_dir: str,
+        limits: Limits,
+        told: Callable[[str], None],
+        known: FolderList | None = None,
+    ) -> None:
+        """`told` hears what was damaged and could be put right; `known` are the folders that must
+        be there.
+        """
+        self._told = told
+        self._known = known
         self._files = files
         self._data_dir = data_dir
         self._limits = limits
@@ -53,7 +65,12 @@ class TopicFolders:
 
         Raises StorageError and OSError.
         """
-        return Log.open(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
+        if self._known is not None:
+            self._known.check(name)
+        log = Log.open(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
+        for what in log.take_repairs():
+            self._told(what)
+        return log
 
     def note_start(self, name: str, offset: int) -> None:
         """Make it durable that a log begins at an offset, blocking. Raises as `write_start`."""
@@ -65,6 +82,8 @@ class TopicFolders:
         for file in self._files.list_folder(folder):
             self._files.remove(f"{folder}/{file}")
         self._files.remove_folder(folder)
+        if self._known is not None:
+            self._known.forget(name)
 
     def names(self) -> list[str]:
         """The folders there are, blocking: of topics and of nobody. Raises OSError."""
@@ -72,6 +91,8 @@ class TopicFolders:
 
     def sync(self) -> None:
         """Wait until it is on the disk which folders there are, blocking. Raises OSError."""
+        if self._known is not None:
+            self._known.settle()
         self._files.sync_folder(self._data_dir)
 
 

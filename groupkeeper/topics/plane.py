@@ -41,6 +41,7 @@ from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
 from groupkeeper.topics.unforgotten import Unforgotten
 from groupkeeper.turns import Turns
 from storage.files import Files
+from storage.folders import FolderList
 from storage.limits import Limits
 from storage.log import Log
 
@@ -145,6 +146,8 @@ class TopicsWorld:
     """Told about every failure of the disk, and of every limit reached, for the log."""
     told: Callable[[str], None] = lambda what: None
     """Told what was damaged and could be put right."""
+    folders: FolderList | None = None
+    """Which partition folders must be there."""
     open_files_most: int = OPEN_FILES_MOST
     """Descriptors for topic logs; with more, those used longest ago are closed meanwhile."""
 
@@ -168,7 +171,7 @@ class EmbeddedTopics:
         self._worker = world.worker
         limits = Limits(segment_bytes=settings.log_segment_bytes)
         self._files = OpenFiles(world.files, world.open_files_most)
-        folders = TopicFolders(self._files, store.data_dir, limits)
+        folders = TopicFolders(self._files, store.data_dir, limits, world.told, world.folders)
         catalog_folders = CatalogFolders(
             world.files, store.data_dir, limits, world.told, must_exist=store.was_used
         )

@@ -20,6 +20,7 @@ from crc32c import crc32c
 from groupkeeper.server import main
 from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server
+from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.registry import request_encoder, response_decoder
 from tests.support.requests import codes_of, commit_request, join_request
@@ -226,7 +227,9 @@ def test_ports_on_the_loopback_are_not(start: Start) -> None:
     assert warnings(process) == []
 
 
-def test_a_damaged_journal_is_one_line_and_nothing_is_served(start: Start, tmp_path: Path) -> None:
+def test_a_damaged_journal_is_one_line_and_costs_nothing_that_the_logs_have(
+    start: Start, tmp_path: Path
+) -> None:
     process = start()
     client = Client(port_of(process))
     client.create_topic()
@@ -237,9 +240,17 @@ def test_a_damaged_journal_is_one_line_and_nothing_is_served(start: Start, tmp_p
     data = bytearray(journal.read_bytes())
     data[40] ^= 1
     journal.write_bytes(data)
-    code, err = ended(start())
-    assert (code, err.count("\n")) == (1, 1)
-    assert "is damaged and a sound one follows" in err
+    process = start()
+    again = Client(port_of(process))
+    while (error := again.commit()) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        pass
+    assert error == 0
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    lines = [json.loads(line) for line in err.splitlines()]
+    [what] = [line["what"] for line in lines if line["event"] == "data directory repaired"]
+    assert re.search("byte 0 is damaged and a sound one follows", what)
+    assert all(line["level"] in ("info", "warning") for line in lines)
 
 
 def test_an_unknown_setting_is_one_line_and_exit_code_2(start: Start) -> None:

@@ -3,9 +3,12 @@ The power goes, or the process is killed, at every call of a scripted run. Whate
 next process finds every acknowledged record, nothing that was never written, and a newer epoch.
 """
 
+import errno
+
 import pytest
 
 from protocol.record_batch import decode_records, iter_batches
+from storage.errors import SyncFailed
 from storage.limits import Limits
 from storage.store import Append, Store
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
@@ -13,6 +16,12 @@ from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 # Small, so that the run rolls journals and segments many times.
 LIMITS = Limits(segment_bytes=700, index_interval_bytes=200, journal_bytes=1200)
 NAMES = ("__consumer_offsets-0", "__consumer_offsets-1", "__group_events-1")
+
+
+@pytest.fixture(autouse=True)
+def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mebibyte ahead in each of these tiny journals would be most of the work."""
+    monkeypatch.setattr("storage.journal.AHEAD_BYTES", 2048)
 
 
 class Client:
@@ -25,7 +34,7 @@ class Client:
         self.epoch = 0
         self.number = 0
 
-    def run(self, rounds: int) -> None:
+    def run(self, rounds: int, *, stop: bool = True) -> None:
         store = Store.open(FakeFiles(self.disk), "data", 0, LIMITS)
         epochs = [store.claim(0), store.claim(1)]
         logs = [store.open_log(name) for name in NAMES]
@@ -34,8 +43,9 @@ class Client:
         for number in range(rounds):
             chosen = [log for at, log in enumerate(logs) if (number + at) % 3]
             self.commit(store, chosen, epochs[0])
-        store.close()
-        self.epoch = epochs[0]
+        if stop:
+            store.close()
+            self.epoch = epochs[0]
 
     def commit(self, store: Store, logs: list, epoch: int) -> None:
         appends = []
@@ -75,7 +85,7 @@ def calls_of_a_run() -> int:
     return disk.calls
 
 
-@pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "kill"])
+@pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "spoil", "kill"])
 def test_nothing_acknowledged_is_lost_wherever_it_crashes(mode: str) -> None:
     for call in range(1, calls_of_a_run() + 1):
         disk = FakeDisk()
@@ -88,7 +98,7 @@ def test_nothing_acknowledged_is_lost_wherever_it_crashes(mode: str) -> None:
         client.run(rounds=1)
 
 
-@pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "kill"])
+@pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "spoil", "kill"])
 def test_a_crash_during_recovery_from_a_crash_loses_nothing(mode: str) -> None:
     for call in range(60, calls_of_a_run(), 7):
         for again in range(1, 30, 3):
@@ -102,6 +112,28 @@ def test_a_crash_during_recovery_from_a_crash_loses_nothing(mode: str) -> None:
             with pytest.raises(Crash):
                 client.run(rounds=40)
             recover(disk, ("tear", "names")[again % 2], seed=again)
+            client.run(rounds=1)
+
+
+def syncs_of_a_run() -> list[int]:
+    disk = FakeDisk()
+    Client(disk).run(rounds=12)
+    syncs = [(n, call) for n, call in enumerate(disk.trace, 1) if call.startswith("sync data")]
+    return [n for n, call in syncs if call.endswith(".log") or "journals" in call]
+
+
+@pytest.mark.parametrize("mode", ["lose", "names", "tear"])
+def test_a_restart_after_a_failed_sync_does_not_believe_the_page_cache(mode: str) -> None:
+    for call in syncs_of_a_run():
+        for rounds in (0, 1, 6):
+            disk = FakeDisk()
+            client = Client(disk)
+            disk.failures[call] = OSError(errno.EIO, "Input/output error")
+            with pytest.raises(SyncFailed):
+                client.run(rounds=12)
+            disk.revive()
+            client.run(rounds, stop=False)
+            disk.power_cut(mode, seed=call)
             client.run(rounds=1)
 
 

@@ -160,7 +160,7 @@ def test_a_timestamp_leads_to_the_first_record_that_is_not_older(
 @pytest.mark.parametrize("lost", [1, 10, SIZE - 1])
 def test_a_torn_end_is_cut_off(log: Log, files: FakeFiles, lost: int) -> None:
     fill(log, 4)
-    log.close()
+    files.kill()
     handle = files.open(FIRST)
     files.truncate(handle, 4 * SIZE - lost)
     log = Log.open(files, "data/t-0", LIMITS)
@@ -182,7 +182,7 @@ def test_a_flipped_bit_in_the_last_batch_is_a_torn_end(
     log: Log, files: FakeFiles, disk: FakeDisk
 ) -> None:
     fill(log, 4)
-    log.close()
+    files.kill()
     disk.flip(FIRST, 4 * SIZE - 1)
     assert Log.open(files, "data/t-0", LIMITS).next_offset == 3
 
@@ -192,7 +192,7 @@ def test_sound_batches_after_a_bad_one_stop_the_opening(
     log: Log, files: FakeFiles, disk: FakeDisk, place: int
 ) -> None:
     fill(log, 5)
-    log.close()
+    files.kill()
     before = disk.contents(FIRST)
     disk.flip(FIRST, SIZE + place, 0x80)
     with pytest.raises(Corrupt, match=rf"{FIRST}: the batch at byte {SIZE} is damaged, 3 sound"):
@@ -204,7 +204,7 @@ def test_a_damaged_base_offset_stops_the_opening(
     log: Log, files: FakeFiles, disk: FakeDisk
 ) -> None:
     fill(log, 5)
-    log.close()
+    files.kill()
     disk.flip(FIRST, SIZE + 7, 0x80)
     with pytest.raises(Corrupt, match=f"the batch at byte {2 * SIZE} is damaged, 3 sound"):
         Log.open(files, "data/t-0", LIMITS)
@@ -363,7 +363,7 @@ def test_a_log_that_cannot_be_opened_leaves_no_file_open(
     log: Log, files: FakeFiles, disk: FakeDisk
 ) -> None:
     fill(log, 4)
-    log.close()
+    files.kill()
     disk.flip(FIRST, SIZE + 70)
     with pytest.raises(Corrupt):
         Log.open(files, "data/t-0", LIMITS)

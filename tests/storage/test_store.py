@@ -390,17 +390,21 @@ def test_a_journal_that_another_node_dropped_is_let_go(store: Store, disk: FakeD
     assert len(files._handles) == before - 1
 
 
-def test_a_damaged_journal_leaves_nothing_open(store: Store, disk: FakeDisk) -> None:
+def test_a_damaged_journal_costs_what_only_it_holds(store: Store, disk: FakeDisk) -> None:
     put(store, b"v")
     disk.revive()
     store = open_store(disk)
     for _ in range(2):
         put(store, b"v", name="__group_events-0")
-    disk.revive()
+    disk.power_cut("lose")
     disk.flip(f"data/journals/{journals(disk)[1]}", 30)
     files = FakeFiles(disk)
-    with pytest.raises(Corrupt, match="byte 0 is damaged"):
-        Store.open(files, "data", 0)
+    store = Store.open(files, "data", 0)
+    assert found(store) == [b"v"]
+    with pytest.raises(Corrupt, match=r"ends at offset 0.* goes on at offset 1.*byte 0 is damaged"):
+        store.open_log("__group_events-0")
+    put(store, b"w")
+    store.close()
     assert files._handles == {}
 
 
@@ -438,7 +442,7 @@ def test_no_space_in_a_segment_breaks_that_log_only(store: Store, disk: FakeDisk
 
 
 def test_a_journal_is_kept_for_a_log_that_is_broken(disk: FakeDisk) -> None:
-    store = open_store(disk, limits=Limits(journal_bytes=500))
+    store = open_store(disk, limits=Limits(journal_bytes=600))
     put(store, b"x", name="__group_events-0")
     store.open_log(NAME)
     disk.failures[disk.calls + 3] = OSError(errno.ENOSPC, "No space left on device")
@@ -484,7 +488,7 @@ def test_a_journal_covers_damage_in_its_logs(store: Store, disk: FakeDisk) -> No
 
 def test_damage_that_no_journal_covers_stops_the_opening(store: Store, disk: FakeDisk) -> None:
     for value in (b"a", b"b", b"c", b"d"):
-        put(store, value)
+        put(store, value * 500)
     store.close()
     disk.flip(LOG_FILE, len(disk.contents(LOG_FILE)) // 4 + 70)
     with pytest.raises(Corrupt, match="2 sound ones follow"):
@@ -508,7 +512,7 @@ def test_a_log_that_ends_before_its_journal_begins_is_corrupt(disk: FakeDisk) ->
     disk.power_cut("keep")
     files = FakeFiles(disk)
     files.truncate(files.open(LOG_FILE), 0)
-    with pytest.raises(Corrupt, match="ends at offset 0, epoch -1, but its journal goes on at"):
+    with pytest.raises(Corrupt, match="the file ends at byte 0, and offsets 0 to 10 were there"):
         open_store(disk).open_log(NAME)
 
 

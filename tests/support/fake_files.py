@@ -13,8 +13,14 @@ FakeDisk is one machine; every process has a FakeFiles on it.
     files = FakeFiles(disk)     # the next process
 
 What a power cut leaves is its mode: "lose" keeps nothing unsynced, "names" keeps names but
-no bytes, "keep" keeps all, "tear" keeps each unsynced write whole, in part, as zeros or not at all,
-and the names up to some point.
+no bytes, "keep" keeps all, "tear" keeps each unsynced write whole, in part, as zeros or not at
+all, "spoil" spoils a sector in each: it is lost whole, with what others wrote in it before. Names
+made and removed in one folder survive in their order, as a journalling file system has it; nothing
+is promised between two folders, or between names and bytes.
+
+A sync takes to the disk what was written since the last one, and no more: after one that failed the
+page cache reads as before, is clean, and the disk never gets those bytes, unless they are written
+once more. tests/storage/test_fake_files.py says all this in tests.
 """
 
 import errno
@@ -47,11 +53,20 @@ class Inode:
         _apply(self.data, position, data)
 
     def sync(self) -> None:
-        self.durable = bytearray(self.data)
+        for write in self.pending:
+            _apply(self.durable, *write)
+        self.pending.clear()
+
+    def fail_to_sync(self) -> None:
+        """As Linux does: the pages are marked clean, and stay in the cache as they are."""
         self.pending.clear()
 
     def lose_power(self, mode: str, random: Random) -> None:
         for position, data in self.pending:
+            if data and mode == "spoil":
+                _apply(self.durable, position, data)
+                _spoil(self.durable, random.randrange(position, position + len(data)), random)
+                continue
             kept = _survivor(mode, data, random)
             if kept is not None:
                 _apply(self.durable, position, kept if data is not None else None)
@@ -77,6 +92,13 @@ def _survivor(mode: str, data: bytes | None, random: Random) -> bytes | None:
     return data
 
 
+def _spoil(target: bytearray, position: int, random: Random) -> None:
+    """The sector that holds a position was being written: nothing in it is what anybody wrote."""
+    start = position - position % SECTOR
+    size = len(target[start : start + SECTOR])
+    target[start : start + size] = random.randbytes(size)
+
+
 def _apply(target: bytearray, position: int, data: bytes | None) -> None:
     if data is None:
         del target[position:]
@@ -87,6 +109,7 @@ def _apply(target: bytearray, position: int, data: bytes | None) -> None:
 
 
 Tree = dict[str, Inode | None]  # path -> file, or None for a folder
+Change = tuple[str, str, Inode | None, str]  # add, remove or rename; path; file; its old name
 
 
 class FakeDisk:
@@ -104,7 +127,7 @@ class FakeDisk:
         """Of the names in each folder."""
         self._tree: Tree = {ROOT: None}
         self._durable: Tree = {ROOT: None}
-        self._pending: list[tuple[str, str, Inode | None]] = []
+        self._pending: list[Change] = []
 
     # -- names
 
@@ -121,10 +144,11 @@ class FakeDisk:
             name.rpartition("/")[2] for name in self._tree if name != ROOT and parent(name) == path
         )
 
-    def change(self, kind: str, path: str, inode: Inode | None = None) -> None:
-        self.changes[parent(path)] += 1
-        self._pending.append((kind, path, inode))
-        _change(self._tree, kind, path, inode)
+    def change(self, kind: str, path: str, inode: Inode | None = None, old: str = "") -> None:
+        for changed in {parent(path), parent(old)} if old else {parent(path)}:
+            self.changes[changed] += 1
+        self._pending.append((kind, path, inode, old))
+        _change(self._tree, kind, path, inode, old)
 
     def sync_names(self, folder: str) -> None:
         done = [entry for entry in self._pending if parent(entry[1]) == folder]
@@ -167,11 +191,13 @@ class FakeDisk:
     def power_cut(self, mode: str = "lose", seed: int = 0) -> None:
         """Every process is gone and the page cache with it."""
         random = Random(seed)
-        kept = {"lose": 0, "names": len(self._pending), "keep": len(self._pending)}.get(mode)
-        if kept is None:
-            kept = random.randrange(len(self._pending) + 1)
-        for entry in self._pending[:kept]:
-            _change(self._durable, *entry)
+        by_folder: dict[str, list[Change]] = {}
+        for entry in self._pending:
+            by_folder.setdefault(parent(entry[1]), []).append(entry)
+        for entries in by_folder.values():
+            kept = {"lose": 0, "tear": random.randrange(len(entries) + 1)}.get(mode, len(entries))
+            for entry in entries[:kept]:
+                _change(self._durable, *entry)
         self._pending.clear()
         reachable: Tree = {}
         for path in sorted(self._durable, key=lambda path: (path != ROOT, path.count("/"))):
@@ -203,8 +229,9 @@ class FakeDisk:
         """Damage a byte, on the disk and in the cache."""
         inode = self.lookup(path)
         assert inode is not None
-        inode.data[position] ^= bit
         inode.sync()
+        inode.data[position] ^= bit
+        inode.durable[position] ^= bit
 
     def contents(self, path: str) -> bytes:
         inode = self.lookup(path)
@@ -216,11 +243,12 @@ def parent(path: str) -> str:
     return path.rpartition("/")[0] or ROOT
 
 
-def _change(tree: Tree, kind: str, path: str, inode: Inode | None) -> None:
+def _change(tree: Tree, kind: str, path: str, inode: Inode | None, old: str) -> None:
     if kind == "remove":
         tree.pop(path, None)
     else:
         tree[path] = inode
+        tree.pop(old, None)
 
 
 class FakeFiles(Files):
@@ -309,9 +337,7 @@ class FakeFiles(Files):
         try:
             self._step(f"sync {self._handles[handle][0]}")
         except OSError:
-            # As Linux does: the pages are marked clean, so the next sync would succeed without
-            # them.
-            inode.pending.clear()
+            inode.fail_to_sync()
             raise
         inode.sync()
 
@@ -323,8 +349,7 @@ class FakeFiles(Files):
     def rename(self, path: str, to: str) -> None:
         inode = self.disk.lookup(path)
         self._step(f"rename {path} to {to}")
-        self.disk.change("add", to, inode)
-        self.disk.change("remove", path)
+        self.disk.change("rename", to, inode, path)
 
     def remove(self, path: str) -> None:
         if self.disk.has(path):

@@ -262,7 +262,7 @@ async def test_reading_makes_no_folders(scene):
 
 
 async def test_a_damaged_log_is_a_storage_error_and_said_aloud(scene):
-    for value in ("a", "b"):
+    for value in ("a" * 600, "b"):
         await scene.produce("t", 0, batch(value))
     await scene.plane.close()
     scene.disk.flip("data/t-0/00000000000000000000.log", 65)

@@ -151,7 +151,7 @@ async def test_a_batch_that_no_codec_understands_does_not_break_the_server(scene
 
 
 async def test_a_damaged_log_is_a_storage_error(scene):
-    for value in ("a", "b"):
+    for value in ("a" * 600, "b"):
         await scene.produce("t", 0, batch(value))
     await scene.plane.close()
     scene.disk.flip("data/t-0/00000000000000000000.log", 65)

@@ -130,7 +130,7 @@ async def test_a_log_that_cannot_be_opened_is_not_read_for_every_request(monkeyp
     scene = Scene()
     await scene.create("t")
     for _ in range(3):
-        await scene.produce("t", 0, batch("v" * 100))
+        await scene.produce("t", 0, batch("v" * 1_000))
     scene = await scene.restart()
     scene.disk.flip(LOG, 65)
     for _ in range(50):

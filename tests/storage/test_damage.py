@@ -1,0 +1,548 @@
+"""
+What each kind of damage does: the rows of the table in docs/storage.md.
+
+Everything is put right or refused in a line that names the file and what to do. Nothing is served
+as if it had never been there.
+"""
+
+import re
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from protocol.record_batch import HEADER_SIZE
+from storage.errors import ACCEPT_FILE, Corrupt, StorageError
+from storage.limits import Limits
+from storage.log import Log
+from storage.store import Append, Store
+from tests.support.batches import TIME, batch, values_of
+from tests.support.fake_files import FakeDisk, FakeFiles
+
+LIMITS = Limits(segment_bytes=4_000, index_interval_bytes=500, journal_bytes=12_000)
+NAMES = [f"__consumer_offsets-{number}" for number in range(3)]
+TOPIC = "orders-0"
+ROUNDS = 40
+VALUE_BYTES = 150
+
+
+@pytest.fixture(autouse=True)
+def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.journal.AHEAD_BYTES", 8_000)
+
+
+def value_of(number: int) -> bytes:
+    return b"%d " % number + b"v" * VALUE_BYTES
+
+
+def fill(disk: FakeDisk, rounds: int = ROUNDS, *, stop: bool) -> None:
+    """Commits to three logs, the last of which gets none at the end, and appends to a topic's."""
+    files = FakeFiles(disk)
+    store = Store.open(files, "data", 0, LIMITS)
+    epoch = max(store.claim(shard) for shard in range(3))
+    logs = [store.open_log(name) for name in NAMES]
+    topic = Log.open(files, f"data/{TOPIC}", LIMITS)
+    for number in range(rounds):
+        taking = logs if number < rounds - 5 else logs[:2]
+        records = [(b"key", value_of(number))]
+        assert not any(store.commit([Append(log, epoch, TIME, records) for log in taking]))
+        topic.append(batch(number, value_of(number)))
+    if stop:
+        topic.close()
+        store.close()
+    else:
+        disk.revive()
+
+
+def expected(name: str) -> list[bytes | None]:
+    return [value_of(number) for number in range(ROUNDS if name != NAMES[2] else ROUNDS - 5)]
+
+
+def opened(disk: FakeDisk, name: str) -> Log:
+    """Of a store that serves all others, too, or refuses them."""
+    disk.revive()
+    files = FakeFiles(disk)
+    if name == TOPIC:
+        return Log.open(files, f"data/{name}", LIMITS)
+    return Store.open(files, "data", 0, LIMITS).open_log(name)
+
+
+def found(log: Log) -> list[bytes | None]:
+    return [value for chunk in log.batches(log.start_offset) for value in values_of(chunk)]
+
+
+def segments(disk: FakeDisk, name: str) -> list[str]:
+    return [f"data/{name}/{f}" for f in disk.children(f"data/{name}") if f.endswith(".log")]
+
+
+def cut(disk: FakeDisk, path: str, size: int) -> None:
+    files = FakeFiles(disk)
+    handle = files.open(path)
+    files.truncate(handle, size)
+    files.sync(handle)
+
+
+def size_of(disk: FakeDisk, path: str) -> int:
+    return len(disk.contents(path))
+
+
+BATCH = len(batch(0, value_of(10)))
+Damage = Callable[[FakeDisk, str], None]
+
+
+def cut_inside(disk: FakeDisk, name: str) -> None:
+    path = segments(disk, name)[-1]
+    cut(disk, path, size_of(disk, path) - 700)
+
+
+def cut_at_a_border(disk: FakeDisk, name: str) -> None:
+    path = segments(disk, name)[-1]
+    cut(disk, path, size_of(disk, path) - 4 * BATCH)
+
+
+def flip_in_the_last(disk: FakeDisk, name: str) -> None:
+    path = segments(disk, name)[-1]
+    disk.flip(path, size_of(disk, path) - 800)
+
+
+def flip_an_epoch(disk: FakeDisk, name: str) -> None:
+    """No checksum of a batch covers its header's first fields."""
+    disk.flip(segments(disk, name)[-1], 15, 4)
+
+
+def remove_the_last(disk: FakeDisk, name: str) -> None:
+    FakeFiles(disk).remove(segments(disk, name)[-1])
+
+
+def remove_all(disk: FakeDisk, name: str) -> None:
+    for path in segments(disk, name):
+        FakeFiles(disk).remove(path)
+
+
+def remove_the_folder(disk: FakeDisk, name: str) -> None:
+    files = FakeFiles(disk)
+    for file in disk.children(f"data/{name}"):
+        files.remove(f"data/{name}/{file}")
+    files.remove_folder(f"data/{name}")
+
+
+def remove_the_first(disk: FakeDisk, name: str) -> None:
+    FakeFiles(disk).remove(segments(disk, name)[0])
+
+
+def remove_a_middle_one(disk: FakeDisk, name: str) -> None:
+    FakeFiles(disk).remove(segments(disk, name)[1])
+
+
+def cut_the_first_at_a_border(disk: FakeDisk, name: str) -> None:
+    path = segments(disk, name)[0]
+    cut(disk, path, size_of(disk, path) - BATCH)
+
+
+def flip_in_the_first(disk: FakeDisk, name: str) -> None:
+    disk.flip(segments(disk, name)[0], HEADER_SIZE + 20)
+
+
+def flip_an_offset_in_the_first(disk: FakeDisk, name: str) -> None:
+    """That of the last batch: no other one follows in the file that it would not fit."""
+    path = segments(disk, name)[0]
+    files = FakeFiles(disk)
+    data = disk.contents(path)
+    last = data.rindex(b"\0\0\0\0\0\0\0")
+    assert files
+    while data[last + 16 : last + 17] != b"\2":
+        last = data.rindex(b"\0\0\0\0\0\0\0", 0, last)
+    disk.flip(path, last + 7, 0x40)
+
+
+LAST: list[Damage] = [cut_inside, cut_at_a_border, flip_in_the_last, flip_an_epoch, remove_the_last]
+EARLIER: list[Damage] = [
+    remove_the_first,
+    remove_a_middle_one,
+    cut_the_first_at_a_border,
+    flip_in_the_first,
+    flip_an_offset_in_the_first,
+]
+
+
+@pytest.mark.parametrize("name", [NAMES[0], TOPIC])
+@pytest.mark.parametrize("damage", [*LAST, *EARLIER, remove_all])
+def test_damage_after_a_clean_stop_is_refused(disk: FakeDisk, name: str, damage: Damage) -> None:
+    fill(disk, stop=True)
+    damage(disk, name)
+    with pytest.raises(Corrupt) as refused:
+        found(opened(disk, name))
+    assert f"data/{name}" in str(refused.value)
+    assert re.search(r"byte|offset|missing", str(refused.value))
+    assert f"make data/{name}/{ACCEPT_FILE} to have what is left" in str(refused.value)
+    assert found(opened(disk, NAMES[1])) == expected(NAMES[1])
+
+
+@pytest.mark.parametrize("name", [NAMES[0], TOPIC])
+def test_a_lost_folder_after_a_clean_stop_is_refused(disk: FakeDisk, name: str) -> None:
+    fill(disk, stop=True)
+    remove_the_folder(disk, name)
+    for end in ("kill", "stop", "again"):
+        store = Store.open(FakeFiles(disk), "data", 0, LIMITS)
+        with pytest.raises(Corrupt, match=f"data/{name} is missing, with all its records: restore"):
+            store.folders.check(name)
+        store.close() if end == "stop" else disk.revive()
+    accept(disk, name)
+    Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(name)
+
+
+def test_a_folder_that_may_go_is_not_missed(disk: FakeDisk) -> None:
+    fill(disk, stop=True)
+    remove_the_folder(disk, TOPIC)
+    files = FakeFiles(disk)
+    folders = Store.open(files, "data", 0, LIMITS).folders
+    folders.forget(TOPIC)
+    folders.settle()
+    files.sync_folder("data")
+    disk.power_cut("lose")
+    Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(TOPIC)
+
+
+def test_a_lost_folder_of_a_group_log_after_a_crash_is_refused(disk: FakeDisk) -> None:
+    fill(disk, stop=False)
+    remove_the_folder(disk, NAMES[0])
+    with pytest.raises(
+        Corrupt, match=f"{NAMES[0]} ends at offset 0, epoch -1, but its journal goes"
+    ):
+        opened(disk, NAMES[0])
+
+
+@pytest.mark.parametrize("name", [NAMES[0], TOPIC])
+@pytest.mark.parametrize("damage", [*LAST, *EARLIER, remove_all])
+def test_what_is_left_is_served_once_a_person_accepts_that(
+    disk: FakeDisk, name: str, damage: Damage
+) -> None:
+    fill(disk, stop=True)
+    damage(disk, name)
+    accept(disk, name)
+    for again in range(3):
+        log = opened(disk, name)
+        left = found(log)
+        wanted = expected(name)
+        assert set(left) <= set(wanted)
+        assert sorted(left, key=wanted.index) == left
+        assert damage in (flip_an_epoch, flip_an_offset_in_the_first) or len(left) < len(wanted)
+        assert bool(log.take_repairs()) == (not again)
+        assert ACCEPT_FILE not in disk.children(f"data/{name}")
+        log.close()
+
+
+@pytest.mark.parametrize("bit", [0, 8, 20, 40])
+def test_an_offset_that_no_checksum_covers_is_looked_at_when_it_is_read(
+    disk: FakeDisk, bit: int
+) -> None:
+    fill(disk, stop=True)
+    path = segments(disk, TOPIC)[0]
+    place = disk.contents(path).rindex((9).to_bytes(8, "big"))
+    disk.flip(path, place + 7 - bit // 8, 1 << bit % 8)
+    log = opened(disk, TOPIC)
+    for offset in (0, 5, 8, 9):
+        with pytest.raises(Corrupt, match=f"{path}: the header of the batch at byte"):
+            log.read(offset, 100_000)
+    assert values_of(log.read(7, 1)) == [value_of(7)]
+
+
+def test_an_offset_that_no_segment_can_hold_is_damage(disk: FakeDisk) -> None:
+    fill(disk, rounds=8, stop=False)
+    path = segments(disk, TOPIC)[-1]
+    disk.flip(path, disk.contents(path).rindex((7).to_bytes(8, "big")) + 2)
+    with pytest.raises(Corrupt, match=f"{path}: the batch at byte .* is damaged"):
+        opened(disk, TOPIC)
+    accept(disk, TOPIC)
+    for _ in range(2):
+        log = opened(disk, TOPIC)
+        assert log.next_offset == 7
+        log.close()
+
+
+@pytest.mark.parametrize("lost", [1, 100, 300])
+@pytest.mark.parametrize("name", [NAMES[0], TOPIC])
+def test_the_last_sector_of_a_log_is_kept_twice(disk: FakeDisk, name: str, lost: int) -> None:
+    fill(disk, stop=True)
+    path = segments(disk, name)[-1]
+    disk.flip(path, size_of(disk, path) - lost)
+    log = opened(disk, name)
+    assert found(log) == expected(name)
+    [what] = log.take_repairs()
+    assert re.match(f"{path}: restored bytes [0-9]+ to {size_of(disk, path) - 1}", what)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "damage", [*(each for each in LAST if each is not flip_an_epoch), remove_all]
+)
+def test_what_the_journal_has_is_put_right_after_a_crash(
+    disk: FakeDisk, name: str, damage: Damage
+) -> None:
+    fill(disk, rounds=10, stop=False)
+    damage(disk, name)
+    log = opened(disk, name)
+    assert found(log) == expected(name)[: len(found(log))]
+    assert len(found(log)) >= 5
+
+
+@pytest.mark.parametrize("byte", [*range(8), *range(12, 16)])
+def test_the_header_of_the_last_batch_is_compared_with_the_journal(
+    disk: FakeDisk, byte: int
+) -> None:
+    """No checksum covers its base offset and its epoch, and no batch follows that would not fit."""
+    fill(disk, rounds=8, stop=False)
+    path = segments(disk, NAMES[0])[-1]
+    last = disk.contents(path).rindex((7).to_bytes(8, "big"))
+    disk.flip(path, last + byte, 0x40)
+    log = opened(disk, NAMES[0])
+    assert found(log) == [value_of(number) for number in range(8)]
+    assert log.take_repairs()[0].startswith(f"{path}: cut off ")
+    assert log.last_epoch == 1
+
+
+@pytest.mark.parametrize("name", [*NAMES, TOPIC])
+@pytest.mark.parametrize("damage", EARLIER)
+def test_damage_to_an_earlier_segment_after_a_crash_is_refused(
+    disk: FakeDisk, name: str, damage: Damage
+) -> None:
+    fill(disk, stop=False)
+    damage(disk, name)
+    with pytest.raises(Corrupt, match=f"data/{name}/.*restore it"):
+        found(opened(disk, name))
+
+
+# -- journals --------------------------------------------------------------------------------------
+
+
+def journal_paths(disk: FakeDisk) -> list[str]:
+    return [f"data/journals/{file}" for file in disk.children("data/journals")]
+
+
+def one_round_each(disk: FakeDisk, *names: str) -> tuple[str, list[int]]:
+    """Rounds of one log each that no segment has. The journal, where they begin, and its end."""
+    store = Store.open(FakeFiles(disk), "data", 0)
+    epoch = max(store.claim(shard) for shard in range(3))
+    logs = {name: store.open_log(name) for name in names}
+    store.settle()
+    disk.write_back()
+    starts = []
+    for name in names:
+        journal = store._journals._writer
+        assert journal is not None
+        starts.append(journal.size)
+        append = Append(logs[name], epoch, TIME, [(b"key", value_of(logs[name].end_offset))])
+        assert store.commit([append]) == [None]
+    disk.power_cut("lose")
+    return journal.path, [*starts, journal.size]
+
+
+def test_a_damaged_round_costs_its_logs_and_no_others(disk: FakeDisk) -> None:
+    path, starts = one_round_each(disk, NAMES[0], NAMES[0], NAMES[1], NAMES[2])
+    disk.flip(path, starts[1] + 60)
+    store = Store.open(FakeFiles(disk), "data", 0)
+    [what] = store.take_repairs()
+    assert f"{path}: the round at byte {starts[1]} is damaged" in what
+    assert [found(store.open_log(name)) for name in NAMES[1:]] == [[value_of(0)]] * 2
+    with pytest.raises(Corrupt, match=f"{NAMES[0]} ends at offset 1, but went on to 1") as refused:
+        store.open_log(NAMES[0])
+    assert what in str(refused.value)
+    assert ACCEPT_FILE in str(refused.value)
+
+
+def test_a_damaged_round_that_the_segments_have_costs_nothing(disk: FakeDisk) -> None:
+    store = Store.open(FakeFiles(disk), "data", 0)
+    epoch = store.claim(0)
+    log = store.open_log(NAMES[0])
+    for number in range(3):
+        store.commit([Append(log, epoch, TIME, [(b"key", value_of(number))])])
+    disk.revive()
+    disk.flip(journal_paths(disk)[0], 600)
+    store = Store.open(FakeFiles(disk), "data", 0)
+    assert found(store.open_log(NAMES[0])) == [value_of(number) for number in range(3)]
+    assert "is damaged" in store.take_repairs()[0]
+    assert store.claim(0) == epoch + 1
+
+
+def test_what_is_left_of_a_log_is_served_once_a_person_accepts_that(disk: FakeDisk) -> None:
+    path, starts = one_round_each(disk, NAMES[0], NAMES[0], NAMES[0], NAMES[1])
+    disk.flip(path, starts[1] + 60)
+    accept(disk, NAMES[0])
+    log = opened(disk, NAMES[0])
+    assert found(log) == [value_of(0), value_of(2)]
+    assert "but its journal goes on at offset 2" in log.take_repairs()[0]
+    disk.power_cut("lose")
+    log = opened(disk, NAMES[0])
+    assert (found(log), log.take_repairs()) == ([value_of(0), value_of(2)], [])
+
+
+def test_damage_that_no_round_tells_of_costs_the_logs_without_a_later_round(disk: FakeDisk) -> None:
+    path, starts = one_round_each(disk, NAMES[0], NAMES[1], *[NAMES[2]] * 12)
+    files = FakeFiles(disk)
+    handle = files.open(path)
+    for at in range(1, 12):
+        files.write(handle, bytes(100), starts[at])
+    files.sync(handle)
+    files.kill()
+    store = Store.open(FakeFiles(disk), "data", 0)
+    with pytest.raises(Corrupt, match=f"{NAMES[1]} may lack records from offset 0 on .*{path}"):
+        store.open_log(NAMES[1])
+    with pytest.raises(Corrupt, match=f"{NAMES[2]} ends at offset 0"):
+        store.open_log(NAMES[2])
+    accept(disk, NAMES[1])
+    for value in range(3):
+        disk.revive()
+        store = Store.open(FakeFiles(disk), "data", 0)
+        epoch = max(store.claim(shard) for shard in range(3))
+        assert len(found(store.open_log(NAMES[1]))) == value
+        append = Append(store.open_log(NAMES[1]), epoch, TIME, [(b"key", b"value")])
+        assert store.commit([append]) == [None]
+        disk.power_cut("lose")
+
+
+def test_a_lost_journal_is_missed_by_the_next_one(disk: FakeDisk) -> None:
+    store = Store.open(FakeFiles(disk), "data", 0, Limits(journal_bytes=2_000))
+    epoch = store.claim(0)
+    logs = [store.open_log(name) for name in NAMES]
+    disk.write_back()
+    while len(journal_paths(disk)) < 2:
+        records = [(b"key", value_of(1))]
+        assert not any(store.commit([Append(log, epoch, TIME, records) for log in logs]))
+    disk.power_cut("lose")
+    FakeFiles(disk).remove(journal_paths(disk)[0])
+    ends = [log.end_offset for log in logs]
+    assert [outcome(disk, name)[0] for name in NAMES] == [[value_of(1)] * ends[0], None, None]
+    with pytest.raises(Corrupt, match=f"data/{NAMES[1]} ends at offset 0.*restore it"):
+        opened(disk, NAMES[1])
+
+
+def test_a_lost_last_journal_is_told(disk: FakeDisk) -> None:
+    fill(disk, stop=False)
+    for path in journal_paths(disk):
+        FakeFiles(disk).remove(path)
+    store = Store.open(FakeFiles(disk), "data", 0)
+    assert [store.claim(shard) for shard in range(3)] == [2, 2, 2]
+    log = store.open_log(NAMES[0])
+    [what] = log.take_repairs()
+    assert what == (
+        "data/journals: a journal is missing: what only that held of "
+        f"{NAMES[0]}, from offset {log.next_offset} on, is lost"
+    )
+
+
+def test_a_lost_journal_is_told_beside_an_older_one_of_another_node(disk: FakeDisk) -> None:
+    other = Store.open(FakeFiles(disk), "data", 1)
+    for shard in range(3):
+        other.claim(shard)
+    other.settle()
+    disk.revive()
+    fill(disk, stop=False)
+    [path] = [path for path in journal_paths(disk) if "/0-" in path]
+    FakeFiles(disk).remove(path)
+    store = Store.open(FakeFiles(disk), "data", 0)
+    assert store.claim(0) == 3
+    assert "a journal is missing" in store.open_log(NAMES[0]).take_repairs()[0]
+
+
+def test_a_lost_journal_costs_nothing_after_a_clean_stop(disk: FakeDisk) -> None:
+    fill(disk, stop=True)
+    FakeFiles(disk).remove(journal_paths(disk)[0])
+    store = Store.open(FakeFiles(disk), "data", 0)
+    assert [store.claim(shard) for shard in range(3)] == [2, 2, 2]
+    for name in NAMES:
+        log = store.open_log(name)
+        assert (found(log), log.take_repairs()) == (expected(name), [])
+
+
+def test_an_unfinished_round_is_told(disk: FakeDisk) -> None:
+    path, starts = one_round_each(disk, NAMES[0], NAMES[1])
+    disk.flip(path, starts[1] + 60)
+    store = Store.open(FakeFiles(disk), "data", 0)
+    told = store.take_repairs()
+    assert told == [f"{path}: the unfinished round at byte {starts[1]} is left out"]
+    assert found(store.open_log(NAMES[0])) == [value_of(0)]
+
+
+# -- what can be made again ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stop", [True, False])
+@pytest.mark.parametrize("file", ["manifest", "leader-epoch-checkpoint", "0.index", "0.timeindex"])
+@pytest.mark.parametrize("how", ["flip", "cut", "zero", "remove"])
+def test_files_that_can_be_made_again(disk: FakeDisk, stop: bool, file: str, how: str) -> None:
+    fill(disk, stop=stop)
+    file = file.replace("0.", f"{0:020}.")
+    for name in (NAMES[0], TOPIC):
+        spoil(disk, f"data/{name}/{file}", how, Random(3))
+        log = opened(disk, name)
+        assert found(log) == expected(name)
+        told = [what for what in log.take_repairs() if "manifest is damaged" in what]
+        assert len(told) == (file == "manifest" and how != "remove")
+        assert values_of(log.read(7, 1))[0] == value_of(7)
+
+
+def accept(disk: FakeDisk, name: str) -> None:
+    files = FakeFiles(disk)
+    files.make_folder(f"data/{name}")
+    files.open(f"data/{name}/{ACCEPT_FILE}", create=True)
+
+
+def spoil(disk: FakeDisk, path: str, how: str, random: Random) -> None:
+    files = FakeFiles(disk)
+    if how == "remove":
+        files.remove(path)
+        return
+    size = size_of(disk, path)
+    if how == "flip":
+        disk.flip(path, random.randrange(size), 1 << random.randrange(8))
+    elif how == "cut":
+        cut(disk, path, random.randrange(size))
+    else:
+        start = random.randrange(size)
+        handle = files.open(path)
+        files.write(handle, bytes(min(512, size - start)), start)
+        files.sync(handle)
+    files.kill()
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_nothing_is_lost_in_silence(seed: int) -> None:
+    """Any file, anywhere, after a clean stop and after a crash with and without the page cache."""
+    random = Random(seed)
+    disk = FakeDisk()
+    end = random.choice(["stop", "kill", "power"])
+    fill(disk, stop=end == "stop")
+    if end == "power":
+        disk.power_cut("keep")
+    paths = [
+        f"data/{folder}/{file}"
+        for folder in (*NAMES, TOPIC, "journals", "leases")
+        for file in disk.children(f"data/{folder}")
+        if size_of(disk, f"data/{folder}/{file}")
+    ]
+    paths += ["data/folders"] if end == "stop" else []
+    path = random.choice(paths)
+    how = random.choice(["flip", "cut", "zero", "remove"])
+    spoil(disk, path, how, random)
+    what = f"{how} {path} after {end}"
+    outcomes = {name: outcome(disk, name) for name in (*NAMES, TOPIC)}
+    for name, (values, line) in outcomes.items():
+        if values is None:
+            assert path.split("/")[1] in (name, "journals"), f"{what}: {name}: {line}"
+            assert "data/" in line
+        elif end != "stop" and is_exempt(path, how, name):
+            assert values == expected(name)[: len(values)]
+        else:
+            assert values == expected(name), what
+
+
+def is_exempt(path: str, how: str, name: str) -> bool:
+    """The tail of a live journal, or of a topic's log, cannot be told from a crash before it."""
+    return "journals/" in path or (name == TOPIC and path.startswith(f"data/{TOPIC}"))
+
+
+def outcome(disk: FakeDisk, name: str) -> tuple[list[bytes | None] | None, str]:
+    try:
+        return found(opened(disk, name)), ""
+    except StorageError as error:
+        return None, str(error)
