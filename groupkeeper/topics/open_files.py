@@ -117,14 +117,18 @@ class OpenFiles(Files):
         try:
             return self._files.list_folder(path)
         except OSError as error:
-            self._make_way(error)
+            if error.errno not in _SHORTAGES:
+                raise
+            self._make_way()
             return self._files.list_folder(path)
 
     def sync_folder(self, path: str) -> None:
         try:
             self._files.sync_folder(path)
         except OSError as error:
-            self._make_way(error)
+            if error.errno not in _SHORTAGES:
+                raise
+            self._make_way()
             self._files.sync_folder(path)
 
     def rename(self, path: str, to: str) -> None:
@@ -193,6 +197,7 @@ class OpenFiles(Files):
             return self._files.open(path, create=create)
 
     def _make_way(self) -> None:
+        """The system has no descriptor left: close some."""
         with self._lock:
             self.shortages += 1
             self._shed(len(self._open) // _SHED + 1)
