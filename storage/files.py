@@ -28,6 +28,14 @@ class Files:
     def process_id(self) -> int:
         return os.getpid()
 
+    def boot_id(self) -> str:
+        """What tells this start of the machine from all others, without spaces; `-` if unknown."""
+        try:
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                return file.read().strip() or "-"
+        except OSError:
+            return "-"
+
     def random_bytes(self, size: int) -> bytes:
         """Bytes that nobody can foresee."""
         return os.urandom(size)

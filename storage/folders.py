@@ -1,20 +1,32 @@
 """
-Partition folders: their names, and which there were when the data directory was closed, so that a
-lost one is missed.
+Partition folders: their names, and which there are, so that a lost one is missed.
 
-A text file: a line with the CRC-32C of the rest, then a name per line. A clean stop writes it.
-Folders that are made later are not in it, and those of deleted topics are taken out.
+A text file. A clean stop writes it: a line with the CRC-32C of what follows and how many lines that
+is, then a line per folder, `name start`, with the offset before which records were deleted, 0 if
+none were. Behind these come the folders made since, and the starts that changed, as `crc boot name
+start`: not synced, and so only true until the machine starts anew (`boot` is the id that the system
+gives each of its starts), but for starts, which are durable in their folders before. What was
+deleted is taken out.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from crc32c import crc32c
 
 from storage.errors import Corrupt, remedy
 from storage.files import Files
+from storage.start import FILE_NAME as START_FILE
+from storage.start import write_start
 
 FILE_NAME: Final = "folders"
+
+MOST_REPEATED: Final = 1_000
+"""With more lines that later ones made void, a new start has the file written anew."""
+
+_SINCE: Final = 4
+"""Words of a line about what is new."""
 
 
 class FolderList:
@@ -24,61 +36,137 @@ class FolderList:
         """Read it. Raises OSError."""
         self._files = files
         self._data_dir = data_dir
+        self._path = f"{data_dir}/{FILE_NAME}"
+        self._boot = files.boot_id()
         self.repairs: list[str] = []
-        self._names = self._read()
+        self._left: dict[str, int] = {}
+        """What a clean stop left, with the starts."""
+        self._since: dict[str, int] = {}
+        """What was noted since."""
+        self._lines = 0
+        """How many were noted in the file."""
+        self._read()
         self._written = True
 
-    def check(self, name: str) -> None:
-        """Raises Corrupt if there must be something in a folder, and there is nothing."""
+    def check(self, name: str) -> str:
+        """
+        Raises Corrupt if there must be something in a folder, and there is nothing. Returns, in
+        words, what was put right: the file that says where the log begins was lost.
+        """
         folder = f"{self._data_dir}/{name}"
-        if name in self._names and not self._files.list_folder(folder):
+        start = self._since.get(name, self._left.get(name))
+        if start is None:
+            return ""
+        names = self._files.list_folder(folder)
+        if not names:
             raise Corrupt(f"{folder} is missing, with all its records: {remedy(folder)}")
+        if not start or START_FILE in names:
+            return ""
+        write_start(self._files, folder, start)
+        return f"{folder}/{START_FILE} was missing: the log begins at offset {start}, as it did"
+
+    def note(self, name: str, start: int = 0) -> None:
+        """
+        There is something in a folder now; its records before `start` were deleted, durably. May
+        be called beside everything else. A disk that refuses costs no more than the note.
+        """
+        self._since[name] = start
+        self._lines += 1
+        with suppress(OSError):
+            if start and self._lines > len(self._since) + MOST_REPEATED:
+                self._write()
+                return
+            handle = self._files.open(self._path, create=True)
+            try:
+                self._files.write(handle, self._line(name, start), self._files.size(handle))
+            finally:
+                self._files.close(handle)
 
     def forget(self, name: str) -> None:
         """The folder was removed for a good reason. To be made durable with `settle`."""
-        if name in self._names:
-            self._names.discard(name)
-            self._written = False
+        known = {self._left.pop(name, None), self._since.pop(name, None)}
+        self._written = self._written and known == {None}
 
     def settle(self) -> None:
         """Write what was forgotten; durable when the data directory is synced. Raises OSError."""
         if not self._written:
             self._written = True
-            self._write(self._names)
+            self._write()
 
     def leave(self, names: Iterable[str]) -> None:
         """These are there as the directory is closed. Durable then. Raises OSError."""
-        self._write({*names, *self._names})
+        self._left = dict.fromkeys(names, 0) | self._left | self._since
+        self._since.clear()
+        self._write()
         self._files.sync_folder(self._data_dir)
 
-    def _read(self) -> set[str]:
-        path = f"{self._data_dir}/{FILE_NAME}"
+    def _read(self) -> None:
         try:
-            handle = self._files.open(path)
+            handle = self._files.open(self._path)
         except FileNotFoundError:
-            return set()
+            return
         try:
             data = self._files.read(handle, self._files.size(handle), 0)
         finally:
             self._files.close(handle)
-        head, _, body = data.partition(b"\n")
-        if head != b"%08x" % crc32c(body):
-            self.repairs.append(f"{path} is damaged: nobody knows whether a folder is missing")
-            return set()
-        return set(body.decode().splitlines())
+        lines = data.decode("ascii", "replace").splitlines(keepends=True)
+        count = self._read_left(lines)
+        for line in lines[count:]:
+            words = line.split()
+            if len(words) == _SINCE and words[3].isdigit():
+                boot, name, start = words[1], words[2], int(words[3])
+                sound = line == _line(boot, name, start)
+                if sound and (start or boot == self._boot):
+                    self._since[name] = start
+        self._lines = len(lines) - count
 
-    def _write(self, names: Iterable[str]) -> None:
-        body = "".join(f"{name}\n" for name in sorted(names)).encode()
-        data = b"%08x\n" % crc32c(body) + body
-        path = f"{self._data_dir}/{FILE_NAME}"
-        handle = self._files.open(f"{path}.tmp", create=True)
+    def _read_left(self, lines: list[str]) -> int:
+        """Read what a clean stop left; of how many lines that is."""
+        words = lines[0].split() if lines else []
+        if len(words) == _SINCE:
+            return 0  # there was no clean stop so far
+        count = int(words[-1]) if words and words[-1].isdigit() else 0
+        body = lines[1 : count + 1]
+        if words != [_crc("".join(body)), str(count)]:
+            self.repairs.append(
+                f"{self._path} is damaged: nobody knows whether a folder is missing"
+            )
+            return 0
+        for line in body:
+            name, _, start = line.partition(" ")
+            self._left[name] = int(start)
+        return count + 1
+
+    def _line(self, name: str, start: int) -> bytes:
+        return _line(self._boot, name, start).encode()
+
+    def _write(self) -> None:
+        noted = None
+        while noted != (noted := list(self._since.items())):  # another thread may note meanwhile
+            body = "".join(f"{name} {start}\n" for name, start in sorted(self._left.items()))
+            lines = [f"{_crc(body)} {len(self._left)}\n{body}".encode()]
+            lines += [self._line(name, start) for name, start in noted]
+            self._replace(b"".join(lines))
+            self._lines = len(noted)
+
+    def _replace(self, data: bytes) -> None:
+        handle = self._files.open(f"{self._path}.tmp", create=True)
         try:
             self._files.write(handle, data, 0)
             self._files.truncate(handle, len(data))
             self._files.sync(handle)
         finally:
             self._files.close(handle)
-        self._files.rename(f"{path}.tmp", path)
+        self._files.rename(f"{self._path}.tmp", self._path)
+
+
+def _crc(text: str) -> str:
+    return f"{crc32c(text.encode()):08x}"
+
+
+def _line(boot: str, name: str, start: int) -> str:
+    body = f"{boot} {name} {start}\n"
+    return f"{_crc(body)} {body}"
 
 
 def is_partition(name: str) -> bool:

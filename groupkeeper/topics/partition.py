@@ -53,6 +53,7 @@ class Partition:
 
     __slots__ = (
         "_full",
+        "_made",
         "_rolling",
         "_telling",
         "_turns",
@@ -65,7 +66,16 @@ class Partition:
         "watchers",
     )
 
-    def __init__(self, topic: Topic, index: int, turns: Turns, producers: ProducerMemory) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        index: int,
+        turns: Turns,
+        producers: ProducerMemory,
+        made: Callable[[str], None],
+    ) -> None:
+        """`made` is told the name of the folder when the first batch is in it."""
+        self._made = made
         self.topic = topic
         self.index = index
         self.log: Log | None = None
@@ -137,6 +147,8 @@ class Partition:
         except StorageError:
             self.close()
             raise
+        if not base_offset:
+            self._made(self.folder)
         self.unsynced_bytes += header.size
         self._note(header, base_offset)
         self.grew(header.size)

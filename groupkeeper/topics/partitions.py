@@ -65,8 +65,8 @@ class TopicFolders:
 
         Raises StorageError and OSError.
         """
-        if self._known is not None:
-            self._known.check(name)
+        if self._known is not None and (what := self._known.check(name)):
+            self._told(what)
         log = Log.open(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
         for what in log.take_repairs():
             self._told(what)
@@ -75,6 +75,13 @@ class TopicFolders:
     def note_start(self, name: str, offset: int) -> None:
         """Make it durable that a log begins at an offset, blocking. Raises as `write_start`."""
         write_start(self._files, f"{self._data_dir}/{name}", offset)
+        if self._known is not None:
+            self._known.note(name, offset)
+
+    def note_made(self, name: str) -> None:
+        """A log got its first records: from now on its folder must be there."""
+        if self._known is not None:
+            self._known.note(name)
 
     def remove(self, name: str) -> None:
         """Remove a folder and what is in it; nothing happens if there is none. Raises OSError."""
@@ -131,7 +138,7 @@ class Partitions:
             if topic is None or not 0 <= index < topic.partition_count:
                 return None
             partition = self._known[topic_name, index] = Partition(
-                topic, index, self._turns, self._producers
+                topic, index, self._turns, self._producers, self._folders.note_made
             )
         if partition.topic.internal:
             # Opened, closed and reloaded by the coordinator: always ask. Nothing to read while it

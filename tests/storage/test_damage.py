@@ -13,8 +13,10 @@ import pytest
 
 from protocol.record_batch import HEADER_SIZE
 from storage.errors import ACCEPT_FILE, Corrupt, StorageError
+from storage.folders import FolderList
 from storage.limits import Limits
 from storage.log import Log
+from storage.start import read_start, write_start
 from storage.store import Append, Store
 from tests.support.batches import TIME, batch, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles
@@ -201,6 +203,76 @@ def test_a_folder_that_may_go_is_not_missed(disk: FakeDisk) -> None:
     files.sync_folder("data")
     disk.power_cut("lose")
     Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(TOPIC)
+
+
+def test_a_folder_that_was_made_since_is_missed_until_the_machine_starts_anew(
+    disk: FakeDisk,
+) -> None:
+    fill(disk, stop=False)
+    Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.note(TOPIC)
+    disk.revive()
+    remove_the_folder(disk, TOPIC)
+    with pytest.raises(Corrupt, match=f"data/{TOPIC} is missing, with all its records: restore"):
+        Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(TOPIC)
+    disk.revive()
+    disk.power_cut("keep")  # its records were in the page cache only: nobody promised them
+    assert Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(TOPIC) == ""
+
+
+@pytest.mark.parametrize("stop", [True, False])
+def test_the_start_of_a_log_is_put_back(disk: FakeDisk, stop: bool) -> None:
+    fill(disk, stop=True)
+    files = FakeFiles(disk)
+    store = Store.open(files, "data", 0, LIMITS)
+    write_start(files, f"data/{TOPIC}", 2)
+    store.folders.note(TOPIC, 2)
+    store.close() if stop else disk.revive()
+    FakeFiles(disk).remove(f"data/{TOPIC}/log-start-offset-checkpoint")
+    disk.power_cut("keep")
+    store = Store.open(FakeFiles(disk), "data", 0, LIMITS)
+    told = store.folders.check(TOPIC)
+    assert told.startswith(f"data/{TOPIC}/log-start-offset-checkpoint was missing")
+    assert read_start(FakeFiles(disk), f"data/{TOPIC}") == 2
+    assert store.folders.check(TOPIC) == ""
+
+
+def test_what_is_noted_while_the_list_is_written_is_in_it(disk: FakeDisk) -> None:
+    """One thread deletes topics while another makes them."""
+    fill(disk, stop=True)
+    files = FakeFiles(disk)
+    folders = FolderList(files, "data")
+    rename = files.rename
+
+    def note_first(path: str, to: str) -> None:
+        files.rename = rename  # type: ignore[method-assign]
+        folders.note("new-0")
+        rename(path, to)
+
+    files.rename = note_first  # type: ignore[method-assign]
+    folders.forget(TOPIC)
+    folders.settle()
+    with pytest.raises(Corrupt, match="new-0 is missing"):
+        FolderList(files, "data").check("new-0")
+
+
+def test_the_list_does_not_grow_with_every_start(
+    disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.folders.MOST_REPEATED", 10)
+    fill(disk, stop=True)
+    folders = FolderList(FakeFiles(disk), "data")
+    before = len(disk.contents("data/folders").splitlines())
+    for start in range(1, 100):
+        folders.note("t-0", start)
+        assert len(disk.contents("data/folders").splitlines()) <= before + 12
+    assert disk.contents("data/folders").endswith(b" t-0 99\n")
+
+
+def test_a_list_that_is_damaged_is_told(disk: FakeDisk) -> None:
+    fill(disk, stop=True)
+    disk.flip("data/folders", 12)
+    store = Store.open(FakeFiles(disk), "data", 0, LIMITS)
+    assert "data/folders is damaged" in store.take_repairs()[0]
 
 
 def test_a_lost_folder_of_a_group_log_after_a_crash_is_refused(disk: FakeDisk) -> None:

@@ -123,6 +123,7 @@ class FakeDisk:
         self.trace: list[str] = []
         self.dead = False
         self.random = Random(0)
+        self.boots = 1
         self.changes = Counter[str]()
         """Of the names in each folder."""
         self._tree: Tree = {ROOT: None}
@@ -190,6 +191,7 @@ class FakeDisk:
 
     def power_cut(self, mode: str = "lose", seed: int = 0) -> None:
         """Every process is gone and the page cache with it."""
+        self.boots += 1
         random = Random(seed)
         by_folder: dict[str, list[Change]] = {}
         for entry in self._pending:
@@ -264,6 +266,9 @@ class FakeFiles(Files):
 
     def process_id(self) -> int:
         return self._pid
+
+    def boot_id(self) -> str:
+        return f"boot-{self.disk.boots}"
 
     def random_bytes(self, size: int) -> bytes:
         return self.disk.random.randbytes(size)
