@@ -11,6 +11,7 @@ from typing import Final
 
 from storage.files import Files
 from storage.scan import Batch
+from storage.whole import read_whole
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 
@@ -35,13 +36,9 @@ class EpochFile:
     def load(self, before: int) -> None:
         """Read the entries that begin below an offset; nothing if the file is missing or odd."""
         try:
-            handle = self._files.open(self._path)
+            text = read_whole(self._files, self._path)
         except FileNotFoundError:
             return
-        try:
-            text = self._files.read(handle, self._files.size(handle), 0)
-        finally:
-            self._files.close(handle)
         try:
             lines = [line.split() for line in text.decode("ascii").splitlines()[2:]]
             entries = [(int(epoch), int(start)) for epoch, start in lines]

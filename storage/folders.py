@@ -19,6 +19,7 @@ from storage.errors import Corrupt, remedy
 from storage.files import Files
 from storage.start import FILE_NAME as START_FILE
 from storage.start import write_start
+from storage.whole import read_whole, replace_whole
 
 FILE_NAME: Final = "folders"
 
@@ -102,13 +103,9 @@ class FolderList:
 
     def _read(self) -> None:
         try:
-            handle = self._files.open(self._path)
+            data = read_whole(self._files, self._path)
         except FileNotFoundError:
             return
-        try:
-            data = self._files.read(handle, self._files.size(handle), 0)
-        finally:
-            self._files.close(handle)
         lines = data.decode("ascii", "replace").splitlines(keepends=True)
         count = self._read_left(lines)
         for line in lines[count:]:
@@ -146,18 +143,8 @@ class FolderList:
             body = "".join(f"{name} {start}\n" for name, start in sorted(self._left.items()))
             lines = [f"{_crc(body)} {len(self._left)}\n{body}".encode()]
             lines += [self._line(name, start) for name, start in noted]
-            self._replace(b"".join(lines))
+            replace_whole(self._files, self._path, b"".join(lines))
             self._lines = len(noted)
-
-    def _replace(self, data: bytes) -> None:
-        handle = self._files.open(f"{self._path}.tmp", create=True)
-        try:
-            self._files.write(handle, data, 0)
-            self._files.truncate(handle, len(data))
-            self._files.sync(handle)
-        finally:
-            self._files.close(handle)
-        self._files.rename(f"{self._path}.tmp", self._path)
 
 
 def _crc(text: str) -> str:

@@ -14,6 +14,7 @@ from crc32c import crc32c
 
 from storage.errors import Corrupt, NewerFormat
 from storage.files import Files
+from storage.whole import read_whole, replace_whole
 
 FILE_NAME: Final = "format"
 
@@ -46,11 +47,7 @@ def read_format(files: Files, data_dir: str) -> Format | None:
     path = f"{data_dir}/{FILE_NAME}"
     if FILE_NAME not in files.list_folder(data_dir):
         return None
-    handle = files.open(path)
-    try:
-        data = files.read(handle, files.size(handle), 0)
-    finally:
-        files.close(handle)
+    data = read_whole(files, path)
     line, _, checksum = data.partition(b"\n")
     if checksum != _checksum(line):
         raise Corrupt(
@@ -77,14 +74,7 @@ def write_format(files: Files, data_dir: str, shards: int, directory_id: str = "
     ).encode()
     data = line + b"\n" + _checksum(line)
     path = f"{data_dir}/{FILE_NAME}"
-    handle = files.open(f"{path}.tmp", create=True)
-    try:
-        files.write(handle, data, 0)
-        files.truncate(handle, len(data))
-        files.sync(handle)
-    finally:
-        files.close(handle)
-    files.rename(f"{path}.tmp", path)
+    replace_whole(files, path, data)
     files.sync_folder(data_dir)
     return made
 

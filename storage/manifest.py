@@ -18,6 +18,7 @@ from crc32c import crc32c
 from storage.errors import Corrupt
 from storage.files import Files
 from storage.marks import Mark
+from storage.whole import read_whole, replace_whole
 
 FILE_NAME: Final = "manifest"
 VERSION: Final = 1
@@ -55,13 +56,9 @@ def read_manifest(files: Files, folder: str) -> tuple[Manifest, str]:
     """
     path = f"{folder}/{FILE_NAME}"
     try:
-        handle = files.open(path)
+        data = read_whole(files, path)
     except FileNotFoundError:
         return Manifest(), ""
-    try:
-        data = files.read(handle, files.size(handle), 0)
-    finally:
-        files.close(handle)
     head, _, body = data.partition(b"\n")
     if head != b"%08x" % crc32c(body):
         return Manifest(), f"{path} is damaged, and made anew"
@@ -110,13 +107,5 @@ def write_manifest(files: Files, folder: str, manifest: Manifest) -> None:
     rows = [first, *(each._asdict() for each in manifest.finished)]
     body = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     path = f"{folder}/{FILE_NAME}"
-    handle = files.open(f"{path}.tmp", create=True)
-    try:
-        data = b"%08x\n" % crc32c(body) + body
-        files.write(handle, data, 0)
-        files.truncate(handle, len(data))
-        files.sync(handle)
-    finally:
-        files.close(handle)
-    files.rename(f"{path}.tmp", path)
+    replace_whole(files, path, b"%08x\n" % crc32c(body) + body)
     files.sync_folder(folder)

@@ -18,6 +18,7 @@ from storage.limits import Limits
 from storage.manifest import Finished
 from storage.marks import SECTOR, Mark
 from storage.scan import Batch, valid_batches
+from storage.whole import read_whole
 from storage.window import PIECE, Window
 
 LOG_SUFFIX: Final = ".log"
@@ -188,10 +189,6 @@ class Segment:
 
     def _contents(self, suffix: str) -> bytes | None:
         try:
-            handle = self._files.open(self._stem + suffix)
+            return read_whole(self._files, self._stem + suffix)
         except FileNotFoundError:
             return None
-        try:
-            return self._files.read(handle, self._files.size(handle), 0)
-        finally:
-            self._files.close(handle)

@@ -10,6 +10,7 @@ from typing import Final
 
 from storage.errors import Corrupt, SyncFailed
 from storage.files import Files, parent_of
+from storage.whole import read_whole, replace_whole
 
 FILE_NAME: Final = "log-start-offset-checkpoint"
 
@@ -22,11 +23,7 @@ def read_start(files: Files, folder: str) -> int:
     """
     path = f"{folder}/{FILE_NAME}"
     _sync_name(files, folder)
-    handle = files.open(path)
-    try:
-        text = files.read(handle, files.size(handle), 0)
-    finally:
-        files.close(handle)
+    text = read_whole(files, path)
     try:
         version, count, entry = text.decode("ascii").splitlines()
         offset = int(entry.split()[-1])
@@ -49,14 +46,7 @@ def write_start(files: Files, folder: str, offset: int) -> None:
     path = f"{folder}/{FILE_NAME}"
     topic, _, partition = folder.rpartition("/")[2].rpartition("-")
     data = f"0\n1\n{topic} {partition} {offset}\n".encode("ascii")
-    handle = files.open(f"{path}.tmp", create=True)
-    try:
-        files.write(handle, data, 0)
-        files.truncate(handle, len(data))
-        files.sync(handle)
-    finally:
-        files.close(handle)
-    files.rename(f"{path}.tmp", path)
+    replace_whole(files, path, data)
     try:
         _sync_name(files, folder)
     except OSError as error:
