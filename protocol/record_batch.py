@@ -136,7 +136,7 @@ def encode_batch(
     """
     if not records:
         raise ValueError("a batch needs a record")
-    out = bytearray(HEADER_SIZE)
+    out: list[bytes] = []
     delta = 0
     for key, value in records:
         if key is not None and value is not None:
@@ -147,20 +147,18 @@ def encode_batch(
                 key_length = _VARINTS[key_size]
                 value_length = _VARINTS[value_size]
                 varints = len(deltas) + len(key_length) + len(value_length)
-                out += _VARINTS[3 + varints + key_size + value_size]
-                out += b"\x00\x00"
-                out += deltas
-                out += key_length
-                out += key
-                out += value_length
-                out += value
-                out.append(0)
+                size = _VARINTS[3 + varints + key_size + value_size]
+                out += (size, b"\x00\x00", deltas, key_length, key, value_length, value, b"\x00")
                 delta += 1
                 continue
-        out += _encode_record(delta, key, value)
+        out.append(_encode_record(delta, key, value))
         delta += 1
-    _fill_header(out, base_offset, leader_epoch, timestamp_ms, delta)
-    return bytes(out)
+    body = b"".join(out)
+    checked = _CHECKED.pack(0, delta - 1, timestamp_ms, timestamp_ms, NO_PRODUCER, -1, -1, delta)
+    crc = crc32c(body, crc32c(checked))
+    length = len(body) + HEADER_SIZE - LENGTH_OVERHEAD
+    unchecked = _UNCHECKED.pack(base_offset, length, leader_epoch, MAGIC, crc)
+    return b"".join((unchecked, checked, body))
 
 
 def _encode_record(delta: int, key: bytes | None, value: bytes | None) -> bytes:
@@ -169,18 +167,6 @@ def _encode_record(delta: int, key: bytes | None, value: bytes | None) -> bytes:
     value_part = _NULL if value is None else _varint(len(value)) + value
     body = b"\x00\x00" + _varint(delta) + key_part + value_part + b"\x00"
     return _varint(len(body)) + body
-
-
-def _fill_header(
-    out: bytearray, base_offset: int, leader_epoch: int, timestamp_ms: int, count: int
-) -> None:
-    _CHECKED.pack_into(
-        out, CRC_START, 0, count - 1, timestamp_ms, timestamp_ms, NO_PRODUCER, -1, -1, count
-    )
-    with memoryview(out) as view:
-        crc = crc32c(view[CRC_START:])
-    size = len(out) - LENGTH_OVERHEAD
-    _UNCHECKED.pack_into(out, 0, base_offset, size, leader_epoch, MAGIC, crc)
 
 
 def patch(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
