@@ -10,7 +10,7 @@ end.
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Final
 
 from storage.epochs import EpochFile
@@ -145,31 +145,29 @@ class Log:
         self._queued_bytes += len(data)
         return self._queued_bytes
 
-    def write_queued(self) -> None:
+    def write_queued(self) -> int:
         """
-        Write what is queued, in as few pieces as segments allow. For the thread that queues.
-        Raises AppendFailed; what was not written is then in the journal only.
+        Write what is queued, in as few pieces as segments allow, and return how many bytes that
+        was. For the thread that queues. Raises AppendFailed; what was not written is then in the
+        journal only.
         """
-        queued, self._queued, self._queued_bytes = self._queued, [], 0
+        size, queued = self._queued_bytes, self._queued
+        self._queued, self._queued_bytes = [], 0
         while queued and not self.broken:
             active = self._segments[-1] if self._segments else None
             run = active.fitting(batch for _, batch in queued) if active else 1
             pieces, batches = zip(*queued[:run], strict=True)
             queued = queued[run:]
-            ends = accumulate((batch.size for batch in batches), initial=0)
-            placed = [b._replace(position=at) for b, at in zip(batches, ends, strict=False)]
-            self._write(b"".join(pieces), placed)
+            self._write(b"".join(pieces), batches)
+        return size
 
-    def _write(self, data: bytes, placed: list[Batch]) -> None:
-        """Batches with their positions in `data`, to the end of the last segment or a new one."""
-        last = placed[-1]
+    def _write(self, data: bytes, batches: Sequence[Batch]) -> None:
+        """Batches, which `data` is made of, to the end of the last segment or a new one."""
+        last = batches[-1]
         try:
             segment = self._segment_for(len(data), last.last_offset)
-            shift = segment.size
-            if shift:
-                placed = [batch._replace(position=batch.position + shift) for batch in placed]
-            segment.append(data, placed)
-            self._epochs.note_all(placed)
+            segment.append(data, batches)
+            self._epochs.note_all(batches)
         except OSError as error:
             self.broken = True
             raise AppendFailed(f"cannot append to {self._folder}: {error}") from error

@@ -95,13 +95,19 @@ class Segment:
             count += 1
         return max(count, 1)
 
-    def append(self, data: bytes, batches: list[Batch]) -> None:
-        """Write whole batches at the end. An OSError leaves the file torn behind `size`."""
-        self._files.write(self._handle, data, self.size)
-        for batch in batches:
-            self.note(batch)
+    def append(self, data: bytes, batches: Iterable[Batch]) -> None:
+        """
+        Write whole batches at the end, wherever they were before. An OSError leaves the file torn
+        behind `size`.
+        """
+        position = self.size
+        self._files.write(self._handle, data, position)
+        base, add = self.base_offset, self.index.add
+        for _, size, _, last, _, timestamp in batches:
+            add(last - base, position, size, timestamp)
+            position += size
         self.crc = crc32c(data, self.crc)
-        self.size += len(data)
+        self.size = position
 
     def note(self, batch: Batch) -> None:
         """Take a batch that is in the file into the indexes."""
