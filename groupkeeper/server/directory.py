@@ -23,8 +23,9 @@ from storage.limits import Limits
 from storage.store import Store
 
 LOOK_S: Final = 0.5
-"""How long the directory may be gone before an idle server notices. A round of commits notices at
-once; messages to topics do not, so this is how long they are acknowledged in vain."""
+"""How long the directory may be gone before an idle server notices, and how long the journal or the
+node's lock alone may be gone before any does. A round of commits notices at once that the directory
+is gone; messages to topics do not, so this is how long they are acknowledged in vain."""
 
 NAMED: Final = 5
 """So many folders of no topic are named in the line about them."""

@@ -118,14 +118,29 @@ def test_a_lock_that_was_taken_again_is_not_lost(disk: FakeDisk) -> None:
     assert store.verify() == []
 
 
+def test_a_round_notices_that_the_directory_is_gone(disk: FakeDisk) -> None:
+    store = open_store(disk)
+    epoch = store.claim(0)
+    taken = append(store, b"v", epoch)
+    assert store.commit([taken]) == [None]
+    disk.remove("data")
+    with pytest.raises(DirectoryLost, match="data was removed or replaced while it was in use"):
+        store.commit([Append(taken.log, epoch, TIME, [(b"k", b"v")])])
+    for call in (store.verify, store.catch_up, store.settle):
+        with pytest.raises(SyncFailed, match="removed or replaced"):
+            call()
+
+
 @pytest.mark.parametrize("gone", ["data", "data/nodes", "data/nodes/0", "data/journals"])
-def test_a_directory_that_vanishes_takes_no_more(disk: FakeDisk, gone: str) -> None:
+def test_a_directory_that_vanishes_takes_no_more_after_a_look(disk: FakeDisk, gone: str) -> None:
     store = open_store(disk)
     epoch = store.claim(0)
     taken = append(store, b"v", epoch)
     assert store.commit([taken]) == [None]
     disk.remove(gone)
     with pytest.raises(DirectoryLost, match="data was removed or replaced while it was in use"):
+        store.verify()
+    with pytest.raises(SyncFailed, match="removed or replaced"):
         store.commit([Append(taken.log, epoch, TIME, [(b"k", b"v")])])
     for call in (store.verify, store.catch_up, store.settle):
         with pytest.raises(SyncFailed, match="removed or replaced"):
