@@ -70,15 +70,20 @@ class FactReaders:
             self._turns.first(self._go_on)
 
     def _tell_some(self) -> None:
-        origin, facts = self._waiting.popleft()
-        if len(facts) > FACTS_IN_A_SLICE:
-            self._waiting.appendleft((origin, facts[FACTS_IN_A_SLICE:]))
-            facts = facts[:FACTS_IN_A_SLICE]
-        for noted in facts:
+        left = FACTS_IN_A_SLICE
+        while self._waiting and left:
+            origin, facts = self._waiting.popleft()
+            if len(facts) > left:
+                self._waiting.appendleft((origin, facts[left:]))
+                facts = facts[:left]
+            left -= len(facts)
             for name, reader in self._readers:
-                try:
-                    reader(origin, noted)
-                except Exception:  # noqa: BLE001  # the others, and the partition, go on
-                    self._failures["facts_not_read", name] += 1
-                    fact = type(noted.fact).__name__
-                    _log.exception("a fact was not read", reader=name, fact=fact)
+                for noted in facts:
+                    try:
+                        reader(origin, noted)
+                    except Exception:  # noqa: BLE001  # the others, and the partition, go on
+                        self._not_read(name, noted)
+
+    def _not_read(self, name: str, noted: NotedFact) -> None:
+        self._failures["facts_not_read", name] += 1
+        _log.exception("a fact was not read", reader=name, fact=type(noted.fact).__name__)
