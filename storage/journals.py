@@ -29,8 +29,10 @@ class Held:
         closing: ExitStack,
         name: str,
         mark: Mark | None = None,
+        missing_epochs: range = range(0),
     ) -> None:
         self._closing = closing
+        self.missing_epochs = missing_epochs
         self._entries = [(*entry, reader) for reader in readers for entry in reader.entries(name)]
         self._entries.sort(key=lambda entry: entry[0])
         self.first = self._entries[0][0] if self._entries else None
@@ -230,10 +232,11 @@ class Journals:
         self._writer = writer
         return writer
 
-    def held(self, name: str) -> Held:
+    def held(self, name: str, missing_epochs: range) -> Held:
         """
         What is held for a log by any journal, this run's included. No round is written to that log
-        meanwhile, so no journal that holds something for it is dropped.
+        meanwhile, so no journal that holds something for it is dropped. `missing_epochs` are those
+        of which no journal knew.
         """
         with ExitStack() as stack:
             own = [
@@ -242,7 +245,7 @@ class Journals:
                 if name in writer.touched
             ]
             readers = [*self._earlier, *self._foreign.values(), *own]
-            return Held(readers, stack.pop_all(), name, self._marks.get(name))
+            return Held(readers, stack.pop_all(), name, self._marks.get(name), missing_epochs)
 
     def recovered(self, name: str, mark: Mark | None) -> None:
         """A log has been opened, and all that was held for it is on the disk in its folder."""

@@ -103,12 +103,6 @@ class Log:
         return self._queued[-1][1].last_offset + 1 if self._queued else self._next_offset
 
     @property
-    def ends_as_closed(self) -> bool:
-        """Whether there is no more than when it was closed, and no less; so of an empty one."""
-        mark = self._manifest.read.mark
-        return self._next_offset == (mark.end if mark is not None else 0)
-
-    @property
     def last_epoch(self) -> int:
         """Largest leader epoch, -1 if there is none."""
         return self._epochs.last_epoch
@@ -355,7 +349,9 @@ class Log:
         findings = opening.findings
         if cover is not None:
             self._add(cover, findings)
-        opening.check_end(self._next_offset, end)
+            if self.last_epoch in cover.missing_epochs:
+                self._manifest.note_lost_rounds(self._next_offset)
+        opening.check_end(self._next_offset, end, self._manifest.read.rounds_lost_at)
         self.repairs = findings.repairs
         if opening.accepted:
             self._manifest.given_up = max(self._next_offset, opening.expected(end))

@@ -10,7 +10,7 @@ needs it when they are whole.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
@@ -46,6 +46,8 @@ class Manifest:
     mark: Mark | None = None
     given_up: int = -1
     """A person has accepted that records before this offset may be missing; -1 if nobody has."""
+    rounds_lost_at: int = -1
+    """A journal was missing when the log ended at this offset; -1 if that was never so."""
 
 
 def read_manifest(files: Files, folder: str) -> tuple[Manifest, str]:
@@ -73,7 +75,8 @@ def _parsed(first: dict[str, Any], lines: Iterable[dict[str, Any]]) -> Manifest:
     if mark is not None:
         mark = Mark(**{**mark, "tail": bytes.fromhex(mark["tail"])})
     finished = [Finished(**line) for line in lines]
-    return Manifest(finished, first["begun"], mark, first["given_up"])
+    lost_at = first.get("rounds_lost_at", -1)  # an older file does not say so
+    return Manifest(finished, first["begun"], mark, first["given_up"], lost_at)
 
 
 class Keeper:
@@ -87,12 +90,27 @@ class Keeper:
         self.given_up = -1
 
     def write(self, finished: Sequence[Finished], begun: int | None, mark: Mark | None) -> None:
-        """Make it durable, if it is news. Raises OSError."""
+        """
+        Make it durable, if it is news. Raises OSError. What was noted of lost rounds goes: they
+        have been found, or a person has given them up.
+        """
         given_up = max(self.given_up, self.read.given_up)
         manifest = Manifest(finished, begun, mark or self.read.mark, given_up)
         if manifest != self.read:
             write_manifest(self._files, self._folder, manifest)
             self.read = manifest
+
+    def note_lost_rounds(self, end: int) -> None:
+        """
+        A journal is missing that records up to offset `end` went through, and maybe more of them.
+        Made durable: at the next start there is a journal again, which knows newer epochs, and
+        nothing else tells. Not if the log ends as it was closed, or a person has accepted the loss.
+        Raises OSError.
+        """
+        closed_at = self.read.mark.end if self.read.mark is not None else 0
+        if end not in (closed_at, self.read.given_up, self.read.rounds_lost_at):
+            self.read = replace(self.read, rounds_lost_at=end)
+            write_manifest(self._files, self._folder, self.read)
 
 
 def write_manifest(files: Files, folder: str, manifest: Manifest) -> None:
@@ -103,6 +121,7 @@ def write_manifest(files: Files, folder: str, manifest: Manifest) -> None:
         "begun": manifest.begun,
         "mark": None if mark is None else {**mark._asdict(), "tail": mark.tail.hex()},
         "given_up": manifest.given_up,
+        "rounds_lost_at": manifest.rounds_lost_at,
     }
     rows = [first, *(each._asdict() for each in manifest.finished)]
     body = b"".join(json.dumps(row).encode() + b"\n" for row in rows)

@@ -7,7 +7,7 @@ Finds out, cuts and mends; the batches that only a journal holds are appended by
 from storage.epochs import FILE_NAME as EPOCH_FILE
 from storage.epochs import EpochFile
 from storage.errors import ACCEPT_FILE
-from storage.files import Files
+from storage.files import Files, parent_of
 from storage.limits import Limits
 from storage.manifest import Finished, read_manifest
 from storage.marks import Mark, newest
@@ -67,8 +67,8 @@ class Opening:
         expected = max(told, mark.end if mark else 0)
         return 0 if expected <= max(self.manifest.given_up, self.deleted_before) else expected
 
-    def check_end(self, next_offset: int, end: int) -> None:
-        """Raises Corrupt if a log that now goes up to `next_offset` went on."""
+    def check_end(self, next_offset: int, end: int, rounds_lost_at: int) -> None:
+        """Raises Corrupt if a log that now goes up to `next_offset` went on, or may have."""
         damage = self._cover.damage if self._cover is not None else ""
         why = f" ({damage})" if damage else ""
         expected = self.expected(end)
@@ -82,6 +82,15 @@ class Opening:
             )
         elif self._may_lack and next_offset > self.manifest.given_up:
             self.findings.lost(f"{self._folder} may lack records from offset {next_offset} on{why}")
+        elif next_offset <= rounds_lost_at and not self._is_held(rounds_lost_at - 1):
+            self.findings.lost(
+                f"{self._folder} may lack records from offset {next_offset} on: a journal that "
+                f"they went through is missing from {parent_of(self._folder)}/journals"
+            )
+
+    def _is_held(self, offset: int) -> bool:
+        """By a journal: that one was put back, if it was missing."""
+        return self._cover is not None and self._cover.reaches(offset, offset + 1)
 
     def _mark(self, end: int) -> Mark | None:
         """The newest, unless it holds no more."""

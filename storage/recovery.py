@@ -42,6 +42,11 @@ class Cover(Protocol):
         ...
 
     @property
+    def missing_epochs(self) -> range:
+        """What is written in these epochs goes through a journal that is not there any more."""
+        ...
+
+    @property
     def may_lack(self) -> bool:
         """The journal is damaged, and nobody knows up to where the log went on in it."""
         ...

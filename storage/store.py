@@ -202,26 +202,19 @@ class Store:
         if not is_partition(name) or "/" in name:
             raise ValueError(f"{name!r} is not <topic>-<partition>")
         self.folders.check(name)
+        # A shard's claims are durable before its batches: if a log has an epoch of which the
+        # journals know nothing, and the lease does, somebody has removed one.
+        known, leased = self._found.get(partition_of(name), (0, 0))
         try:
-            with self._journals.held(name) as held:
+            with self._journals.held(name, range(known + 1, leased + 1)) as held:
                 log = Log.open(self._files, f"{self.data_dir}/{name}", self._limits, held)
         except SyncFailed as error:
             self._failed = error
             raise
-        self._note_lost_journal(log)
         self._logs[name] = log
         self._fenced.discard(name)
         self._journals.recovered(name, log.durable)
         return log
-
-    def _note_lost_journal(self, log: Log) -> None:
-        """A shard's claims are durable before its batches: somebody has removed the journal."""
-        known, leased = self._found.get(partition_of(log.name), (0, 0))
-        if known < log.last_epoch <= leased and not log.ends_as_closed:
-            log.repairs.append(
-                f"{self.data_dir}/{FOLDER}: a journal is missing: what only that held of "
-                f"{log.name}, from offset {log.next_offset} on, is lost"
-            )
 
     def commit(self, appends: Sequence[Append]) -> list[StorageError | None]:
         """

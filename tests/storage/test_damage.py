@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from protocol.record_batch import HEADER_SIZE
-from storage.errors import ACCEPT_FILE, Corrupt, StorageError
+from storage.errors import ACCEPT_FILE, Corrupt, StorageError, remedy
 from storage.folders import FolderList
 from storage.limits import Limits
 from storage.log import Log
@@ -488,32 +488,97 @@ def test_a_lost_journal_is_missed_by_the_next_one(disk: FakeDisk) -> None:
         opened(disk, NAMES[1])
 
 
-def test_a_lost_last_journal_is_told(disk: FakeDisk) -> None:
-    fill(disk, stop=False)
+def remove_journals(disk: FakeDisk) -> dict[str, bytes]:
+    """All of them, as somebody does who frees space. Returns what they held."""
+    files = FakeFiles(disk)
+    held = {}
     for path in journal_paths(disk):
-        FakeFiles(disk).remove(path)
-    store = Store.open(FakeFiles(disk), "data", 0)
-    assert [store.claim(shard) for shard in range(3)] == [2, 2, 2]
-    log = store.open_log(NAMES[0])
-    [what] = log.take_repairs()
-    assert what == (
-        "data/journals: a journal is missing: what only that held of "
-        f"{NAMES[0]}, from offset {log.next_offset} on, is lost"
-    )
+        held[path] = disk.contents(path)
+        files.remove(path)
+    return held
 
 
-def test_a_lost_journal_is_told_beside_an_older_one_of_another_node(disk: FakeDisk) -> None:
-    other = Store.open(FakeFiles(disk), "data", 1)
+def without_journal(disk: FakeDisk, name: str) -> Log:
+    """What the segments of a log hold."""
+    return Log.open(FakeFiles(disk), f"data/{name}", LIMITS)
+
+
+def started(disk: FakeDisk, node: int = 0) -> Store:
+    store = Store.open(FakeFiles(disk), "data", node, LIMITS)
     for shard in range(3):
-        other.claim(shard)
-    other.settle()
+        store.claim(shard)
+    store.settle()
+    return store
+
+
+def test_a_log_whose_last_journal_is_missing_is_refused_by_every_start(disk: FakeDisk) -> None:
+    fill(disk, stop=False)
+    ends = [without_journal(disk, name).next_offset for name in NAMES]
+    remove_journals(disk)
+    for stop in (True, False, True):
+        store = started(disk)
+        for name, end in zip(NAMES, ends, strict=True):
+            with pytest.raises(Corrupt) as refused:
+                store.open_log(name)
+            assert str(refused.value) == (
+                f"data/{name} may lack records from offset {end} on: a journal that they went "
+                f"through is missing from data/journals: {remedy(f'data/{name}')}"
+            )
+        if stop:
+            store.close()
+        disk.revive()
+
+
+def test_what_a_missing_journal_held_can_be_given_up(disk: FakeDisk) -> None:
+    fill(disk, stop=False)
+    log = without_journal(disk, NAMES[0])
+    left, end = found(log), log.next_offset
+    remove_journals(disk)
+    with pytest.raises(Corrupt):
+        started(disk).open_log(NAMES[0])
+    disk.revive()
+    accept(disk, NAMES[0])
+    store = started(disk)
+    log = store.open_log(NAMES[0])
+    assert found(log) == left
+    assert log.take_repairs() == [
+        (
+            f"data/{NAMES[0]} may lack records from offset {end} on: a journal that they went "
+            "through is missing from data/journals: accepted"
+        )
+    ]
+    log.broken = True  # as after a write that failed: opened again by the same process
+    assert found(store.open_log(NAMES[0])) == left
+    disk.revive()
+    log = started(disk).open_log(NAMES[0])
+    assert (found(log), log.take_repairs()) == (left, [])
+
+
+def test_a_journal_that_was_put_back_is_enough(disk: FakeDisk) -> None:
+    fill(disk, stop=False)
+    held = remove_journals(disk)
+    refusing = started(disk)
+    for name in NAMES:
+        with pytest.raises(Corrupt):
+            refusing.open_log(name)
+    disk.revive()
+    files = FakeFiles(disk)
+    for path, data in held.items():
+        files.write(files.open(path, create=True), data, 0)
+    store = started(disk)
+    for name in NAMES:
+        log = store.open_log(name)
+        assert (found(log), log.take_repairs()) == (expected(name), [])
+
+
+def test_a_journal_is_missing_beside_an_older_one_of_another_node(disk: FakeDisk) -> None:
+    started(disk, node=1)
     disk.revive()
     fill(disk, stop=False)
     [path] = [path for path in journal_paths(disk) if "/0-" in path]
     FakeFiles(disk).remove(path)
-    store = Store.open(FakeFiles(disk), "data", 0)
-    assert store.claim(0) == 3
-    assert "a journal is missing" in store.open_log(NAMES[0]).take_repairs()[0]
+    with pytest.raises(Corrupt, match="a journal that they went through is missing"):
+        started(disk).open_log(NAMES[0])
 
 
 def test_a_lost_journal_costs_nothing_after_a_clean_stop(disk: FakeDisk) -> None:
