@@ -21,9 +21,9 @@ from benchmarks.crowd import Link
 from benchmarks.members import Group, Member, form
 from benchmarks.processes import cpu_seconds
 from benchmarks.targets import Home, Server, create_topic, first_join, new_home
-from coordinator.placement import partition_of
-from coordinator.records import offset_key, offset_key_head, offset_value
-from protocol.record_batch import encode_batch
+from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
+from groupkeeper.protocol.record_batch import encode_batch
 
 PARTITIONS = 51
 SETTINGS = {"offsets.topic.num.partitions": str(PARTITIONS)}

@@ -22,12 +22,12 @@ from pathlib import Path
 from benchmarks import wire
 from benchmarks.crowd import Link
 from benchmarks.processes import cpu_seconds
-from coordinator.placement import partition_of
-from coordinator.records import offset_key, offset_key_head, offset_value
-from protocol.record_batch import encode_batch
-from storage.files import Files
-from storage.limits import Limits
-from storage.log import Log
+from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
 
 ROOT = Path(__file__).parent.parent
 PAUSE_S = 0.01

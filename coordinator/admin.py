@@ -7,19 +7,23 @@ Who may see what was decided before.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coordinator.caller import Caller
-from coordinator.group import GroupState, Member
-from coordinator.groups import Groups
-from coordinator.step import ReplyTo, Step
-from protocol.errors import ErrorCode
-from protocol.messages.describe_groups import (
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.group import GroupState, Member
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from protocol.wire import cut_text
+from groupkeeper.protocol.messages.list_groups import (
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from groupkeeper.protocol.wire import cut_text
 
 CLASSIC = "classic"
 

@@ -9,7 +9,7 @@ the words are chosen by whoever shows it.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 
 
 class CauseCode(StrEnum):

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
-from coordinator.caller import Caller
-from coordinator.causes import Who
-from coordinator.config import GroupConfig
-from coordinator.facts import OffsetsCommitted
-from coordinator.group import Group, GroupState
-from coordinator.groups import Groups, group_refused
-from coordinator.rebalance import rearm_session
-from coordinator.records import offset_key, offset_key_head, offset_value
-from coordinator.replies import check_member, note_fenced
-from coordinator.step import BATCH_OVERHEAD, Record, ReplyTo, Step, size_of
-from protocol.errors import ErrorCode
-from protocol.mapped import mapped
-from protocol.messages.offset_commit import (
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.causes import Who
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.facts import OffsetsCommitted
+from groupkeeper.coordinator.group import Group, GroupState
+from groupkeeper.coordinator.groups import Groups, group_refused
+from groupkeeper.coordinator.rebalance import rearm_session
+from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
+from groupkeeper.coordinator.replies import check_member, note_fenced
+from groupkeeper.coordinator.step import BATCH_OVERHEAD, Record, ReplyTo, Step, size_of
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import mapped
+from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from coordinator.caller import Caller
-from coordinator.deadlines import Timer, TimerKind
-from coordinator.facts import GroupDeleted, OffsetsRemoved
-from coordinator.group import Group, GroupState
-from coordinator.groups import Deletion, Groups
-from coordinator.rebalance import drop_pending
-from coordinator.records import group_key, offset_key, offset_key_head
-from coordinator.step import ReplyTo, Step
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import (
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.facts import GroupDeleted, OffsetsRemoved
+from groupkeeper.coordinator.group import Group, GroupState
+from groupkeeper.coordinator.groups import Deletion, Groups
+from groupkeeper.coordinator.rebalance import drop_pending
+from groupkeeper.coordinator.records import group_key, offset_key, offset_key_head
+from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,

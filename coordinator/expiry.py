@@ -8,11 +8,11 @@ piece at a time: a partition may hold a million offsets, and all of them may be 
 from collections.abc import Iterator
 from itertools import islice
 
-from coordinator.deletion import Allowance, delete_group, forget, note_removed
-from coordinator.group import CONSUMER, Group, GroupState
-from coordinator.groups import ExpiryCheck, Groups
-from coordinator.records import offset_times
-from coordinator.step import Step
+from groupkeeper.coordinator.deletion import Allowance, delete_group, forget, note_removed
+from groupkeeper.coordinator.group import CONSUMER, Group, GroupState
+from groupkeeper.coordinator.groups import ExpiryCheck, Groups
+from groupkeeper.coordinator.records import offset_times
+from groupkeeper.coordinator.step import Step
 
 
 def expire_offsets(groups: Groups, step: Step) -> bool:

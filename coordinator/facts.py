@@ -6,7 +6,7 @@ decision. A fact carries no time: its envelope, :class:`NotedFact`, has that of 
 
 from dataclasses import dataclass
 
-from coordinator.causes import Cause, Who
+from groupkeeper.coordinator.causes import Cause, Who
 
 
 @dataclass(slots=True)

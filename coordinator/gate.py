@@ -12,8 +12,8 @@ replies to whoever reads them. What is refused takes its facts with it.
 from collections import deque
 from dataclasses import dataclass, field
 
-from coordinator.facts import NotedFact
-from coordinator.step import Record, ReplyTo, Response, Step
+from groupkeeper.coordinator.facts import NotedFact
+from groupkeeper.coordinator.step import Record, ReplyTo, Response, Step
 
 Replies = list[tuple[ReplyTo, Response]]
 

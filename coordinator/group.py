@@ -34,11 +34,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from coordinator.causes import Cause, Who
-from coordinator.member_bytes import COPIES, MEMBER_BYTES, MemberBytes, bytes_of
-from coordinator.step import ReplyTo
-from protocol.embedded import read_topics
-from protocol.messages.join_group import JoinGroupRequestProtocol
+from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.member_bytes import COPIES, MEMBER_BYTES, MemberBytes, bytes_of
+from groupkeeper.coordinator.step import ReplyTo
+from groupkeeper.protocol.embedded import read_topics
+from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 
 Protocols = Sequence[JoinGroupRequestProtocol]
 

@@ -6,12 +6,12 @@ The mark of how far the check for expired offsets has come is here because it is
 from dataclasses import dataclass, field
 from typing import Final
 
-from coordinator.causes import Who
-from coordinator.facts import GroupCreated, GroupDropped, LimitReached
-from coordinator.group import Group, GroupState
-from coordinator.member_bytes import MemberBytes
-from coordinator.step import ReplyTo, Step
-from protocol.messages.delete_groups import DeleteGroupsResponse
+from groupkeeper.coordinator.causes import Who
+from groupkeeper.coordinator.facts import GroupCreated, GroupDropped, LimitReached
+from groupkeeper.coordinator.group import Group, GroupState
+from groupkeeper.coordinator.member_bytes import MemberBytes
+from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsResponse
 
 MAX_UNUSED_GROUPS: Final = 1_000
 """Of the groups made before the last so many, those go that nothing was stored of and nobody is in:

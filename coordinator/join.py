@@ -7,16 +7,20 @@ the size limit KIP-389, the quick answer to a returning leader KIP-814.
 
 from typing import Final
 
-from coordinator.caller import Caller
-from coordinator.causes import Cause, CauseCode, Who
-from coordinator.config import MAX_PENDING_MEMBERS, MAX_PROTOCOLS, NEW_MEMBER_JOIN_TIMEOUT_MS
-from coordinator.deadlines import Timer, TimerKind
-from coordinator.facts import LimitReached, MemberJoined, PendingMemberDropped
-from coordinator.group import Group, GroupState, Member
-from coordinator.groups import Groups, group_refused
-from coordinator.joining import Joining, park, what_changed
-from coordinator.member_bytes import MEMBER_BYTES, bytes_of
-from coordinator.rebalance import (
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.config import (
+    MAX_PENDING_MEMBERS,
+    MAX_PROTOCOLS,
+    NEW_MEMBER_JOIN_TIMEOUT_MS,
+)
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.facts import LimitReached, MemberJoined, PendingMemberDropped
+from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.groups import Groups, group_refused
+from groupkeeper.coordinator.joining import Joining, park, what_changed
+from groupkeeper.coordinator.member_bytes import MEMBER_BYTES, bytes_of
+from groupkeeper.coordinator.rebalance import (
     add_cause,
     complete_early,
     complete_if_all_joined,
@@ -24,13 +28,13 @@ from coordinator.rebalance import (
     prepare,
     remove,
 )
-from coordinator.records import empty_group_record
-from coordinator.replies import check_member, joined, note_fenced
-from coordinator.requests import join_flaw
-from coordinator.static_join import replace
-from coordinator.step import ReplyTo, Step, size_of
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupRequest
+from groupkeeper.coordinator.records import empty_group_record
+from groupkeeper.coordinator.replies import check_member, joined, note_fenced
+from groupkeeper.coordinator.requests import join_flaw
+from groupkeeper.coordinator.static_join import replace
+from groupkeeper.coordinator.step import ReplyTo, Step, size_of
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 
 UTF8_MOST: Final = 4
 """Bytes of a character."""

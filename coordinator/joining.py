@@ -5,13 +5,13 @@ Not the checks themselves: those are in ``coordinator.join`` and ``coordinator.s
 
 from dataclasses import dataclass
 
-from coordinator.caller import Caller
-from coordinator.causes import Cause, CauseCode, Who
-from coordinator.group import Group, Member, Protocols, topics_of_all
-from coordinator.replies import answer_join, join_refused
-from coordinator.step import ReplyTo, Step
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.group import Group, Member, Protocols, topics_of_all
+from groupkeeper.coordinator.replies import answer_join, join_refused
+from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 
 @dataclass(slots=True)

@@ -6,15 +6,15 @@ for all of them (KIP-345). The result repeats the ids as they were sent.
 
 from dataclasses import dataclass
 
-from coordinator.caller import Caller
-from coordinator.causes import Cause, CauseCode, Who
-from coordinator.group import Group, GroupState, Member
-from coordinator.groups import Groups
-from coordinator.rebalance import drop_pending, prepare, remove
-from coordinator.replies import check_member, note_fenced
-from coordinator.step import ReplyTo, Step
-from protocol.errors import ErrorCode
-from protocol.messages.leave_group import (
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.rebalance import drop_pending, prepare, remove
+from groupkeeper.coordinator.replies import check_member, note_fenced
+from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from protocol.messages.join_group import JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 
 MAX_MEMBER_BYTES: Final = 256 * 1024 * 1024
 """Of the members of all groups of a process. A JoinGroup beyond is refused with

@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, cast
 
-from coordinator.caller import Caller
-from coordinator.deletion import forget, note_removed
-from coordinator.group import CONSUMER, Group, GroupState
-from coordinator.groups import Groups
-from coordinator.step import ReplyTo, Step
-from protocol.errors import ErrorCode
-from protocol.mapped import Mapped, mapped
-from protocol.messages.offset_delete import (
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.deletion import forget, note_removed
+from groupkeeper.coordinator.group import CONSUMER, Group, GroupState
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import Mapped, mapped
+from groupkeeper.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from protocol.messages.offset_fetch import (
+from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -30,7 +30,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from protocol.records.consumer_offsets import decode_offset_value
+from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
 
 _ROW_BYTES = 20
 """What a row without a value takes, and more or less a topic. Others take as much as in the log."""

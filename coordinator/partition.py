@@ -12,26 +12,26 @@ from collections.abc import Callable, Generator
 from enum import StrEnum
 from typing import Any
 
-from coordinator.caller import Caller
-from coordinator.causes import Cause, CauseCode
-from coordinator.config import GroupConfig
-from coordinator.deadlines import Deadlines, Timer, TimerKind
-from coordinator.deletion import STEP_SHARE, Allowance, forget_topics
-from coordinator.facts import GroupsLoaded
-from coordinator.gate import Released, Replies, ReplyGate, Unwritten
-from coordinator.group import Group
-from coordinator.groups import Groups
-from coordinator.heartbeat import Beat, steady_beat
-from coordinator.member_bytes import MemberBytes, Total
-from coordinator.rebalance import prepare, rearm_session
-from coordinator.refusals import refuse, spoil
-from coordinator.replay import Replay
-from coordinator.replies import answer_join, answer_sync
-from coordinator.requests import flaw_of, group_of
-from coordinator.shard import HANDLERS, PARTIAL_HANDLERS, expire
-from coordinator.step import ReplyTo, Step
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
+from groupkeeper.coordinator.deletion import STEP_SHARE, Allowance, forget_topics
+from groupkeeper.coordinator.facts import GroupsLoaded
+from groupkeeper.coordinator.gate import Released, Replies, ReplyGate, Unwritten
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.heartbeat import Beat, steady_beat
+from groupkeeper.coordinator.member_bytes import MemberBytes, Total
+from groupkeeper.coordinator.rebalance import prepare, rearm_session
+from groupkeeper.coordinator.refusals import refuse, spoil
+from groupkeeper.coordinator.replay import Replay
+from groupkeeper.coordinator.replies import answer_join, answer_sync
+from groupkeeper.coordinator.requests import flaw_of, group_of
+from groupkeeper.coordinator.shard import HANDLERS, PARTIAL_HANDLERS, expire
+from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 
 TIMERS_PER_TURN = 64
 """So many timers, or answers to them, make a turn: a mass expiry must not stall the rest."""

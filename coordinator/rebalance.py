@@ -5,20 +5,20 @@ sync phase that follows belongs to ``coordinator.sync``. There is no way to star
 to remove a member, without a :class:`~coordinator.causes.Cause`.
 """
 
-from coordinator.causes import Cause, CauseCode
-from coordinator.deadlines import Timer, TimerKind
-from coordinator.facts import (
+from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.facts import (
     GroupEmptied,
     MemberRemoved,
     RebalanceCauseAdded,
     RebalanceJoined,
     RebalanceStarted,
 )
-from coordinator.group import Group, GroupState, Member, Rebalance
-from coordinator.records import group_key, group_value
-from coordinator.replies import answer_join, answer_sync, joined
-from coordinator.step import Step
-from protocol.errors import ErrorCode
+from groupkeeper.coordinator.group import Group, GroupState, Member, Rebalance
+from groupkeeper.coordinator.records import group_key, group_value
+from groupkeeper.coordinator.replies import answer_join, answer_sync, joined
+from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.errors import ErrorCode
 
 PROLONG_AT_LEAST_MS = 1_000
 """A join phase in which nobody joined goes on at least this long: a timeout of 0 must not spin."""

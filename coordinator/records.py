@@ -8,9 +8,9 @@ Not here: when a record is written. That is the handlers' decision.
 from collections.abc import Sequence
 from struct import Struct
 
-from coordinator.group import Group, GroupState, Member
-from protocol.messages.join_group import JoinGroupRequestProtocol
-from protocol.records.consumer_offsets import (
+from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
+from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,

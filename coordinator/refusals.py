@@ -6,34 +6,34 @@ out of a decision are not here but with the decision.
 
 from typing import Any
 
-from coordinator.admin import ListOfGroups
-from coordinator.caller import Caller
-from coordinator.commit import PreparedCommit, commit_refused, spoil_commit
-from coordinator.replies import join_refused
-from coordinator.step import Response
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import (
+from groupkeeper.coordinator.admin import ListOfGroups
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.commit import PreparedCommit, commit_refused, spoil_commit
+from groupkeeper.coordinator.replies import join_refused
+from groupkeeper.coordinator.step import Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from protocol.messages.describe_groups import (
+from groupkeeper.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from protocol.messages.offset_fetch import (
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 def refuse(request: Any, caller: Caller, error: ErrorCode) -> Response:

@@ -7,17 +7,17 @@ Apache Kafka may hold, count from their commit marker on, unless a later plain c
 
 from collections.abc import Generator
 
-from coordinator.group import Group
-from coordinator.groups import Groups
-from coordinator.records import checked_offset_value, restore_group
-from protocol.record_batch import (
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.records import checked_offset_value, restore_group
+from groupkeeper.protocol.record_batch import (
     BatchHeader,
     Record,
     decode_records,
     lone_record,
     read_header,
 )
-from protocol.records.consumer_offsets import (
+from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     OffsetCommitKey,
     decode_group_value,

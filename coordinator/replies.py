@@ -4,13 +4,13 @@ Fields that a version does not have are left out by the encoder; what a version 
 is decided here. Not here: replies that only one decision gives.
 """
 
-from coordinator.causes import Who
-from coordinator.facts import MemberFenced
-from coordinator.group import Group, Member
-from coordinator.step import Step
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from protocol.messages.sync_group import SyncGroupResponse
+from groupkeeper.coordinator.causes import Who
+from groupkeeper.coordinator.facts import MemberFenced
+from groupkeeper.coordinator.group import Group, Member
+from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
 
 
 def join_refused(error: ErrorCode, version: int, member_id: str = "") -> JoinGroupResponse:

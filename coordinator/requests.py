@@ -6,18 +6,18 @@ partition is loading, too. Not here: anything that depends on a group.
 
 from typing import Any
 
-from coordinator.admin import ListOfGroups
-from coordinator.config import GroupConfig
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.leave_group import LeaveGroupRequest
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.messages.sync_group import SyncGroupRequest
+from groupkeeper.coordinator.admin import ListOfGroups
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest
+from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
 
 
 def flaw_of(request: Any, version: int, config: GroupConfig) -> ErrorCode:

@@ -6,20 +6,20 @@ Not here: durability and life cycle, which are ``coordinator.partition``'s.
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.admin import ListOfGroups, describe, list_groups, list_some
-from coordinator.caller import Caller
-from coordinator.causes import Cause, CauseCode
-from coordinator.commit import PreparedCommit, commit, commit_prepared
-from coordinator.deadlines import Timer, TimerKind
-from coordinator.deletion import PIECE_PAUSE_MS, delete_groups, go_on_deleting
-from coordinator.expiry import expire_offsets
-from coordinator.group import Group, GroupState, Member
-from coordinator.groups import Groups
-from coordinator.heartbeat import heartbeat
-from coordinator.join import give_up_pending, join
-from coordinator.leave import leave
-from coordinator.offsets import delete, fetch
-from coordinator.rebalance import (
+from groupkeeper.coordinator.admin import ListOfGroups, describe, list_groups, list_some
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.commit import PreparedCommit, commit, commit_prepared
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.deletion import PIECE_PAUSE_MS, delete_groups, go_on_deleting
+from groupkeeper.coordinator.expiry import expire_offsets
+from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.heartbeat import heartbeat
+from groupkeeper.coordinator.join import give_up_pending, join
+from groupkeeper.coordinator.leave import leave
+from groupkeeper.coordinator.offsets import delete, fetch
+from groupkeeper.coordinator.rebalance import (
     add_cause,
     complete,
     complete_early,
@@ -27,18 +27,18 @@ from coordinator.rebalance import (
     prepare,
     remove,
 )
-from coordinator.step import ReplyTo, Step
-from coordinator.sync import sync, sync_over
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.leave_group import LeaveGroupRequest
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.messages.sync_group import SyncGroupRequest
+from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.sync import sync, sync_over
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
+from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest
+from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
 
 HANDLERS: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
     JoinGroupRequest: join,

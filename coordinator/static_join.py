@@ -8,17 +8,17 @@ in CompletingRebalance it always does, because the leader may be planning for th
 
 from dataclasses import replace as copied
 
-from coordinator.causes import CauseCode
-from coordinator.deadlines import Timer, TimerKind
-from coordinator.facts import MemberReplaced
-from coordinator.group import Group, GroupState, Member
-from coordinator.joining import Joining, park
-from coordinator.rebalance import prepare
-from coordinator.records import group_key, group_value, member_record
-from coordinator.replies import answer_join, answer_sync, join_refused, joined
-from coordinator.step import Step, size_of
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupResponse
+from groupkeeper.coordinator.causes import CauseCode
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.facts import MemberReplaced
+from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.joining import Joining, park
+from groupkeeper.coordinator.rebalance import prepare
+from groupkeeper.coordinator.records import group_key, group_value, member_record
+from groupkeeper.coordinator.replies import answer_join, answer_sync, join_refused, joined
+from groupkeeper.coordinator.step import Step, size_of
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.join_group import JoinGroupResponse
 
 
 def replace(group: Group, joining: Joining, step: Step) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from coordinator.config import GroupConfig
-from coordinator.deadlines import Deadlines, Timer
-from coordinator.facts import Fact, NotedFact
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.deadlines import Deadlines, Timer
+from groupkeeper.coordinator.facts import Fact, NotedFact
 
 ReplyTo = Any
 """An opaque token, given with a request and handed back once, with its answer."""

@@ -4,20 +4,26 @@ Followers wait for the leader without a timer of their own. The record with the 
 written here, and no assignment leaves before it is durable.
 """
 
-from coordinator.caller import Caller
-from coordinator.causes import Cause, CauseCode, Who
-from coordinator.deadlines import Timer, TimerKind
-from coordinator.facts import LimitReached, RebalanceCompleted
-from coordinator.group import Group, GroupState, Member
-from coordinator.groups import Groups
-from coordinator.member_bytes import COPIES
-from coordinator.rebalance import prepare, rearm_session, remove, withdraw_plan
-from coordinator.records import group_key, group_value, member_record
-from coordinator.replies import answer_sync, check_member, note_fenced, sync_refused, synced
-from coordinator.requests import sync_flaw
-from coordinator.step import ReplyTo, Step, size_of
-from protocol.errors import ErrorCode
-from protocol.messages.sync_group import SyncGroupRequest
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.facts import LimitReached, RebalanceCompleted
+from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.member_bytes import COPIES
+from groupkeeper.coordinator.rebalance import prepare, rearm_session, remove, withdraw_plan
+from groupkeeper.coordinator.records import group_key, group_value, member_record
+from groupkeeper.coordinator.replies import (
+    answer_sync,
+    check_member,
+    note_fenced,
+    sync_refused,
+    synced,
+)
+from groupkeeper.coordinator.requests import sync_flaw
+from groupkeeper.coordinator.step import ReplyTo, Step, size_of
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
 
 
 def sync(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from generated import run
 
-from protocol.message import Field, Layout, layout_of
-from protocol.records import consumer_offsets
-from protocol.registry import APIS, Api
-from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from groupkeeper.protocol.message import Field, Layout, layout_of
+from groupkeeper.protocol.records import consumer_offsets
+from groupkeeper.protocol.registry import APIS, Api
+from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 
 PAGE = Path(__file__).with_name("protocol.md")
 

@@ -6,7 +6,7 @@ Not a transport: whoever answers does not know whether the client is still there
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.turns import Slices
 
 Response = Any

@@ -14,11 +14,11 @@ either: they are views of the buffer.
 from struct import calcsize, unpack_from
 from struct import error as struct_error
 
-from protocol.errors import DecodeError
-from protocol.message import Field, default_code, fields_in, layout_of, structs_in
-from protocol.source import Source
-from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
-from protocol.wire import (
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.message import Field, default_code, fields_in, layout_of, structs_in
+from groupkeeper.protocol.source import Source
+from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from groupkeeper.protocol.wire import (
     LONGEST_TEXT,
     MOST_TAGS,
     bad_length,

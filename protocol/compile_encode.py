@@ -13,11 +13,11 @@ from enum import Enum
 from struct import calcsize, pack
 from struct import error as struct_error
 
-from protocol.explain import explain
-from protocol.message import Field, default_code, fields_in, layout_of, structs_in
-from protocol.source import Source
-from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
-from protocol.wire import ONE_BYTE, write_tags, write_varint
+from groupkeeper.protocol.explain import explain
+from groupkeeper.protocol.message import Field, default_code, fields_in, layout_of, structs_in
+from groupkeeper.protocol.source import Source
+from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from groupkeeper.protocol.wire import ONE_BYTE, write_tags, write_varint
 
 API_VERSIONS_KEY = 18
 

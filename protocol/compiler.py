@@ -8,10 +8,10 @@ from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any
 
-from protocol.compile_decode import write_decoder
-from protocol.compile_encode import Framing, write_encoder
-from protocol.message import layout_of
-from protocol.source import Source
+from groupkeeper.protocol.compile_decode import write_decoder
+from groupkeeper.protocol.compile_encode import Framing, write_encoder
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.source import Source
 
 # Any: a decoder returns the class it was made for, which no type can say here.
 Decoder = Callable[[bytes, int, int], Any]

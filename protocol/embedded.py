@@ -8,11 +8,11 @@ newer version as the newest it knows and passes over what follows.
 from struct import Struct
 from struct import error as struct_error
 
-from protocol.compile_encode import Framing
-from protocol.compiler import decoder, encoder
-from protocol.errors import DecodeError
-from protocol.message import empty, message, since, struct
-from protocol.types import Array, Int16, Int32, NullableBytes, NullableString, String
+from groupkeeper.protocol.compile_encode import Framing
+from groupkeeper.protocol.compiler import decoder, encoder
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.types import Array, Int16, Int32, NullableBytes, NullableString, String
 
 NEWEST_VERSION = 3
 

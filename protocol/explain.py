@@ -3,8 +3,8 @@
 from struct import error as struct_error
 from struct import pack
 
-from protocol.message import fields_in, layout_of
-from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from groupkeeper.protocol.message import fields_in, layout_of
+from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 
 LONGEST_STRING = 32767
 

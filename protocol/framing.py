@@ -7,9 +7,9 @@ version has follows from the registry. Cutting frames out of a stream is the con
 from struct import Struct
 from struct import error as struct_error
 
-from protocol.errors import DecodeError
-from protocol.registry import APIS
-from protocol.wire import bad_length, skip_tags
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.registry import APIS
+from groupkeeper.protocol.wire import bad_length, skip_tags
 
 SIZE_BYTES = 4  # int32 in front of every frame, not counted in itself
 

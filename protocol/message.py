@@ -16,8 +16,8 @@ class carries.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, dataclass_transform
 
-from protocol.source import Source
-from protocol.types import ArrayOf, Fixed, Shape, Sized, StructOf, WireType
+from groupkeeper.protocol.source import Source
+from groupkeeper.protocol.types import ArrayOf, Fixed, Shape, Sized, StructOf, WireType
 
 T = TypeVar("T")
 

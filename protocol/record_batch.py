@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from protocol.compression import DecompressionError, decompress
+from groupkeeper.protocol.compression import DecompressionError, decompress
 
 HEADER_SIZE: Final = 61
 LENGTH_OVERHEAD: Final = 12

@@ -9,8 +9,8 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any, NamedTuple
 
-from protocol.compile_encode import API_VERSIONS_KEY, Framing
-from protocol.compiler import (
+from groupkeeper.protocol.compile_encode import API_VERSIONS_KEY, Framing
+from groupkeeper.protocol.compiler import (
     Decoder,
     SlicedDecoder,
     SlicedEncoder,
@@ -19,49 +19,67 @@ from protocol.compiler import (
     sliced_decoder,
     sliced_encoder,
 )
-from protocol.errors import DecodeError
-from protocol.message import Message, layout_of
-from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from protocol.messages.describe_topic_partitions import (
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.message import Message, layout_of
+from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from groupkeeper.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+from groupkeeper.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from groupkeeper.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from groupkeeper.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from groupkeeper.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+)
+from groupkeeper.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from groupkeeper.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
-from protocol.messages.fetch import FetchRequest, FetchResponse
-from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.incremental_alter_configs import (
+from groupkeeper.protocol.messages.fetch import FetchRequest, FetchResponse
+from groupkeeper.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupkeeper.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from protocol.messages.list_config_resources import (
+from groupkeeper.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from groupkeeper.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from protocol.messages.offset_for_leader_epoch import (
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from groupkeeper.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from protocol.messages.produce import ProduceRequest, ProduceResponse
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.wire import skip_tags
+from groupkeeper.protocol.messages.produce import ProduceRequest, ProduceResponse
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from groupkeeper.protocol.wire import skip_tags
 
 
 class Api(NamedTuple):

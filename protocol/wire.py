@@ -7,7 +7,7 @@ and never come here.
 
 from collections.abc import Sequence
 
-from protocol.errors import DecodeError, LeftOver
+from groupkeeper.protocol.errors import DecodeError, LeftOver
 
 LONGEST_TEXT = 32_767
 """Bytes of UTF-8, in every version: what an int16 can say, and what Kafka accepts."""

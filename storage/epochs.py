@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from storage.files import Files
-from storage.scan import Batch
-from storage.whole import read_whole
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.scan import Batch
+from groupkeeper.storage.whole import read_whole
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 

@@ -15,11 +15,11 @@ from typing import Final
 
 from crc32c import crc32c
 
-from storage.errors import Corrupt, remedy
-from storage.files import Files
-from storage.start import FILE_NAME as START_FILE
-from storage.start import write_start
-from storage.whole import read_whole, replace_whole
+from groupkeeper.storage.errors import Corrupt, remedy
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.start import FILE_NAME as START_FILE
+from groupkeeper.storage.start import write_start
+from groupkeeper.storage.whole import read_whole, replace_whole
 
 FILE_NAME: Final = "folders"
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from crc32c import crc32c
 
-from storage.errors import Corrupt, NewerFormat
-from storage.files import Files
-from storage.whole import read_whole, replace_whole
+from groupkeeper.storage.errors import Corrupt, NewerFormat
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.whole import read_whole, replace_whole
 
 FILE_NAME: Final = "format"
 

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from storage.errors import AppendFailed, Corrupt, SyncFailed
-from storage.files import Files
-from storage.marks import SECTOR, Mark, newest, whole_sectors
-from storage.rounds import (
+from groupkeeper.storage.errors import AppendFailed, Corrupt, SyncFailed
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.marks import SECTOR, Mark, newest, whole_sectors
+from groupkeeper.storage.rounds import (
     BATCH,
     CLAIM,
     COUNTED,
@@ -30,8 +30,8 @@ from storage.rounds import (
     round_after,
     round_at,
 )
-from storage.scan import FIELDS
-from storage.window import Window
+from groupkeeper.storage.scan import FIELDS
+from groupkeeper.storage.window import Window
 
 FOLDER: Final = "journals"
 _FIELDS_PER_ENTRY: Final = 4

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from typing import Self
 
-from storage.errors import AppendFailed
-from storage.files import Files
-from storage.journal import FOLDER, JournalReader, JournalWriter, node_of
-from storage.marks import Mark, newest
-from storage.rounds import claim_entry, mark_entry
+from groupkeeper.storage.errors import AppendFailed
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.journal import FOLDER, JournalReader, JournalWriter, node_of
+from groupkeeper.storage.marks import Mark, newest
+from groupkeeper.storage.rounds import claim_entry, mark_entry
 
 
 class Held:

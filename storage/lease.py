@@ -11,8 +11,8 @@ under the same path, so whoever holds a lock looks whether its file is still the
 
 from typing import Final
 
-from storage.errors import Locked
-from storage.files import Files
+from groupkeeper.storage.errors import Locked
+from groupkeeper.storage.files import Files
 
 LEASES: Final = "leases"
 NODES: Final = "nodes"

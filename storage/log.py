@@ -13,19 +13,19 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Final
 
-from storage.epochs import EpochFile
-from storage.errors import ACCEPT_FILE, AppendFailed, OffsetOutOfRange, SyncFailed
-from storage.files import Files, parent_of
-from storage.limits import Limits
-from storage.manifest import Keeper
-from storage.marks import Mark
-from storage.opening import Opening
-from storage.reading import bytes_from, checked_chunks, read_batches, segments_from
-from storage.recovery import Cover, Findings
-from storage.scan import FIELDS, Batch, place
-from storage.segment import Segment
-from storage.start import write_start
-from storage.times import kept_times, promising, run_to_end
+from groupkeeper.storage.epochs import EpochFile
+from groupkeeper.storage.errors import ACCEPT_FILE, AppendFailed, OffsetOutOfRange, SyncFailed
+from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.manifest import Keeper
+from groupkeeper.storage.marks import Mark
+from groupkeeper.storage.opening import Opening
+from groupkeeper.storage.reading import bytes_from, checked_chunks, read_batches, segments_from
+from groupkeeper.storage.recovery import Cover, Findings
+from groupkeeper.storage.scan import FIELDS, Batch, place
+from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.start import write_start
+from groupkeeper.storage.times import kept_times, promising, run_to_end
 
 NO_END: Final = 2**63 - 1
 """No offset is as large."""

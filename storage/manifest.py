@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from storage.errors import Corrupt
-from storage.files import Files
-from storage.marks import Mark
-from storage.whole import read_whole, replace_whole
+from groupkeeper.storage.errors import Corrupt
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.marks import Mark
+from groupkeeper.storage.whole import read_whole, replace_whole
 
 FILE_NAME: Final = "manifest"
 VERSION: Final = 1

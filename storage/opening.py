@@ -4,18 +4,18 @@ What is in the folder of a log, put together with what is known of it.
 Finds out, cuts and mends; the batches that only a journal holds are appended by log.py.
 """
 
-from storage.epochs import FILE_NAME as EPOCH_FILE
-from storage.epochs import EpochFile
-from storage.errors import ACCEPT_FILE
-from storage.files import Files, parent_of
-from storage.limits import Limits
-from storage.manifest import Finished, read_manifest
-from storage.marks import Mark, newest
-from storage.recovery import Cover, Findings, sound_end
-from storage.salvage import salvage
-from storage.segment import Segment, base_of, segment_path
-from storage.start import FILE_NAME as START_FILE
-from storage.start import read_start
+from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
+from groupkeeper.storage.epochs import EpochFile
+from groupkeeper.storage.errors import ACCEPT_FILE
+from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.manifest import Finished, read_manifest
+from groupkeeper.storage.marks import Mark, newest
+from groupkeeper.storage.recovery import Cover, Findings, sound_end
+from groupkeeper.storage.salvage import salvage
+from groupkeeper.storage.segment import Segment, base_of, segment_path
+from groupkeeper.storage.start import FILE_NAME as START_FILE
+from groupkeeper.storage.start import read_start
 
 
 class Opening:

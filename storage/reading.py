@@ -9,12 +9,12 @@ from typing import Final
 
 from crc32c import crc32c
 
-from protocol.record_batch import LENGTH_OVERHEAD
-from storage.errors import Corrupt, remedy
-from storage.files import parent_of
-from storage.scan import FIELDS, Batch, valid_batches
-from storage.segment import Segment
-from storage.window import Window
+from groupkeeper.protocol.record_batch import LENGTH_OVERHEAD
+from groupkeeper.storage.errors import Corrupt, remedy
+from groupkeeper.storage.files import parent_of
+from groupkeeper.storage.scan import FIELDS, Batch, valid_batches
+from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.window import Window
 
 CHUNK: Final = 1024 * 1024
 # The index points at most one interval and one batch before what is wanted.

@@ -11,12 +11,12 @@ from typing import Protocol
 
 from crc32c import crc32c
 
-from storage.epochs import EpochFile
-from storage.errors import Corrupt, remedy
-from storage.marks import Mark
-from storage.reading import check_epoch
-from storage.scan import Batch, batches_after, valid_batches
-from storage.segment import MAX_RELATIVE_OFFSET, Segment
+from groupkeeper.storage.epochs import EpochFile
+from groupkeeper.storage.errors import Corrupt, remedy
+from groupkeeper.storage.marks import Mark
+from groupkeeper.storage.reading import check_epoch
+from groupkeeper.storage.scan import Batch, batches_after, valid_batches
+from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment
 
 
 class Cover(Protocol):

@@ -21,8 +21,8 @@ from typing import Final
 
 from crc32c import crc32c
 
-from storage.marks import Mark
-from storage.window import Window
+from groupkeeper.storage.marks import Mark
+from groupkeeper.storage.window import Window
 
 SALT_BYTES: Final = 8
 ROUND: Final = Struct(">8sQII")

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from storage.files import Files, parent_of
-from storage.scan import Batch, next_candidate, valid_batches
-from storage.segment import LOG_SUFFIX
-from storage.window import PIECE, Window
+from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.scan import Batch, next_candidate, valid_batches
+from groupkeeper.storage.segment import LOG_SUFFIX
+from groupkeeper.storage.window import PIECE, Window
 
 
 def salvage(files: Files, path: str, base_offset: int, end_offset: int | None) -> list[str]:

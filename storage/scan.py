@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from protocol.record_batch import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
-from storage.window import Window
+from groupkeeper.protocol.record_batch import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
+from groupkeeper.storage.window import Window
 
 # Base offset, length, leader epoch, magic, checksum, last offset delta, largest timestamp.
 FIELDS: Final = Struct(">qiibI2xi8xq")

@@ -12,14 +12,14 @@ from typing import Final
 
 from crc32c import crc32c
 
-from storage.files import Files
-from storage.index import Index
-from storage.limits import Limits
-from storage.manifest import Finished
-from storage.marks import SECTOR, Mark
-from storage.scan import Batch, valid_batches
-from storage.whole import read_whole
-from storage.window import PIECE, Window
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.index import Index
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.manifest import Finished
+from groupkeeper.storage.marks import SECTOR, Mark
+from groupkeeper.storage.scan import Batch, valid_batches
+from groupkeeper.storage.whole import read_whole
+from groupkeeper.storage.window import PIECE, Window
 
 LOG_SUFFIX: Final = ".log"
 DIGITS: Final = 20

@@ -8,9 +8,9 @@ replaced whole or not at all. What a log does about it is decided in log.py.
 
 from typing import Final
 
-from storage.errors import Corrupt, SyncFailed
-from storage.files import Files, parent_of
-from storage.whole import read_whole, replace_whole
+from groupkeeper.storage.errors import Corrupt, SyncFailed
+from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.whole import read_whole, replace_whole
 
 FILE_NAME: Final = "log-start-offset-checkpoint"
 

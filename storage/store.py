@@ -21,18 +21,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from protocol.record_batch import KeyValue, encode_batch
-from storage.errors import AppendFailed, DirectoryLost, Fenced, StorageError, SyncFailed
-from storage.files import Files, parent_of
-from storage.folders import FolderList, is_partition, partition_of
-from storage.format import read_format, write_format
-from storage.journal import FOLDER
-from storage.journals import Journals
-from storage.lease import LEASES, NODES, Lease, lock_node, node_path
-from storage.limits import Limits
-from storage.log import Log
-from storage.rounds import batch_entry
-from storage.scan import Batch
+from groupkeeper.protocol.record_batch import KeyValue, encode_batch
+from groupkeeper.storage.errors import AppendFailed, DirectoryLost, Fenced, StorageError, SyncFailed
+from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.folders import FolderList, is_partition, partition_of
+from groupkeeper.storage.format import read_format, write_format
+from groupkeeper.storage.journal import FOLDER
+from groupkeeper.storage.journals import Journals
+from groupkeeper.storage.lease import LEASES, NODES, Lease, lock_node, node_path
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.rounds import batch_entry
+from groupkeeper.storage.scan import Batch
 
 WRITE_BACK_BYTES = 4 * 1024 * 1024
 """When so much was written to a log, it is brought to the disk beside the rounds: a round that has

@@ -10,11 +10,11 @@ not looked at: a header says what the largest time in its batch is, and may lie.
 from collections.abc import Generator, Iterator, Sequence
 from typing import Final, TypeVar
 
-from storage.index import Times
-from storage.reading import seek
-from storage.scan import Batch, valid_batches
-from storage.segment import Segment
-from storage.window import PIECE
+from groupkeeper.storage.index import Times
+from groupkeeper.storage.reading import seek
+from groupkeeper.storage.scan import Batch, valid_batches
+from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.window import PIECE
 
 T = TypeVar("T")
 

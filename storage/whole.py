@@ -4,7 +4,7 @@ Small files that are read and replaced as a whole.
 What is in them, and whether a missing one is an error, is the caller's to know.
 """
 
-from storage.files import Files
+from groupkeeper.storage.files import Files
 
 
 def read_whole(files: Files, path: str) -> bytes:

@@ -6,7 +6,7 @@ Not a cache: it holds one piece, and going back reads again.
 
 from typing import Final
 
-from storage.files import Files
+from groupkeeper.storage.files import Files
 
 PIECE: Final = 1024 * 1024
 

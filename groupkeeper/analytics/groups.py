@@ -12,9 +12,9 @@ from typing import Final
 import pyarrow as pa
 
 from groupkeeper.analytics.columns import PROBLEM_TEXTS, Problem
-from protocol.embedded import decode_assignment, subscribed_topics
-from protocol.errors import DecodeError
-from protocol.records.consumer_offsets import MemberMetadata, decode_group_value
+from groupkeeper.protocol.embedded import decode_assignment, subscribed_topics
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value
 
 ASSIGNMENT_TYPE: Final = pa.list_(
     pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))])

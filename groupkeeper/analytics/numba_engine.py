@@ -19,8 +19,8 @@ from groupkeeper.analytics import record_kernels as fields
 from groupkeeper.analytics.columns import PROBLEM_TEXTS, SCHEMA, Problem, problem_rows
 from groupkeeper.analytics.compiled import Bytes, Table
 from groupkeeper.analytics.plan import Piece
-from protocol.compression import DecompressionError, decompress
-from protocol.record_batch import DECOMPRESSED_LIMIT
+from groupkeeper.protocol.compression import DecompressionError, decompress
+from groupkeeper.protocol.record_batch import DECOMPRESSED_LIMIT
 
 WINDOW_RECORDS: Final = 100_000
 _WINDOW_BATCHES: Final = 32_768

@@ -20,7 +20,13 @@ from struct import Struct
 from typing import BinaryIO, Final
 
 from groupkeeper.analytics.errors import AnalyticsError
-from protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD, CorruptBatch, check_crc, read_header
+from groupkeeper.protocol.record_batch import (
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    CorruptBatch,
+    check_crc,
+    read_header,
+)
 
 TOPIC: Final = "__consumer_offsets"
 SMALLEST_CHUNK: Final = 4 * 1024 * 1024

@@ -21,8 +21,8 @@ from groupkeeper.analytics.columns import (
     problem_rows,
 )
 from groupkeeper.analytics.plan import Piece
-from protocol.errors import DecodeError
-from protocol.record_batch import (
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
     LENGTH_OVERHEAD,
     MAGIC,
@@ -33,7 +33,7 @@ from protocol.record_batch import (
     decode_records,
     read_header,
 )
-from protocol.records.consumer_offsets import (
+from groupkeeper.protocol.records.consumer_offsets import (
     OffsetCommitKey,
     UnknownKey,
     decode_key,

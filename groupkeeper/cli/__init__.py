@@ -16,10 +16,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import click
 
     from groupkeeper.cli.app import command
-    from groupkeeper.cli.shadows import check_packages
 
     try:
-        check_packages()
         result = command.main(
             None if arguments is None else [*arguments],
             prog_name="groupkeeper",

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import click
 
 from groupkeeper.cli.record_text import consumer_offset, control_record, plain
-from protocol.record_batch import (
+from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
     BatchHeader,
     CorruptBatch,

@@ -9,12 +9,12 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from struct import Struct
 
-from protocol.embedded import NEWEST_VERSION as NEWEST_EMBEDDED_VERSION
-from protocol.embedded import decode_assignment, decode_subscription
-from protocol.errors import DecodeError
-from protocol.message import layout_of
-from protocol.record_batch import Record
-from protocol.records.consumer_offsets import (
+from groupkeeper.protocol.embedded import NEWEST_VERSION as NEWEST_EMBEDDED_VERSION
+from groupkeeper.protocol.embedded import decode_assignment, decode_subscription
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.record_batch import Record
+from groupkeeper.protocol.records.consumer_offsets import (
     NEWEST_VALUE_VERSION,
     OffsetCommitKey,
     UnknownKey,

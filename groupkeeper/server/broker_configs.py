@@ -11,11 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from groupkeeper.server.settings import INT_MAX, TABLE, Setting, Settings
-from groupkeeper.topics.config_changes import Change, no_list
-from groupkeeper.topics.describe_configs import asked_names
-from protocol.errors import ErrorCode
-from protocol.messages.describe_configs import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_configs import (
     ConfigKind,
     ConfigSource,
     DescribeConfigsRequest,
@@ -24,8 +21,11 @@ from protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
     ResourceType,
 )
-from protocol.messages.incremental_alter_configs import ConfigOperation
-from protocol.messages.list_config_resources import ConfigResource
+from groupkeeper.protocol.messages.incremental_alter_configs import ConfigOperation
+from groupkeeper.protocol.messages.list_config_resources import ConfigResource
+from groupkeeper.server.settings import INT_MAX, TABLE, Setting, Settings
+from groupkeeper.topics.config_changes import Change, no_list
+from groupkeeper.topics.describe_configs import asked_names
 
 Refusal = tuple[ErrorCode, str]
 """An error code and what to say about it."""

@@ -6,23 +6,23 @@ from struct import Struct
 from types import GeneratorType
 from typing import Any, Protocol
 
-from coordinator.caller import Caller
-from coordinator.heartbeat import Beat
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Handler, Response
-from groupkeeper.server.budget import ANSWER_BYTES, Limits, OverLimitError
-from groupkeeper.server.clock import Clock
-from groupkeeper.server.connection_table import ConnectionTable
-from groupkeeper.server.metrics import RequestStats
-from groupkeeper.turns import Slices, Turns
-from protocol.errors import DecodeError, LeftOver
-from protocol.framing import RequestHeader
-from protocol.registry import (
+from groupkeeper.protocol.errors import DecodeError, LeftOver
+from groupkeeper.protocol.framing import RequestHeader
+from groupkeeper.protocol.registry import (
     APIS,
     request_decoder,
     response_encoder,
     sliced_request_decoder,
     sliced_response_encoder,
 )
+from groupkeeper.server.budget import ANSWER_BYTES, Limits, OverLimitError
+from groupkeeper.server.clock import Clock
+from groupkeeper.server.connection_table import ConnectionTable
+from groupkeeper.server.metrics import RequestStats
+from groupkeeper.turns import Slices, Turns
 
 PRODUCE, FETCH, METADATA, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT = 0, 1, 3, 9, 10, 12
 DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS, CREATE_TOPICS = 15, 16, 18, 19

@@ -10,8 +10,27 @@ Source: Kafka's ``ConfigAdminManager.preprocess`` and ``ConfigHelper.handleDescr
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import Handler, ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+)
+from groupkeeper.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    ResourceType,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs import ConfigOperation
+from groupkeeper.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from groupkeeper.protocol.wire import cut_text
 from groupkeeper.server.broker_configs import BrokerConfigs, Refusal
 from groupkeeper.server.discovery import MALFORMED
 from groupkeeper.server.gather import After
@@ -19,25 +38,6 @@ from groupkeeper.topics.alter_configs import response_to
 from groupkeeper.topics.config_changes import AlterRequest, AlterResource, Change, changes_of
 from groupkeeper.topics.slices import Pace, counts, each
 from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-)
-from protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    ResourceType,
-)
-from protocol.messages.incremental_alter_configs import ConfigOperation
-from protocol.messages.list_config_resources import (
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-)
-from protocol.wire import cut_text
 
 DESCRIBE_CONFIGS: Final = 32
 ALTER_CONFIGS: Final = 33

@@ -15,8 +15,10 @@ from struct import Struct
 from types import GeneratorType
 from typing import Any
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import NO_REPLY, Handler, Response
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.framing import RequestHeader, read_request_header
 from groupkeeper.server.budget import SLICED_BYTES, OverLimitError
 from groupkeeper.server.call import (
     API_VERSIONS,
@@ -44,8 +46,6 @@ from groupkeeper.server.stream import (
     ClientStream,
 )
 from groupkeeper.turns import TURN_S, Work
-from protocol.errors import DecodeError
-from protocol.framing import RequestHeader, read_request_header
 
 LARGE_ANSWER_BYTES = 4 * 1024
 """A larger answer is written at once: a client that takes none is noticed before many pile up."""

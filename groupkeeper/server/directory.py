@@ -12,15 +12,15 @@ from groupkeeper.server.made_with import KEY, Folders
 from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.settings import Settings
 from groupkeeper.server.writer import Writer
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.folders import is_partition
+from groupkeeper.storage.format import FILE_NAME, VERSION
+from groupkeeper.storage.journal import FOLDER as JOURNALS
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import GROUP_TOPIC
-from storage.errors import StorageError
-from storage.files import Files
-from storage.folders import is_partition
-from storage.format import FILE_NAME, VERSION
-from storage.journal import FOLDER as JOURNALS
-from storage.limits import Limits
-from storage.store import Store
 
 LOOK_S: Final = 0.5
 """How long the directory may be gone before an idle server notices, and how long the journal or the

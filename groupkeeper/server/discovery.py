@@ -8,22 +8,23 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.server.limit_lines import limit_reached
-from groupkeeper.server.logs import Log
-from groupkeeper.topics.metadata import CLUSTER_OPERATIONS, Node
-from protocol.errors import ErrorCode
-from protocol.mapped import mapped
-from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.describe_cluster import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import mapped
+from groupkeeper.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
+from groupkeeper.protocol.messages.describe_cluster import (
     ENDPOINT_BROKERS,
     ENDPOINT_CONTROLLERS,
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from protocol.messages.find_coordinator import (
+from groupkeeper.protocol.messages.find_coordinator import (
     KEY_TYPE_GROUP,
     KEY_TYPE_SHARE,
     KEY_TYPE_TRANSACTION,
@@ -31,7 +32,10 @@ from protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from protocol.registry import APIS
+from groupkeeper.protocol.registry import APIS
+from groupkeeper.server.limit_lines import limit_reached
+from groupkeeper.server.logs import Log
+from groupkeeper.topics.metadata import CLUSTER_OPERATIONS, Node
 
 API_VERSIONS = 18
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")

@@ -22,6 +22,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from groupkeeper import __version__
+from groupkeeper.protocol.registry import APIS
 from groupkeeper.server.log_writer import counts
 from groupkeeper.server.metrics import (
     AppendStats,
@@ -31,7 +32,6 @@ from groupkeeper.server.metrics import (
     PartitionSnapshot,
 )
 from groupkeeper.turns import Slices
-from protocol.registry import APIS
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 

@@ -4,8 +4,8 @@ Only what is worth a line of its own: joins and leaves of single members are in 
 cause, and in the metrics.
 """
 
-from coordinator.causes import Cause
-from coordinator.facts import (
+from groupkeeper.coordinator.causes import Cause
+from groupkeeper.coordinator.facts import (
     GroupDeleted,
     GroupEmptied,
     LimitReached,

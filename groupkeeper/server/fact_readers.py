@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from coordinator.facts import NotedFact
+from groupkeeper.coordinator.facts import NotedFact
 from groupkeeper.server.logs import Log
 from groupkeeper.turns import TURN_S, Turns
 

@@ -8,17 +8,17 @@ is not waited for: that it has to forget them is durable instead (topics/unforgo
 import asyncio
 from typing import Final
 
-from coordinator.admin import ListOfGroups
-from coordinator.caller import Caller
 from groupkeeper.backoff import Backoff
+from groupkeeper.coordinator.admin import ListOfGroups
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
 from groupkeeper.server.logs import Log
 from groupkeeper.topics.unforgotten import Unforgotten
 from groupkeeper.turns import Turns, Work
-from protocol.errors import ErrorCode
-from protocol.messages.list_groups import ListGroupsRequest
 
 PAUSE_FIRST_S: Final = 0.05
 PAUSE_MOST_S: Final = 1.0

@@ -12,11 +12,32 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from coordinator.admin import ListOfGroups
-from coordinator.caller import Caller
-from coordinator.commit import PreparedCommit, commit_refused
-from coordinator.group import GroupState
+from groupkeeper.coordinator.admin import ListOfGroups
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.commit import PreparedCommit, commit_refused
+from groupkeeper.coordinator.group import GroupState
 from groupkeeper.exchange import Handler, ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from groupkeeper.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from groupkeeper.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.server.gather import After, Gather
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
@@ -26,24 +47,6 @@ from groupkeeper.server.offset_fetch import flat_reply, groups_asked
 from groupkeeper.server.several import DeleteSeveral, DescribeSeveral, FetchSeveral, Several
 from groupkeeper.server.topic_check import PartitionCount, all_known, overlay
 from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
-from protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
-from protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-)
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 PIECE_PARTITIONS: Final = 500
 """So many partitions of a commit or a deletion are looked at in one go."""

@@ -10,15 +10,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from coordinator.caller import Caller
-from coordinator.commit import PreparedCommit
-from coordinator.gate import Replies, Unwritten
-from coordinator.group import Group
-from coordinator.heartbeat import Beat
-from coordinator.partition import ABSENCE, Partition, PartitionState
-from coordinator.refusals import refuse
-from coordinator.step import Record, Step
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.commit import PreparedCommit
+from groupkeeper.coordinator.gate import Replies, Unwritten
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.coordinator.partition import ABSENCE, Partition, PartitionState
+from groupkeeper.coordinator.refusals import refuse
+from groupkeeper.coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
+from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.server.fact_readers import Origin
 from groupkeeper.server.host_services import HostServices
 from groupkeeper.server.loader import claimed_log, read
@@ -26,14 +30,10 @@ from groupkeeper.server.logs import Log as Lines
 from groupkeeper.server.loop import when_read
 from groupkeeper.server.metrics import PartitionSnapshot
 from groupkeeper.server.retries import Retries
+from groupkeeper.storage.errors import StorageError, SyncFailed
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.store import Append, Store
 from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.record_batch import CorruptBatch
-from storage.errors import StorageError, SyncFailed
-from storage.log import Log
-from storage.store import Append, Store
 
 OFFSETS_TOPIC = "__consumer_offsets"
 LATE_MS = 1_000

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from coordinator.config import GroupConfig
-from coordinator.member_bytes import Total
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.fact_readers import FactReaders
 from groupkeeper.server.late_forgetting import LateForgetting

@@ -5,15 +5,15 @@ One process owns them all so far; whom to send a client to instead would be said
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from coordinator.placement import partition_of
+from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.host_services import HostServices
 from groupkeeper.server.metrics import PartitionSnapshot
 from groupkeeper.server.topic_check import Deletions
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.store import Store
 from groupkeeper.turns import Slices
-from storage.errors import StorageError
-from storage.log import Log
-from storage.store import Store
 
 PLACEMENTS = 10_000
 """How many group ids are remembered with their partition; hashing one takes longer than a step."""

@@ -5,8 +5,8 @@ loaded: it goes before the partition is served.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from coordinator.partition import Partition
-from coordinator.step import Step
+from groupkeeper.coordinator.partition import Partition
+from groupkeeper.coordinator.step import Step
 from groupkeeper.server.clock import Clock
 from groupkeeper.topics.unforgotten import Unforgotten
 from groupkeeper.turns import Slices, Turns

@@ -1,6 +1,6 @@
 """The line of the log that says which limit a request has met."""
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.server.logs import Log
 
 

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 from groupkeeper.server.writer import Writer
+from groupkeeper.storage.log import Log
 from groupkeeper.turns import Slices, Work
-from storage.log import Log
 
 T = TypeVar("T")
 

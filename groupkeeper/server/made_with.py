@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from coordinator.placement import partition_of
-from protocol.errors import DecodeError
-from protocol.record_batch import CorruptBatch, check_crc, decode_records, iter_batches
-from protocol.records.consumer_offsets import UnknownKey, decode_key
-from storage.errors import StorageError
-from storage.files import Files
+from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.record_batch import CorruptBatch, check_crc, decode_records, iter_batches
+from groupkeeper.protocol.records.consumer_offsets import UnknownKey, decode_key
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.files import Files
 
 SAMPLE_BYTES: Final = 256 * 1024
 """So much is read of each segment: a wrong number is wrong for most groups."""

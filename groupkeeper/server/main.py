@@ -15,8 +15,8 @@ from groupkeeper.server.loop import count_failed_accepts, watched_loop
 from groupkeeper.server.options import ServeOptions, format_address
 from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
+from groupkeeper.storage.errors import StorageError
 from groupkeeper.turns import Turns
-from storage.errors import StorageError
 
 _log = logs.Log("server")
 

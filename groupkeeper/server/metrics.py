@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from coordinator.facts import (
+from groupkeeper.coordinator.facts import (
     Fact,
     GroupCreated,
     GroupDeleted,

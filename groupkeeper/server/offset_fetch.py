@@ -7,9 +7,9 @@ on top from v2 to v7, and on every partition before.
 from functools import partial
 from typing import Any
 
-from protocol.errors import ErrorCode
-from protocol.mapped import mapped
-from protocol.messages.offset_fetch import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import mapped
+from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,

@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from typing import Any, Final
 
-from coordinator.gate import Replies
+from groupkeeper.coordinator.gate import Replies
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.server.logs import Log
 from groupkeeper.turns import Turns

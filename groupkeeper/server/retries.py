@@ -3,8 +3,8 @@
 from typing import Final
 
 from groupkeeper.backoff import Backoff
-from protocol.record_batch import CorruptBatch
-from storage.errors import Corrupt
+from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.storage.errors import Corrupt
 
 FIRST_S: Final = 0.1
 MOST_S: Final = 5.0

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from coordinator.config import GroupConfig
-from coordinator.heartbeat import Beat
-from coordinator.member_bytes import Total
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.coordinator.member_bytes import Total
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.budget import limits_of
 from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
@@ -37,13 +38,12 @@ from groupkeeper.server.routes import build_routes
 from groupkeeper.server.settings import Settings
 from groupkeeper.server.steady import Driver
 from groupkeeper.server.writer import Writer
+from groupkeeper.storage.errors import Fenced, Locked, StorageError
+from groupkeeper.storage.files import Files
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from groupkeeper.turns import Turns
-from protocol.messages.heartbeat import HeartbeatRequest
-from storage.errors import Fenced, Locked, StorageError
-from storage.files import Files
 
 MAX_GROUPS: Final = 1_000_000
 """How many groups a process has at most, divided among its partitions: 1.3 KB each while they are

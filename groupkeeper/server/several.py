@@ -10,9 +10,27 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
-from coordinator.caller import Caller
-from coordinator.offsets import joined, offset_bytes
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.offsets import joined, offset_bytes
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import mapped
+from groupkeeper.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from groupkeeper.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from groupkeeper.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
 from groupkeeper.server.gather import Gather
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.hosts import Hosts
@@ -20,24 +38,6 @@ from groupkeeper.server.limit_lines import limit_reached
 from groupkeeper.server.logs import Log
 from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST
 from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.mapped import mapped
-from protocol.messages.delete_groups import (
-    DeletableGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-)
-from protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
-from protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-)
 
 MAX_GROUPS_ASKED: Final = 100_000
 """How many groups one request may name, repeated ones included; more are INVALID_REQUEST."""

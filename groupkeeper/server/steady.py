@@ -7,7 +7,7 @@ bytes match and the group has not changed, a beat is: move the deadline, copy th
 
 from typing import Protocol
 
-from coordinator.heartbeat import Beat
+from groupkeeper.coordinator.heartbeat import Beat
 
 CORRELATION_AT, CORRELATION_END = 8, 12
 """Where the correlation id stands in a request frame: behind size, API key and version."""

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Final, Protocol, TypeVar
 
-from coordinator.gate import Unwritten
-from coordinator.step import Record
+from groupkeeper.coordinator.gate import Unwritten
+from groupkeeper.coordinator.step import Record
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import AppendStats
-from storage.errors import StorageError
-from storage.store import Append, Store
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.store import Append, Store
 
 T = TypeVar("T")
 

@@ -11,8 +11,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from groupkeeper.protocol.messages.describe_configs import ConfigKind
+from groupkeeper.protocol.messages.incremental_alter_configs import (
+    ConfigOperation,
+    IncrementalAlterConfigsResponse,
+)
+from groupkeeper.protocol.wire import LONGEST_TEXT, cut_text
 from groupkeeper.topics import configs, names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.config_changes import (
@@ -26,18 +38,6 @@ from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.topic_admin import UNWRITABLE, TopicAdmin, UnwantedError
 from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-)
-from protocol.messages.describe_configs import ConfigKind
-from protocol.messages.incremental_alter_configs import (
-    ConfigOperation,
-    IncrementalAlterConfigsResponse,
-)
-from protocol.wire import LONGEST_TEXT, cut_text
 
 AlterResponse = AlterConfigsResponse | IncrementalAlterConfigsResponse
 

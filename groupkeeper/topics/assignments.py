@@ -6,7 +6,7 @@ Not how many partitions there are. Source: Kafka's
 
 from collections.abc import Sequence
 
-from protocol.errors import ErrorCode
+from groupkeeper.protocol.errors import ErrorCode
 
 INVALID_ASSIGNMENT = ErrorCode.INVALID_REPLICA_ASSIGNMENT
 """The error code that belongs to a complaint."""

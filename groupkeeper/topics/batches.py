@@ -9,8 +9,8 @@ Source: Kafka's ``ProduceRequest.validateRecords``, ``UnifiedLog.analyzeAndValid
 
 from typing import Final
 
-from protocol.errors import ErrorCode
-from protocol.record_batch import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.record_batch import (
     MAGIC,
     BatchHeader,
     CorruptBatch,

@@ -27,15 +27,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, NotRequired, TypedDict, TypeVar
 
+from groupkeeper.protocol.record_batch import KeyValue, decode_records, encode_batch, iter_batches
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.log import NO_END
 from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogLog
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 from groupkeeper.topics.names import GROUP_TOPIC, collision_key
 from groupkeeper.topics.offload import OffLoop
 from groupkeeper.topics.slices import each
 from groupkeeper.turns import Turns
-from protocol.record_batch import KeyValue, decode_records, encode_batch, iter_batches
-from storage.errors import StorageError
-from storage.log import NO_END
 
 COMPACTED_BYTES: Final = 1024 * 1024
 """A smaller catalog is read in no time, however old it is."""

@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.record_batch import decode_records, iter_batches
-from storage.errors import Corrupt
-from storage.files import Files, parent_of
-from storage.limits import Limits
-from storage.log import NO_END, Log
-from storage.segment import base_of
+from groupkeeper.protocol.record_batch import decode_records, iter_batches
+from groupkeeper.storage.errors import Corrupt
+from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import NO_END, Log
+from groupkeeper.storage.segment import base_of
 
 FOLDERS: Final = ("catalog", "catalog-copy")
 """Not of the form ``<topic>-<partition>``, so that no topic can meet them."""

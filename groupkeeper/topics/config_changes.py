@@ -5,11 +5,11 @@ Not what becomes of it.
 
 from typing import NamedTuple
 
-from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
-from protocol.messages.incremental_alter_configs import (
+from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
+from groupkeeper.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource as IncrementalAlterConfigsResource,
 )
-from protocol.messages.incremental_alter_configs import (
+from groupkeeper.protocol.messages.incremental_alter_configs import (
     ConfigOperation,
     IncrementalAlterConfigsRequest,
 )

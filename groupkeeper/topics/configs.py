@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypedDict, Unpack
 
-from protocol.messages.describe_configs import ConfigKind
+from groupkeeper.protocol.messages.describe_configs import ConfigKind
 
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"
 _LEAST_LAG: Final = "min.compaction.lag.ms"

@@ -8,8 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
 from groupkeeper.topics import assignments
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.offload import LateAnswers
@@ -24,13 +31,6 @@ from groupkeeper.topics.topic_admin import (
     UnwantedError,
 )
 from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-    CreatePartitionsTopicResult,
-)
 
 _UNKNOWN: Final[Refusal] = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
 _TOO_LARGE: Final = f"A topic has at most {MAX_PARTITIONS} partitions."

@@ -8,8 +8,18 @@ Not the creating itself (topic_admin.py). Source: Kafka's ``ControllerApis.creat
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from groupkeeper.protocol.wire import cut_text
 from groupkeeper.topics import assignments, configs
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.effective_configs import EffectiveConfigs
@@ -24,16 +34,6 @@ from groupkeeper.topics.topic_admin import (
     UnwantedError,
 )
 from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfigs,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from protocol.wire import cut_text
 
 _DEFAULT: Final = -1
 _REPLICAS: Final = 1

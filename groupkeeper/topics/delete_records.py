@@ -8,22 +8,22 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.opening import Opening, Place
-from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Partitions
-from groupkeeper.topics.slices import Pace, each
-from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.delete_records import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.delete_records import (
     HIGH_WATERMARK,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.opening import Opening, Place
+from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.partitions import Partitions
+from groupkeeper.topics.slices import Pace, each
+from groupkeeper.turns import Slices
 
 _NO_OFFSET: Final = -1
 

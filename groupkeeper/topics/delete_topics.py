@@ -7,21 +7,21 @@ Not the deleting itself (topic_admin.py). Source: Kafka's ``ControllerApis.delet
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.slices import counts, each
 from groupkeeper.topics.topic_admin import UNWRITABLE, Refusal, TopicAdmin
 from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.delete_topics import (
-    DeletableTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
 
 NO_ID: Final = bytes(16)
 

@@ -8,16 +8,10 @@ KIP-1142 (listing).
 
 from collections.abc import Iterable, Mapping
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.topics import names
-from groupkeeper.topics.catalog import Catalog, Topic
-from groupkeeper.topics.configs import TABLE
-from groupkeeper.topics.effective_configs import EffectiveConfig, EffectiveConfigs
-from groupkeeper.topics.slices import Pace, each
-from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.describe_configs import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_configs import (
     ConfigSource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -27,12 +21,18 @@ from protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
     ResourceType,
 )
-from protocol.messages.list_config_resources import (
+from groupkeeper.protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from protocol.wire import cut_text
+from groupkeeper.protocol.wire import cut_text
+from groupkeeper.topics import names
+from groupkeeper.topics.catalog import Catalog, Topic
+from groupkeeper.topics.configs import TABLE
+from groupkeeper.topics.effective_configs import EffectiveConfig, EffectiveConfigs
+from groupkeeper.topics.slices import Pace, each
+from groupkeeper.turns import Slices
 
 
 class DescribingConfigs:

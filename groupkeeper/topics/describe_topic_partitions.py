@@ -9,16 +9,10 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.topics import names
-from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.metadata import TOPIC_OPERATIONS
-from groupkeeper.topics.slices import Pace, counts, each
-from groupkeeper.topics.topic_admin import TopicAdmin
-from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.describe_topic_partitions import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -26,6 +20,12 @@ from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
+from groupkeeper.topics import names
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.metadata import TOPIC_OPERATIONS
+from groupkeeper.topics.slices import Pace, counts, each
+from groupkeeper.topics.topic_admin import TopicAdmin
+from groupkeeper.turns import Slices
 
 MAX_PAGE: Final = 2000
 """Most partitions of one page, whatever the client asks for (Kafka's

@@ -7,9 +7,9 @@ configs; nothing else of a broker's has a place here, so for the rest Kafka's de
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
+from groupkeeper.protocol.messages.describe_configs import ConfigSource
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES, TABLE, TopicConfig
-from protocol.messages.describe_configs import ConfigSource
 
 
 class LimitSettings(Protocol):

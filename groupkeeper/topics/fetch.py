@@ -12,8 +12,10 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.fetch import FetchRequest, FetchResponse
 from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
 from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.partition import Partition
@@ -21,8 +23,6 @@ from groupkeeper.topics.partitions import Failed
 from groupkeeper.topics.read import Look, Reader
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import TURN_S, Slices, Work
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchRequest, FetchResponse
 
 _FULL_FETCH: Final = (0, -1)
 """Session epochs of a request that names all its partitions: it opens a session, or wants none."""

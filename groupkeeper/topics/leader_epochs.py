@@ -9,9 +9,9 @@ Source: Kafka's ``Partition.checkCurrentLeaderEpoch`` and ``LeaderEpochFileCache
 from bisect import bisect_right
 from typing import Final
 
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.storage.log import Log
 from groupkeeper.topics.partition import LEADER_EPOCH, Partition
-from protocol.errors import ErrorCode
-from storage.log import Log
 
 UNKNOWN_EPOCH: Final = -1
 """What a client sends that does not check epochs, and what it gets where there is none."""

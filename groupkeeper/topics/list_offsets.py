@@ -10,18 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
-from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.opening import Opening
-from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Failed, Partitions
-from groupkeeper.topics.slices import Pace, each_within
-from groupkeeper.topics.time_lookup import TimeLookup
-from groupkeeper.turns import TURN_S, Slices
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,
@@ -34,9 +26,17 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from protocol.record_batch import CorruptBatch
-from storage.errors import StorageError
-from storage.log import Log
+from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.log import Log
+from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
+from groupkeeper.topics.limits import OverLimitError
+from groupkeeper.topics.opening import Opening
+from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.partitions import Failed, Partitions
+from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.topics.time_lookup import TimeLookup
+from groupkeeper.turns import TURN_S, Slices
 
 _NAMES_SINCE: Final = {
     LATEST_TIMESTAMP: 0,

@@ -12,17 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.topics import names
-from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.partition import LEADER_EPOCH
-from groupkeeper.topics.slices import Item, Pace, each
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin, UnwantedError
-from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.metadata import (
     AUTHORIZED_OPERATIONS_OMITTED,
     MetadataRequest,
     MetadataRequestTopic,
@@ -31,6 +24,13 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from groupkeeper.topics import names
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.partition import LEADER_EPOCH
+from groupkeeper.topics.slices import Item, Pace, each
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin, UnwantedError
+from groupkeeper.turns import Slices
 
 _NO_ID: Final = bytes(16)
 _NULL_MEANS_ALL_SINCE: Final = 1

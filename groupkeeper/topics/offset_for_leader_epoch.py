@@ -6,16 +6,10 @@ Not the epochs themselves (leader_epochs.py). Source: Kafka's
 
 from collections.abc import Sequence
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.topics.leader_epochs import check_leader_epoch, end_of_epoch
-from groupkeeper.topics.opening import Opening
-from groupkeeper.topics.partition import LEADER_EPOCH, Partition
-from groupkeeper.topics.partitions import Partitions
-from groupkeeper.topics.slices import each_within
-from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.offset_for_leader_epoch import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -23,6 +17,12 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
+from groupkeeper.topics.leader_epochs import check_leader_epoch, end_of_epoch
+from groupkeeper.topics.opening import Opening
+from groupkeeper.topics.partition import LEADER_EPOCH, Partition
+from groupkeeper.topics.partitions import Partitions
+from groupkeeper.topics.slices import each_within
+from groupkeeper.turns import Slices
 
 
 class EndingEpochs:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from threading import RLock
 from typing import Final
 
-from storage.files import Files
+from groupkeeper.storage.files import Files
 
 _SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE))
 _SHED: Final = 4

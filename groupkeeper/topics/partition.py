@@ -9,17 +9,17 @@ from contextlib import suppress
 from threading import Lock
 from typing import Final, Protocol
 
-from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.producers import ProducerMemory, ProducerStates
-from groupkeeper.topics.slices import ITEMS, Pace
-from groupkeeper.turns import Slices, Turns
-from protocol.record_batch import (
+from groupkeeper.protocol.record_batch import (
     BatchHeader,
     iter_batches,
     patch,
 )
-from storage.errors import StorageError
-from storage.log import Log
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.log import Log
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.producers import ProducerMemory, ProducerStates
+from groupkeeper.topics.slices import ITEMS, Pace
+from groupkeeper.turns import Slices, Turns
 
 LEADER_EPOCH: Final = 0
 """There is one broker and it never changes: a partition stays in its first epoch, unless the

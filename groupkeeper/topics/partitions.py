@@ -11,19 +11,19 @@ from itertools import islice
 from typing import Final
 
 from groupkeeper.backoff import Failing
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.folders import FolderList, is_partition
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import NO_END, Log
+from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.start import write_start
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.offload import OffLoop
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
-from storage.errors import StorageError
-from storage.files import Files
-from storage.folders import FolderList, is_partition
-from storage.limits import Limits
-from storage.log import NO_END, Log
-from storage.segment import Segment
-from storage.start import write_start
 
 AT_ONCE: Final = 16
 """Partitions in one job of the worker: what others want of it comes between."""

@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from groupkeeper.exchange import Handler
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.folders import FolderList
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
 from groupkeeper.topics.alter_configs import AlteringConfigs
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import CatalogFolders
@@ -40,10 +44,6 @@ from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
 from groupkeeper.topics.unforgotten import Unforgotten
 from groupkeeper.turns import Turns
-from storage.files import Files
-from storage.folders import FolderList
-from storage.limits import Limits
-from storage.log import Log
 
 PRODUCE: Final = 0
 FETCH: Final = 1

@@ -8,8 +8,19 @@ Source: Kafka's ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendRe
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import NO_REPLY, ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.batches import (
     NO_TRANSACTIONS,
     TRANSACTIONS_REFUSED,
@@ -22,17 +33,6 @@ from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Failed, Partitions
 from groupkeeper.topics.slices import Pace, each_within
 from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-    TopicProduceResponse,
-)
-from protocol.record_batch import BatchHeader
-from storage.errors import StorageError
 
 FIRST_VERSION: Final = 3
 """Older ones are advertised, because old librdkafka looks for them, but carry batches of other

@@ -7,14 +7,17 @@ Source: KIP-98, KIP-360; Kafka's ``TransactionCoordinator.handleInitProducerId``
 import asyncio
 from collections.abc import Callable
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.batches import TRANSACTIONS_REFUSED
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.offload import LateAnswers
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from storage.errors import StorageError
 
 _NONE = -1
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics.limits import PRODUCERS_MOST, OverLimitError
-from protocol.errors import ErrorCode
 
 REMEMBERED_BATCHES: Final = 5
 """Per producer, as in Kafka: a client keeps at most five requests in flight."""

@@ -8,21 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from groupkeeper.topics.leader_epochs import check_leader_epoch
-from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Failed, Partitions, Read
-from groupkeeper.topics.slices import Pace
-from groupkeeper.turns import Slices, Turns
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from storage.errors import StorageError
-from storage.log import Log
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.log import Log
+from groupkeeper.topics.leader_epochs import check_leader_epoch
+from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.partitions import Failed, Partitions, Read
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import Slices, Turns
 
 RESPONSE_BYTES: Final = 2 * 1024 * 1024
 """Most record bytes of one response, so that reading them does not hold up the event loop; clients

@@ -9,11 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, TypeVar
 
-from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.offload import OffLoop
-from groupkeeper.turns import Slices, Turns
-from protocol.compression import DecompressionError, decompress, decompress_mapped
-from protocol.record_batch import (
+from groupkeeper.protocol.compression import DecompressionError, decompress, decompress_mapped
+from groupkeeper.protocol.record_batch import (
     DECOMPRESSED_LIMIT,
     HEADER_SIZE,
     BatchHeader,
@@ -21,9 +18,12 @@ from protocol.record_batch import (
     read_header,
     record_times,
 )
-from storage.log import Log
-from storage.scan import Batch
-from storage.segment import Segment
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.scan import Batch
+from groupkeeper.storage.segment import Segment
+from groupkeeper.topics.limits import OverLimitError
+from groupkeeper.topics.offload import OffLoop
+from groupkeeper.turns import Slices, Turns
 
 Found = tuple[int, int]
 """Offset of a record and its epoch milliseconds."""

@@ -24,6 +24,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST, OverLimitError
@@ -31,8 +33,6 @@ from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.partitions import Failed, Partitions
 from groupkeeper.topics.slices import each
 from groupkeeper.turns import Slices, Turns
-from protocol.errors import ErrorCode
-from storage.errors import StorageError
 
 MAX_PARTITIONS: Final = 10_000
 """Made by one request, as Kafka's controller has it; and of one topic, however often it grows: one

@@ -3,8 +3,8 @@
 Whatever is not named is unset, which is why IncrementalAlterConfigs came after it.
 """
 
-from protocol.message import empty, message, struct
-from protocol.types import Array, Boolean, Int8, Int16, Int32, NullableString, String
+from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.types import Array, Boolean, Int8, Int16, Int32, NullableString, String
 
 
 @struct

@@ -4,8 +4,8 @@ Responses have header v0 in every version, and a request of an unknown version i
 layout of version 0.
 """
 
-from protocol.message import empty, message, since, struct, tagged
-from protocol.types import Array, Boolean, Int16, Int32, Int64, String
+from groupkeeper.protocol.message import empty, message, since, struct, tagged
+from groupkeeper.protocol.types import Array, Boolean, Int16, Int32, Int64, String
 
 
 @message(key=18, versions=(0, 4), flexible=3)

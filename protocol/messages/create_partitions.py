@@ -1,7 +1,15 @@
 """CreatePartitions (key 37): give topics more partitions (KIP-195)."""
 
-from protocol.message import empty, message, struct
-from protocol.types import Array, Boolean, Int16, Int32, NullableArray, NullableString, String
+from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.types import (
+    Array,
+    Boolean,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+)
 
 
 @struct

@@ -1,7 +1,7 @@
 """CreateTopics (key 19): make topics (KIP-4)."""
 
-from protocol.message import empty, message, since, struct, tagged
-from protocol.types import (
+from groupkeeper.protocol.message import empty, message, since, struct, tagged
+from groupkeeper.protocol.types import (
     Array,
     Boolean,
     Int8,

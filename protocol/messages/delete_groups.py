@@ -1,7 +1,7 @@
 """DeleteGroups (key 42): remove empty groups with their offsets (KIP-229)."""
 
-from protocol.message import empty, message, struct
-from protocol.types import Array, Int16, Int32, String
+from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.types import Array, Int16, Int32, String
 
 
 @message(key=42, versions=(0, 2), flexible=2)

@@ -1,7 +1,7 @@
 """DeleteRecords (key 21): forget the beginning of partitions (KIP-107)."""
 
-from protocol.message import empty, message, struct
-from protocol.types import Array, Int16, Int32, Int64, String
+from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.types import Array, Int16, Int32, Int64, String
 
 HIGH_WATERMARK = -1
 

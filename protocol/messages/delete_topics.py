@@ -1,7 +1,7 @@
 """DeleteTopics (key 20): remove topics by name, from version 6 on also by id (KIP-516)."""
 
-from protocol.message import empty, message, since, struct, until
-from protocol.types import Array, Int16, Int32, NullableString, String, Uuid
+from groupkeeper.protocol.message import empty, message, since, struct, until
+from groupkeeper.protocol.types import Array, Int16, Int32, NullableString, String, Uuid
 
 
 @struct

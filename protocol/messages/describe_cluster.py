@@ -3,9 +3,9 @@
 Version 1 can ask for controllers (KIP-919), 2 for fenced brokers (KIP-1073).
 """
 
-from protocol.message import empty, message, since, struct
-from protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
-from protocol.types import Array, Boolean, Int8, Int16, Int32, NullableString, String
+from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
+from groupkeeper.protocol.types import Array, Boolean, Int8, Int16, Int32, NullableString, String
 
 ENDPOINT_BROKERS = 1
 ENDPOINT_CONTROLLERS = 2

@@ -6,8 +6,8 @@ Version 1 tells where a value comes from and what else is set (KIP-226), 3 types
 
 from enum import IntEnum
 
-from protocol.message import empty, message, since, struct, until
-from protocol.types import (
+from groupkeeper.protocol.message import empty, message, since, struct, until
+from groupkeeper.protocol.types import (
     Array,
     Boolean,
     Int8,

@@ -3,9 +3,9 @@
 From version 6 on a group that does not exist is an error (KIP-1043).
 """
 
-from protocol.message import empty, message, since, struct
-from protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
-from protocol.types import Array, Boolean, Bytes, Int16, Int32, NullableString, String
+from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
+from groupkeeper.protocol.types import Array, Boolean, Bytes, Int16, Int32, NullableString, String
 
 
 @message(key=15, versions=(0, 6), flexible=5)

@@ -1,8 +1,8 @@
 """DescribeTopicPartitions (key 75): topics and their partitions, a page at a time (KIP-966)."""
 
-from protocol.message import empty, message, struct
-from protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
-from protocol.types import (
+from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
+from groupkeeper.protocol.types import (
     Array,
     Boolean,
     Int16,

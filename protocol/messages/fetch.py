@@ -3,8 +3,8 @@
 Topics by name only: version 13 would use ids.
 """
 
-from protocol.message import empty, message, since, struct, tagged
-from protocol.types import (
+from groupkeeper.protocol.message import empty, message, since, struct, tagged
+from groupkeeper.protocol.types import (
     Array,
     Int8,
     Int16,

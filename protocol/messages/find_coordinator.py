@@ -3,8 +3,8 @@
 Version 4 asks for several at once (KIP-699), 6 can ask for share coordinators (KIP-932).
 """
 
-from protocol.message import message, since, struct, until
-from protocol.types import Array, Int8, Int16, Int32, NullableString, String
+from groupkeeper.protocol.message import message, since, struct, until
+from groupkeeper.protocol.types import Array, Int8, Int16, Int32, NullableString, String
 
 KEY_TYPE_GROUP = 0
 KEY_TYPE_TRANSACTION = 1

@@ -1,7 +1,7 @@
 """Heartbeat (key 12): the member is alive; the answer says whether the group is rebalancing."""
 
-from protocol.message import message, since
-from protocol.types import Int16, Int32, NullableString, String
+from groupkeeper.protocol.message import message, since
+from groupkeeper.protocol.types import Int16, Int32, NullableString, String
 
 
 @message(key=12, versions=(0, 4), flexible=4)

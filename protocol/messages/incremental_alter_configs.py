@@ -2,9 +2,9 @@
 
 from enum import IntEnum
 
-from protocol.message import empty, message, struct
-from protocol.messages.alter_configs import AlterConfigsResourceResponse
-from protocol.types import Array, Boolean, Int8, Int32, NullableString, String
+from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.messages.alter_configs import AlterConfigsResourceResponse
+from groupkeeper.protocol.types import Array, Boolean, Int8, Int32, NullableString, String
 
 
 class ConfigOperation(IntEnum):

@@ -1,7 +1,7 @@
 """InitProducerId (key 22): an identity for an idempotent or transactional producer (KIP-98)."""
 
-from protocol.message import message, since
-from protocol.types import Int16, Int32, Int64, NullableString
+from groupkeeper.protocol.message import message, since
+from groupkeeper.protocol.types import Int16, Int32, Int64, NullableString
 
 
 @message(key=22, versions=(0, 4), flexible=2)

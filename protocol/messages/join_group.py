@@ -1,7 +1,7 @@
 """JoinGroup (key 11): become or stay a member; answered when the whole group has joined."""
 
-from protocol.message import empty, message, nullable_since, since, struct
-from protocol.types import Array, Boolean, Bytes, Int16, Int32, NullableString, String
+from groupkeeper.protocol.message import empty, message, nullable_since, since, struct
+from groupkeeper.protocol.types import Array, Boolean, Bytes, Int16, Int32, NullableString, String
 
 
 @struct

@@ -1,7 +1,7 @@
 """LeaveGroup (key 13): one member leaves, from version 3 on several at once (KIP-345)."""
 
-from protocol.message import message, since, struct, until
-from protocol.types import Array, Int16, Int32, NullableString, String
+from groupkeeper.protocol.message import message, since, struct, until
+from groupkeeper.protocol.types import Array, Int16, Int32, NullableString, String
 
 
 @struct

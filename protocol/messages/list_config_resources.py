@@ -3,8 +3,8 @@
 Version 0 knew client metrics only (KIP-714, then called ListClientMetricsResources).
 """
 
-from protocol.message import empty, message, since, struct
-from protocol.types import Array, Int8, Int16, Int32, String
+from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.types import Array, Int8, Int16, Int32, String
 
 
 @message(key=74, versions=(0, 1), flexible=0)

@@ -1,7 +1,7 @@
 """ListGroups (key 16): the groups this broker coordinates."""
 
-from protocol.message import empty, message, since, struct
-from protocol.types import Array, Int16, Int32, String
+from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.types import Array, Int16, Int32, String
 
 
 @message(key=16, versions=(0, 5), flexible=3)

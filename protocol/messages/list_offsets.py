@@ -1,7 +1,7 @@
 """ListOffsets (key 2): the first, the last, or the offset at a time of partitions."""
 
-from protocol.message import empty, message, since, struct, until
-from protocol.types import Array, Int8, Int16, Int32, Int64, String
+from groupkeeper.protocol.message import empty, message, since, struct, until
+from groupkeeper.protocol.types import Array, Int8, Int16, Int32, Int64, String
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2

@@ -2,8 +2,17 @@
 allowed.
 """
 
-from protocol.message import empty, message, since, struct
-from protocol.types import Array, Boolean, Int16, Int32, NullableArray, NullableString, String, Uuid
+from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.types import (
+    Array,
+    Boolean,
+    Int16,
+    Int32,
+    NullableArray,
+    NullableString,
+    String,
+    Uuid,
+)
 
 AUTHORIZED_OPERATIONS_OMITTED = -(2**31)
 

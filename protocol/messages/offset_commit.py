@@ -1,7 +1,7 @@
 """OffsetCommit (key 8): remember how far a group has read."""
 
-from protocol.message import empty, message, since, struct
-from protocol.types import Array, Int16, Int32, Int64, NullableString, String
+from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.types import Array, Int16, Int32, Int64, NullableString, String
 
 
 @struct

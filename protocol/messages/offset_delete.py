@@ -1,7 +1,7 @@
 """OffsetDelete (key 47): forget how far a group has read (KIP-496)."""
 
-from protocol.message import empty, message, struct
-from protocol.types import Array, Int16, Int32, String
+from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.types import Array, Int16, Int32, String
 
 
 @struct

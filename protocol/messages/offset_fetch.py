@@ -3,8 +3,8 @@
 Version 8 asks for several groups at once (KIP-709).
 """
 
-from protocol.message import message, since, struct, until
-from protocol.types import (
+from groupkeeper.protocol.message import message, since, struct, until
+from groupkeeper.protocol.types import (
     Array,
     Boolean,
     Int16,

@@ -2,8 +2,8 @@
 (KIP-101, KIP-320).
 """
 
-from protocol.message import empty, message, since, struct
-from protocol.types import Array, Int16, Int32, Int64, String
+from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.types import Array, Int16, Int32, Int64, String
 
 DEBUG_REPLICA = -2
 """The replica id of a reader that is neither a follower nor a consumer."""

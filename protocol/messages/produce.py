@@ -3,8 +3,16 @@
 Versions 0 to 2, with message sets of old, are not spoken.
 """
 
-from protocol.message import empty, message, since, struct
-from protocol.types import Array, Int16, Int32, Int64, NullableString, RecordsView, String
+from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.types import (
+    Array,
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    RecordsView,
+    String,
+)
 
 
 @struct

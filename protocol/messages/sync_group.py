@@ -1,7 +1,7 @@
 """SyncGroup (key 14): the leader hands in everybody's assignment, each member receives its own."""
 
-from protocol.message import empty, message, since, struct
-from protocol.types import Array, Bytes, Int16, Int32, NullableString, String
+from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.types import Array, Bytes, Int16, Int32, NullableString, String
 
 
 @struct

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from protocol.compile_encode import Framing
-from protocol.compiler import decoder, encoder
-from protocol.errors import DecodeError
-from protocol.message import empty, message, since, struct, tagged
-from protocol.types import Array, Bytes, Int32, Int64, NullableString, String, Uuid
+from groupkeeper.protocol.compile_encode import Framing
+from groupkeeper.protocol.compiler import decoder, encoder
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.message import empty, message, since, struct, tagged
+from groupkeeper.protocol.types import Array, Bytes, Int32, Int64, NullableString, String, Uuid
 
 NEWEST_VALUE_VERSION = 4
 

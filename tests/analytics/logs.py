@@ -6,7 +6,7 @@ from pathlib import Path
 import cramjam
 from crc32c import crc32c
 
-from protocol.records.consumer_offsets import (
+from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,

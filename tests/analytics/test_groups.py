@@ -1,12 +1,16 @@
 from groupkeeper.analytics.groups import SCHEMA, decode_row
-from protocol.embedded import (
+from groupkeeper.protocol.embedded import (
     Assignment,
     Subscription,
     TopicPartition,
     encode_assignment,
     encode_subscription,
 )
-from protocol.records.consumer_offsets import GroupMetadataValue, MemberMetadata, encode_value
+from groupkeeper.protocol.records.consumer_offsets import (
+    GroupMetadataValue,
+    MemberMetadata,
+    encode_value,
+)
 from tests.analytics.logs import NOW, group
 
 

@@ -5,8 +5,8 @@ from itertools import islice
 import pytest
 
 from benchmarks.backlog import GROUPS, OFFSETS, PARTITIONS, groups_of, start, write
-from coordinator.placement import partition_of
-from protocol.record_batch import check_crc, iter_batches
+from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.protocol.record_batch import check_crc, iter_batches
 
 
 @pytest.mark.parametrize("batch", [1, 100])

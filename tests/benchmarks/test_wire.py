@@ -3,22 +3,22 @@
 import pytest
 
 from benchmarks import wire
-from protocol import framing, registry
-from protocol.messages.find_coordinator import FindCoordinatorResponse
-from protocol.messages.heartbeat import HeartbeatResponse
-from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
-from protocol.messages.offset_commit import (
+from groupkeeper.protocol import framing, registry
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorResponse
+from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from groupkeeper.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
+from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from protocol.messages.offset_fetch import (
+from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from protocol.messages.sync_group import SyncGroupResponse
+from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
 
 WHO = (b"group", 7, b"member", b"instance")
 

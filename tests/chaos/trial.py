@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from tests.chaos.canary import SOURCE, Seen, bystander, canary
 from tests.chaos.children import Child, ChildError
 from tests.chaos.server import Needs, Server, ServerError, Usage

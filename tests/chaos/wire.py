@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from protocol.message import layout_of
-from protocol.registry import request_encoder, response_decoder
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.registry import request_encoder, response_decoder
 
 Address = tuple[str, int]
 

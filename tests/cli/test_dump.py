@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.cli import main
-from protocol.embedded import (
+from groupkeeper.protocol.embedded import (
     Assignment,
     Subscription,
     TopicPartition,
     encode_assignment,
     encode_subscription,
 )
-from protocol.record_batch import encode_batch
-from protocol.records.consumer_offsets import (
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,

@@ -2,15 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
-import click
 import pytest
 
 from groupkeeper import __version__
 from groupkeeper.cli import main
 from groupkeeper.cli.app import COMMANDS
-from groupkeeper.cli.shadows import check_packages
 
 Capture = pytest.CaptureFixture[str]
 
@@ -60,22 +57,3 @@ def test_python_m_groupkeeper_is_the_same_command() -> None:
     command = [sys.executable, "-m", "groupkeeper", "--version"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stdout == f"groupkeeper {__version__}\n"
-
-
-def test_our_packages_are_ours() -> None:
-    check_packages()
-
-
-def test_a_package_that_stands_elsewhere_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "other_protocol").mkdir()
-    (tmp_path / "other_protocol" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(click.ClickException, match=rf"'other_protocol'.* found in {tmp_path}"):
-        check_packages(("other_protocol",))
-
-
-def test_a_package_that_is_missing_is_named() -> None:
-    with pytest.raises(click.ClickException, match=r"'no_such_package'.* not found"):
-        check_packages(("no_such_package",))

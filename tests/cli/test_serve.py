@@ -126,7 +126,7 @@ def test_little_is_imported_before_the_server() -> None:
         "sys.modules['groupkeeper.server.main'] = fake;"
         "from groupkeeper.cli import main; main(['serve', '--dev']);"
         "print([m for m in ('rich', 'structlog', 'prometheus_client', 'tornado', 'numpy',"
-        " 'pyspark', 'protocol', 'groupkeeper.cli.dump', 'importlib.metadata')"
+        " 'pyspark', 'groupkeeper.protocol', 'groupkeeper.cli.dump', 'importlib.metadata')"
         " if m in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from coordinator.caller import Caller
-from coordinator.facts import GroupDeleted
-from protocol.errors import ErrorCode
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.offset_fetch import (
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.facts import GroupDeleted
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

@@ -8,17 +8,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from coordinator.caller import Caller
-from coordinator.commit import PreparedCommit
-from coordinator.facts import LimitReached
-from coordinator.records import group_key
-from protocol.messages.offset_commit import (
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.commit import PreparedCommit
+from groupkeeper.coordinator.facts import LimitReached
+from groupkeeper.coordinator.records import group_key
+from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.record_batch import encode_batch
-from protocol.records.consumer_offsets import (
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataValue,
     MemberMetadata,
     encode_group_value,

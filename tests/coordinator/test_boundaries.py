@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.shard import HANDLERS
-from protocol.message import layout_of
-from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.records.consumer_offsets import decode_offset_value
+from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
+from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
 from tests.support.messages import BOUNDARIES, random_message
 from tests.support.scene import FOUR, GROUP, WALL, Scene, in_state
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.deadlines import SLACK, Deadlines, Timer, TimerKind
+from groupkeeper.coordinator.deadlines import SLACK, Deadlines, Timer, TimerKind
 
 A, B, C = (Timer(TimerKind.SESSION, "g", name) for name in "abc")
 

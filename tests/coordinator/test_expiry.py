@@ -2,10 +2,10 @@
 
 import pytest
 
-from coordinator.deletion import PIECE_OFFSETS
-from coordinator.facts import GroupDeleted, OffsetsRemoved
-from coordinator.group import Group
-from coordinator.step import Step
+from groupkeeper.coordinator.deletion import PIECE_OFFSETS
+from groupkeeper.coordinator.facts import GroupDeleted, OffsetsRemoved
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.step import Step
 from tests.support.scene import WALL, Scene, topics
 
 DAY, CHECK, LONG = 86_400_000, 600_000, 1_800_000_000

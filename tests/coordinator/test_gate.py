@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.facts import Fact, MemberFenced, NotedFact, OffsetsCommitted, RebalanceCompleted
-from coordinator.gate import Unwritten
+from groupkeeper.coordinator.facts import (
+    Fact,
+    MemberFenced,
+    NotedFact,
+    OffsetsCommitted,
+    RebalanceCompleted,
+)
+from groupkeeper.coordinator.gate import Unwritten
 from tests.support.scene import WALL, Call, Scene, in_state
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from coordinator.caller import Caller
-from coordinator.group import TRANSITIONS, Group, GroupState, Member
-from coordinator.joining import Joining
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.group import TRANSITIONS, Group, GroupState, Member
+from groupkeeper.coordinator.joining import Joining
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.support.scene import Scene, in_state, topics
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState

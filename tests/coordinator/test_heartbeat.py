@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.causes import CauseCode
-from coordinator.facts import MemberRemoved
+from groupkeeper.coordinator.causes import CauseCode
+from groupkeeper.coordinator.facts import MemberRemoved
 from tests.support.scene import Scene, in_state
 
 STATES = ("Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable")

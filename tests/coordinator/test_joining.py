@@ -2,9 +2,9 @@
 
 import pytest
 
-from coordinator.causes import CauseCode
-from coordinator.joining import what_changed
-from protocol.messages.join_group import JoinGroupRequestProtocol
+from groupkeeper.coordinator.causes import CauseCode
+from groupkeeper.coordinator.joining import what_changed
+from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.support.scene import topics
 
 SUBSCRIPTION, MEMBER = CauseCode.SUBSCRIPTION_CHANGED, CauseCode.MEMBER_REJOINED

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from protocol.embedded import decode_assignment
+from groupkeeper.protocol.embedded import decode_assignment
 from tests.support.scene import Scene
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "kafka-consumer-offsets"

@@ -2,16 +2,16 @@
 
 import pytest
 
-from coordinator.config import MAX_PENDING_MEMBERS, MAX_PROTOCOLS
-from coordinator.facts import (
+from groupkeeper.coordinator.config import MAX_PENDING_MEMBERS, MAX_PROTOCOLS
+from groupkeeper.coordinator.facts import (
     GroupDeleted,
     GroupDropped,
     LimitReached,
     MemberRemoved,
     PendingMemberDropped,
 )
-from coordinator.group import MAX_TOPICS_READ
-from coordinator.groups import MAX_UNUSED_GROUPS
+from groupkeeper.coordinator.group import MAX_TOPICS_READ
+from groupkeeper.coordinator.groups import MAX_UNUSED_GROUPS
 from tests.support.scene import Scene, in_state, topics
 
 DAY = 24 * 3_600_000
@@ -84,7 +84,7 @@ def test_beyond_so_many_groups_a_new_one_is_refused_and_the_others_go_on() -> No
 
 
 def test_the_oldest_of_too_many_pending_ids_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.join.MAX_PENDING_MEMBERS", 3)
+    monkeypatch.setattr("groupkeeper.coordinator.join.MAX_PENDING_MEMBERS", 3)
     scene = Scene()
     names = ["ann", "bea", "cid", "dot"]
     for name in names:
@@ -99,7 +99,7 @@ def test_the_oldest_of_too_many_pending_ids_gives_way(monkeypatch: pytest.Monkey
 
 
 def test_ids_that_came_back_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.join.MAX_PENDING_MEMBERS", 1)
+    monkeypatch.setattr("groupkeeper.coordinator.join.MAX_PENDING_MEMBERS", 1)
     scene = Scene()
     scene.form("ann", "bea", "cid")
     assert scene.noted(PendingMemberDropped) == []

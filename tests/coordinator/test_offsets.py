@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from coordinator.facts import OffsetsCommitted, OffsetsRemoved
-from protocol.messages.offset_commit import (
+from groupkeeper.coordinator.facts import OffsetsCommitted, OffsetsRemoved
+from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.offset_fetch import (
+from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from protocol.records.consumer_offsets import decode_offset_value
+from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
 from tests.support.scene import Scene, in_state, topics
 
 STATES = ("Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable")

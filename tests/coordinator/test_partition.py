@@ -5,15 +5,19 @@ from typing import Any
 
 import pytest
 
-from coordinator import partition as module
-from coordinator.caller import Caller
-from coordinator.facts import GroupsLoaded
-from coordinator.partition import TIMERS_PER_TURN, Partition, PartitionState
-from coordinator.records import group_key
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.record_batch import encode_batch
-from protocol.records.consumer_offsets import GroupMetadataValue, MemberMetadata, encode_value
+from groupkeeper.coordinator import partition as module
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.facts import GroupsLoaded
+from groupkeeper.coordinator.partition import TIMERS_PER_TURN, Partition, PartitionState
+from groupkeeper.coordinator.records import group_key
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.protocol.records.consumer_offsets import (
+    GroupMetadataValue,
+    MemberMetadata,
+    encode_value,
+)
 from tests.support.scene import CONFIG, FOUR, RANGE_RR, WALL, Scene, first_error, in_state
 from tests.support.slices import whole
 
@@ -150,7 +154,7 @@ def test_a_step_that_raised_loses_no_reply(monkeypatch: pytest.MonkeyPatch) -> N
     """Whom it had answered before the bug is refused with all the others."""
     scene = in_state("CompletingRebalance")
     waiting = scene.sync("fred")
-    monkeypatch.setattr("coordinator.rebalance.complete_if_all_joined", None)
+    monkeypatch.setattr("groupkeeper.coordinator.rebalance.complete_if_all_joined", None)
     with pytest.raises(TypeError):
         scene.leave("TIM")
     refused = {to: ErrorCode(first_error(reply)).name for to, reply in scene.partition.close()}

@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from coordinator.facts import GroupDeleted, OffsetsCommitted, RebalanceCompleted
-from coordinator.group import Group
-from coordinator.records import group_key
-from protocol.records.consumer_offsets import (
+from groupkeeper.coordinator.facts import GroupDeleted, OffsetsCommitted, RebalanceCompleted
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.records import group_key
+from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     OffsetCommitKey,
     decode_group_value,

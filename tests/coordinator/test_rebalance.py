@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.causes import CauseCode
-from coordinator.facts import (
+from groupkeeper.coordinator.causes import CauseCode
+from groupkeeper.coordinator.facts import (
     GroupEmptied,
     MemberRemoved,
     RebalanceCauseAdded,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.config import GroupConfig
-from coordinator.deadlines import Deadlines
-from coordinator.records import (
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.deadlines import Deadlines
+from groupkeeper.coordinator.records import (
     checked_offset_value,
     group_key,
     offset_key,
@@ -14,8 +14,8 @@ from coordinator.records import (
     offset_times,
     offset_value,
 )
-from coordinator.step import Step, size_of
-from protocol.records.consumer_offsets import (
+from groupkeeper.coordinator.step import Step, size_of
+from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,

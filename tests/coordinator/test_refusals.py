@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.caller import Caller
-from coordinator.refusals import refuse, spoil
-from coordinator.shard import HANDLERS
-from protocol.errors import ErrorCode
-from protocol.message import layout_of
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from protocol.registry import APIS, response_encoder
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.refusals import refuse, spoil
+from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol.registry import APIS, response_encoder
 
 ERRORS = [
     ErrorCode.UNKNOWN_SERVER_ERROR,

@@ -4,14 +4,14 @@ import struct
 
 import pytest
 
-from coordinator.group import Group
-from coordinator.groups import Groups
-from coordinator.records import group_key, offset_key, offset_key_head, offset_value
-from coordinator.replay import RESTORED_IN_A_SLICE, Replay
-from coordinator.step import Record
-from protocol.errors import DecodeError
-from protocol.record_batch import CorruptBatch, encode_batch
-from protocol.records.consumer_offsets import (
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.records import group_key, offset_key, offset_key_head, offset_value
+from groupkeeper.coordinator.replay import RESTORED_IN_A_SLICE, Replay
+from groupkeeper.coordinator.step import Record
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.record_batch import CorruptBatch, encode_batch
+from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataValue,
     MemberMetadata,
     decode_offset_value,

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.config import GroupConfig
-from coordinator.requests import flaw_of
-from coordinator.shard import HANDLERS
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.leave_group import LeaveGroupRequest
-from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.sync_group import SyncGroupRequest
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.requests import flaw_of
+from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
+from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
 
 PICKY = (
     JoinGroupRequest,

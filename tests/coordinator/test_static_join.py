@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.causes import CauseCode
-from coordinator.facts import MemberFenced, MemberReplaced
+from groupkeeper.coordinator.causes import CauseCode
+from groupkeeper.coordinator.facts import MemberFenced, MemberReplaced
 from tests.support.scene import RANGE_RR, Scene, in_state, topics
 
 

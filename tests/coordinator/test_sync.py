@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.causes import CauseCode
-from coordinator.facts import MemberRemoved, RebalanceCompleted
+from groupkeeper.coordinator.causes import CauseCode
+from groupkeeper.coordinator.facts import MemberRemoved, RebalanceCompleted
 from tests.support.scene import FOUR, Scene, in_state
 
 STATES = ("Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable")

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from random import Random
 
-from protocol.compile_encode import Framing
-from protocol.compiler import encoder
-from protocol.registry import (
+from groupkeeper.protocol.compile_encode import Framing
+from groupkeeper.protocol.compiler import encoder
+from groupkeeper.protocol.registry import (
     APIS,
     request_decoder,
     request_encoder,

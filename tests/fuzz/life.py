@@ -12,11 +12,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from coordinator.group import GroupState
+from groupkeeper.coordinator.group import GroupState
 from groupkeeper.server import logs
 from groupkeeper.server.forgetting import StoppingError
 from groupkeeper.server.server import Server
-from storage.errors import StorageError
+from groupkeeper.storage.errors import StorageError
 from tests.simulation.cluster import Machine
 from tests.support.virtual_loop import VirtualLoop
 

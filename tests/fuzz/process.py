@@ -13,10 +13,10 @@ from random import Random
 from typing import Any
 from urllib.request import urlopen
 
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.registry import APIS, request_encoder, response_decoder
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
+from groupkeeper.protocol.registry import APIS, request_encoder, response_decoder
 from tests.fuzz.mutations import mutated, random_bytes
 from tests.fuzz.peer import Peer, Rules
 from tests.fuzz.requests import Maker, next_key, next_version

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from protocol.embedded import Subscription, TopicPartition, encode_subscription
-from protocol.message import Field, fields_in
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.produce import PartitionProduceData
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.registry import APIS
-from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from groupkeeper.protocol.embedded import Subscription, TopicPartition, encode_subscription
+from groupkeeper.protocol.message import Field, fields_in
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest
+from groupkeeper.protocol.messages.produce import PartitionProduceData
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.protocol.registry import APIS
+from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 from tests.fuzz.town import JOINED, OUT, STABLE, WAITING, Person, Town
 from tests.support.messages import RANGES
 from tests.topics.scene import COMPRESSIONS, batch

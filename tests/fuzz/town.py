@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatResponse
-from protocol.messages.init_producer_id import InitProducerIdResponse
-from protocol.messages.join_group import JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupResponse
-from protocol.messages.metadata import MetadataResponse
-from protocol.messages.sync_group import SyncGroupResponse
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.protocol.messages.init_producer_id import InitProducerIdResponse
+from groupkeeper.protocol.messages.join_group import JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group import LeaveGroupResponse
+from groupkeeper.protocol.messages.metadata import MetadataResponse
+from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
 
 OUT, WAITING, JOINED, STABLE = "out", "waiting", "joined", "stable"
 JOIN_GROUP = 11

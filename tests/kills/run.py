@@ -12,10 +12,10 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.metadata import MetadataRequest
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.metadata import MetadataRequest
 from tests.chaos.damage.truth import Group, Look, Loss, Truth, look
 from tests.chaos.wire import Address, Client
 from tests.clients.libraries import AIOKAFKA, CONFLUENT, KAFKA_PYTHON_3, Library

@@ -41,24 +41,24 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from protocol.embedded import Subscription, TopicPartition, encode_subscription
-from protocol.message import layout_of
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import (
+from groupkeeper.protocol.embedded import Subscription, TopicPartition, encode_subscription
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.record_batch import encode_batch
-from protocol.registry import APIS
-from protocol.types import ArrayOf, Sized, StructOf
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.protocol.registry import APIS
+from groupkeeper.protocol.types import ArrayOf, Sized, StructOf
 from tests.parity.people import AGES, KEYS, Person, Request, Words, milliseconds
 from tests.parity.telling import Names
 from tests.support.requests import fetch_request, flat_fetch_request, offset_delete_request

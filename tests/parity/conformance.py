@@ -6,7 +6,7 @@ The page itself is written by docs/generate_conformance.py.
 import shlex
 from collections import defaultdict
 
-from protocol.registry import APIS
+from groupkeeper.protocol.registry import APIS
 from tests.parity.commands import VERBS
 from tests.parity.people import AGES
 from tests.parity.transcript import Transcript

@@ -6,7 +6,7 @@ What is made of the words is in commands.py.
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.registry import APIS
+from groupkeeper.protocol.registry import APIS
 
 KEYS = {api.name: key for key, api in APIS.items()}
 

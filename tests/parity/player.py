@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from protocol.errors import DecodeError
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.registry import APIS, request_encoder, response_decoder
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.registry import APIS, request_encoder, response_decoder
 from tests.parity.commands import Speech
 from tests.parity.people import KEYS, Person, Request, milliseconds
 from tests.parity.telling import Names, tell

@@ -14,9 +14,9 @@ import itertools
 import re
 from typing import Any
 
-from protocol.errors import ErrorCode
-from protocol.message import Field, layout_of
-from protocol.types import ArrayOf, StructOf
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.message import Field, layout_of
+from groupkeeper.protocol.types import ArrayOf, StructOf
 
 PROMISED = {
     "LeaveGroupResponse": {"members"},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.registry import APIS
+from groupkeeper.protocol.registry import APIS
 from tests.parity import virtual
 from tests.parity.compare import difference
 from tests.parity.conformance import KIPS, versions_played

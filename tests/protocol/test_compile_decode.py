@@ -8,18 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.compile_decode import least_size
-from protocol.compile_encode import Framing
-from protocol.compiler import decoder, encoder
-from protocol.errors import DecodeError, LeftOver
-from protocol.messages.api_versions import ApiVersionsResponse
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestTopic
-from protocol.types import StructOf
+from groupkeeper.protocol.compile_decode import least_size
+from groupkeeper.protocol.compile_encode import Framing
+from groupkeeper.protocol.compiler import decoder, encoder
+from groupkeeper.protocol.errors import DecodeError, LeftOver
+from groupkeeper.protocol.messages.api_versions import ApiVersionsResponse
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+)
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.metadata import MetadataRequest
+from groupkeeper.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+)
+from groupkeeper.protocol.types import StructOf
 from tests.support.messages import all_cases, case_id, random_message
 
 CASES = list(all_cases())

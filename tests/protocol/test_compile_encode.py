@@ -2,14 +2,14 @@
 
 import pytest
 
-from protocol.compile_encode import Framing
-from protocol.compiler import encoder
-from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.registry import response_encoder
+from groupkeeper.protocol.compile_encode import Framing
+from groupkeeper.protocol.compiler import encoder
+from groupkeeper.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from groupkeeper.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.registry import response_encoder
 
 
 def bare(message: object, version: int) -> bytes:

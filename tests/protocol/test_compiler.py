@@ -4,10 +4,10 @@ import traceback
 
 import pytest
 
-from protocol.compile_encode import Framing
-from protocol.compiler import decoder, encoder
-from protocol.errors import DecodeError
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupkeeper.protocol.compile_encode import Framing
+from groupkeeper.protocol.compiler import decoder, encoder
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def test_the_source_of_a_codec_can_be_read() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
-from protocol.embedded import (
+from groupkeeper.protocol.embedded import (
     Assignment,
     Subscription,
     TopicPartition,
@@ -17,7 +17,7 @@ from protocol.embedded import (
     encode_subscription,
     subscribed_topics,
 )
-from protocol.errors import DecodeError
+from groupkeeper.protocol.errors import DecodeError
 
 OWNED = [TopicPartition(topic="t", partitions=[0, 7])]
 

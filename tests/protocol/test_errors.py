@@ -2,7 +2,7 @@
 
 import kafka.errors
 
-from protocol.errors import ErrorCode
+from groupkeeper.protocol.errors import ErrorCode
 
 
 def test_codes_agree_with_kafka_python() -> None:

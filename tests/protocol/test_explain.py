@@ -1,9 +1,9 @@
 """The reasons given for a message that cannot be written."""
 
-from protocol.explain import explain
-from protocol.messages.fetch import LeaderIdAndEpoch, PartitionData
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.metadata import MetadataResponse
+from groupkeeper.protocol.explain import explain
+from groupkeeper.protocol.messages.fetch import LeaderIdAndEpoch, PartitionData
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.metadata import MetadataResponse
 
 
 def reason(message: object, version: int = 0) -> str:

@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from protocol.errors import DecodeError
-from protocol.framing import read_request_header
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.framing import read_request_header
 
 
 def header_bytes(key: int, version: int, client_id: bytes | None, tags: bytes = b"") -> bytes:

@@ -2,10 +2,18 @@
 
 import pytest
 
-from protocol.message import fields_in, layout_of, message, since, struct, structs_in, tagged
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.types import Array, Int32, String, UInt16
+from groupkeeper.protocol.message import (
+    fields_in,
+    layout_of,
+    message,
+    since,
+    struct,
+    structs_in,
+    tagged,
+)
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.types import Array, Int32, String, UInt16
 
 
 def test_every_field_has_a_default() -> None:
@@ -50,7 +58,7 @@ def test_a_message_shows_its_fields() -> None:
 
 
 def test_a_class_keeps_its_name_module_and_docstring() -> None:
-    assert JoinGroupRequest.__module__ == "protocol.messages.join_group"
+    assert JoinGroupRequest.__module__ == "groupkeeper.protocol.messages.join_group"
     assert (JoinGroupRequest.__doc__ or "").startswith("Joins a group")
 
 

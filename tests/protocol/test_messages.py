@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from protocol.compile_encode import Framing
-from protocol.compiler import decoder, encoder
-from protocol.message import _NEW_LIST, Field, layout_of
-from protocol.registry import APIS
-from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from groupkeeper.protocol.compile_encode import Framing
+from groupkeeper.protocol.compiler import decoder, encoder
+from groupkeeper.protocol.message import _NEW_LIST, Field, layout_of
+from groupkeeper.protocol.registry import APIS
+from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 from tests.support.messages import STYLES, all_cases, case_id, random_message
 from tests.support.oracle import definition, oracle_body
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from protocol.record_batch import (
+from groupkeeper.protocol.record_batch import (
     BatchHeader,
     CorruptBatch,
     Record,

@@ -8,7 +8,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.compression import (
+from groupkeeper.protocol.compression import (
     GZIP,
     LZ4,
     SNAPPY,
@@ -17,7 +17,7 @@ from protocol.compression import (
     decompress,
     decompress_mapped,
 )
-from protocol.record_batch import (
+from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
     CorruptBatch,
     decode_records,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from protocol.errors import DecodeError
-from protocol.framing import read_request_header
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.registry import (
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.framing import read_request_header
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.registry import (
     APIS,
     request_decoder,
     request_encoder,

@@ -4,9 +4,9 @@ from io import BytesIO
 
 import pytest
 
-from protocol.compile_encode import Framing
-from protocol.compiler import decoder, encoder
-from protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.compile_encode import Framing
+from groupkeeper.protocol.compiler import decoder, encoder
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from tests.support.messages import all_cases, case_id, random_message
 from tests.support.schema import PackedType, schema_of, values_of
 

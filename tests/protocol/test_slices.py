@@ -6,31 +6,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.compile_decode import SLICE_ITEMS, SLICE_NUMBERS
-from protocol.compile_encode import SLICE_PIECES, Framing
-from protocol.compiler import decoder, encoder, sliced_decoder, sliced_encoder
-from protocol.errors import DecodeError
-from protocol.message import layout_of
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.offset_commit import (
+from groupkeeper.protocol.compile_decode import SLICE_ITEMS, SLICE_NUMBERS
+from groupkeeper.protocol.compile_encode import SLICE_PIECES, Framing
+from groupkeeper.protocol.compiler import decoder, encoder, sliced_decoder, sliced_encoder
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
+from groupkeeper.protocol.messages.metadata import MetadataRequest
+from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from protocol.messages.offset_fetch import (
+from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from protocol.messages.produce import (
+from groupkeeper.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from protocol.registry import APIS, response_encoder, sliced_response_encoder
-from protocol.wire import MOST_TAGS, write_varint
+from groupkeeper.protocol.registry import APIS, response_encoder, sliced_response_encoder
+from groupkeeper.protocol.wire import MOST_TAGS, write_varint
 from tests.support.messages import all_cases, case_id, random_message
 
 CASES = list(all_cases())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.source import Source
+from groupkeeper.protocol.source import Source
 
 
 def test_blocks_are_indented_and_names_stand_for_objects() -> None:

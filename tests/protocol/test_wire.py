@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import DecodeError
-from protocol.wire import ONE_BYTE, read_tag, read_varint, skip_tags, write_tags, write_varint
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.wire import (
+    ONE_BYTE,
+    read_tag,
+    read_varint,
+    skip_tags,
+    write_tags,
+    write_varint,
+)
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.server.broker_configs import BrokerConfigs
-from groupkeeper.server.settings import TABLE, Settings
-from groupkeeper.topics.config_changes import Change
-from protocol.errors import ErrorCode
-from protocol.messages.describe_configs import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_configs import (
     ConfigKind,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     ResourceType,
 )
+from groupkeeper.server.broker_configs import BrokerConfigs
+from groupkeeper.server.settings import TABLE, Settings
+from groupkeeper.topics.config_changes import Change
 
 BROKER, LOGGER = ResourceType.BROKER, ResourceType.BROKER_LOGGER
 METRICS, GROUP = ResourceType.CLIENT_METRICS, ResourceType.GROUP

@@ -13,11 +13,11 @@ from urllib.request import urlopen
 
 import pytest
 
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server.collector import KEPT, YOUNG
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.registry import request_encoder, response_decoder
 from tests.support.requests import (
     codes_of,
     commit_request,

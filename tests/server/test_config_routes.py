@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages import alter_configs as legacy
+from groupkeeper.protocol.messages import incremental_alter_configs as incremental
+from groupkeeper.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from groupkeeper.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from groupkeeper.server.config_routes import ConfigRoutes
-from protocol.errors import ErrorCode
-from protocol.messages import alter_configs as legacy
-from protocol.messages import incremental_alter_configs as incremental
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.support.served import Served
 from tests.support.slices import counted
 

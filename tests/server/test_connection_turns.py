@@ -9,32 +9,32 @@ from typing import Any
 
 import pytest
 
-from coordinator.deadlines import Timer, TimerKind
-from coordinator.group import Group
-from coordinator.heartbeat import Beat
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Response
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from groupkeeper.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from groupkeeper.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from groupkeeper.protocol.messages.produce import ProduceRequest
+from groupkeeper.protocol.registry import response_encoder
 from groupkeeper.server import call as call_module
 from groupkeeper.server.budget import LONG_REQUEST_BYTES
 from groupkeeper.server.call import LONG_ANSWERS
 from groupkeeper.server.connection import BEATS, SLICED_REQUEST_BYTES, SLOW_TURN_S
 from groupkeeper.server.connection_state import MAY_FOLLOW, State
 from groupkeeper.turns import TURN_S, Slices
-from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
-from protocol.messages.fetch import (
-    FetchableTopicResponse,
-    FetchRequest,
-    FetchResponse,
-    PartitionData,
-)
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.produce import ProduceRequest
-from protocol.registry import response_encoder
 from tests.support.fake_socket import HEARTBEAT, JOIN, LIMIT, PRODUCE, Bench
 
 FETCH, DESCRIBE, DELETE = 1, 15, 42

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
+from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.server.directory import NoDataError
 from groupkeeper.server.made_with import UnknownCountError
 from groupkeeper.server.settings import load
-from protocol.record_batch import encode_batch
-from storage.errors import Corrupt, DirectoryLost, NewerFormat
-from storage.limits import Limits
-from storage.log import Log
+from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
 from tests.support.directories import restore
 from tests.support.fake_files import FakeFiles
 from tests.support.served import Served, groups_apart, settle

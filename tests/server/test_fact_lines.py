@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.causes import Cause, CauseCode, Who
-from coordinator.facts import (
+from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.facts import (
     Fact,
     GroupCreated,
     GroupDeleted,

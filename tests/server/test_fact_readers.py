@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.facts import GroupCreated, GroupsLoaded, NotedFact, OffsetsCommitted
+from groupkeeper.coordinator.facts import GroupCreated, GroupsLoaded, NotedFact, OffsetsCommitted
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.server.fact_readers import FACTS_IN_A_SLICE, FactReaders, Origin
 from groupkeeper.turns import Turns
-from protocol.errors import ErrorCode
 from tests.support.served import Served, groups_apart, settle
 
 Lines = Callable[[], list[dict[str, Any]]]

@@ -4,13 +4,13 @@ import errno
 
 import pytest
 
-from coordinator.gate import ReplyGate
-from coordinator.step import Step
+from groupkeeper.coordinator.gate import ReplyGate
+from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
+from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.forgetting import Forgetting, StoppingError
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.metadata import MetadataRequest
 from tests.support.requests import commit_request
 from tests.support.served import Client, Served
 
@@ -126,7 +126,7 @@ def test_a_partition_whose_write_fails_is_told_again(served: Served) -> None:
 def test_after_a_crash_in_a_deletion_no_step_forgets_very_many_offsets(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coordinator.deletion.PIECE_OFFSETS", 100)
+    monkeypatch.setattr("groupkeeper.coordinator.deletion.PIECE_OFFSETS", 100)
     client = served.client()
     large = CreatableTopic(name="large", num_partitions=900, replication_factor=1)
     client.call(19, 4, CreateTopicsRequest(topics=[large], timeout_ms=1000))

@@ -7,18 +7,18 @@ from unittest.mock import Mock
 
 import pytest
 
-from coordinator import partition as core
-from coordinator.refusals import refuse
-from coordinator.shard import HANDLERS
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.records.consumer_offsets import GroupMetadataKey, encode_key
-from storage.store import Append
+from groupkeeper.coordinator import partition as core
+from groupkeeper.coordinator.refusals import refuse
+from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
+from groupkeeper.protocol.records.consumer_offsets import GroupMetadataKey, encode_key
+from groupkeeper.storage.store import Append
 from tests.support.requests import (
     codes_of,
     commit_request,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.placement import partition_of
+from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.server import host
 from groupkeeper.server import hosts as module
 from tests.support.served import Served, groups_apart

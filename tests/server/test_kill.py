@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.registry import request_encoder, response_decoder
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.registry import request_encoder, response_decoder
 from tests.support.requests import codes_of, commit_request, fetch_request
 
 KILLS = 50

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from coordinator.shard import HANDLERS
+from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.server import host, loader, retries
 from groupkeeper.turns import Slices
-from protocol.errors import ErrorCode
-from protocol.messages.offset_commit import OffsetCommitRequest
 from tests.support.served import Served, groups_apart, settle
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
+from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server import logs
 from groupkeeper.server.log_writer import FIELD_CHARS, QUEUE_LINES, Cause, counts
 from groupkeeper.server.logs import BURST_LINES, CAUSES, LINES_PER_S, Limiter, Log
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.leave_group import LeaveGroupRequest
-from protocol.registry import request_encoder, response_decoder
 from tests.support.requests import join_request
 
 ROOT = Path(__file__).parents[2]

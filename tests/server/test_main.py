@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server import main
 from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.registry import request_encoder, response_decoder
 from tests.support.requests import codes_of, commit_request, join_request
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ Start = Callable[..., Process]
 # The server over a disk whose syncs fail as soon as a file named ``broken`` is there.
 LYING_DISK = """
 import errno, os, sys
-from storage.files import Files
+from groupkeeper.storage.files import Files
 
 sync = Files.sync
 

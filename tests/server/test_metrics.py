@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from coordinator import facts
-from coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator import facts
+from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.protocol.registry import APIS
 from groupkeeper.server import exposition
 from groupkeeper.server.exposition import COUNTERS, Exposition
 from groupkeeper.server.fact_readers import Origin
 from groupkeeper.server.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
-from protocol.registry import APIS
 from tests.support.slices import whole
 
 GROUP = {"group": "orders", "generation": 3, "state": "Stable"}

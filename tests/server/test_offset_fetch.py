@@ -2,14 +2,14 @@
 
 import pytest
 
-from groupkeeper.server.offset_fetch import flat_reply, groups_asked
-from protocol.errors import ErrorCode
-from protocol.messages.offset_fetch import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from groupkeeper.server.offset_fetch import flat_reply, groups_asked
 from tests.support.requests import codes_of, fetch_request, flat_fetch_request
 
 ASKED = flat_fetch_request("g", {"orders": [0, 1], "payments": [2]})

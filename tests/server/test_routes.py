@@ -1,11 +1,11 @@
 """The table of routes."""
 
 from groupkeeper.exchange import Handler
+from groupkeeper.protocol.registry import APIS
 from groupkeeper.server.discovery import API_VERSIONS, Versions
 from groupkeeper.server.routes import build_routes
 from groupkeeper.server.settings import Settings
 from groupkeeper.topics.metadata import Node
-from protocol.registry import APIS
 from tests.support.served import Served
 
 

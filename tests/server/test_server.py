@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from coordinator.config import GroupConfig
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.connection_state import State
 from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server, World, group_config
 from groupkeeper.server.settings import load
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.metadata import MetadataRequest
-from storage.errors import Locked
+from groupkeeper.storage.errors import Locked
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.requests import fetch_request, join_request
 from tests.support.served import Served, settle

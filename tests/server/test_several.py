@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from coordinator.partition import Partition
+from groupkeeper.coordinator.partition import Partition
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.server import group_routes, several
 from groupkeeper.server.group_routes import LISTED_GROUPS, PIECE_MEMBERS, PIECE_PARTITIONS
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.list_groups import ListGroupsRequest
 from tests.server.conftest import Lines
 from tests.support.requests import (
     codes_of,
@@ -336,7 +336,7 @@ def test_a_plan_for_very_many_strangers(client: Client) -> None:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.deletion.PIECE_OFFSETS", 100)
+    monkeypatch.setattr("groupkeeper.coordinator.deletion.PIECE_OFFSETS", 100)
 
 
 @pytest.mark.usefixtures("small_pieces")

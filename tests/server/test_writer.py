@@ -9,8 +9,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.server.writer import CATCH_UP_S, LINGER_S
-from protocol.errors import ErrorCode
 from tests.support.served import Client, Served, groups_apart, settle
 
 Serve = Callable[..., Served]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from coordinator.facts import GroupsLoaded, NotedFact
+from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.fact_readers import Origin
 from groupkeeper.server.options import ServeOptions

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.simulation.consumer import PARTITIONS, TOPIC, Consumer, Wire
 from tests.support.accounts import check_accounts

@@ -7,10 +7,10 @@ import errno
 
 import pytest
 
-from protocol.record_batch import decode_records, iter_batches
-from storage.errors import SyncFailed
-from storage.limits import Limits
-from storage.store import Append, Store
+from groupkeeper.protocol.record_batch import decode_records, iter_batches
+from groupkeeper.storage.errors import SyncFailed
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.store import Append, Store
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 
 # Small, so that the run rolls journals and segments many times.
@@ -21,7 +21,7 @@ NAMES = ("__consumer_offsets-0", "__consumer_offsets-1", "__group_events-1")
 @pytest.fixture(autouse=True)
 def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mebibyte ahead in each of these tiny journals would be most of the work."""
-    monkeypatch.setattr("storage.journal.AHEAD_BYTES", 2048)
+    monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 2048)
 
 
 class Client:

@@ -11,13 +11,13 @@ from random import Random
 
 import pytest
 
-from protocol.record_batch import HEADER_SIZE
-from storage.errors import ACCEPT_FILE, Corrupt, StorageError, remedy
-from storage.folders import FolderList
-from storage.limits import Limits
-from storage.log import Log
-from storage.start import read_start, write_start
-from storage.store import Append, Store
+from groupkeeper.protocol.record_batch import HEADER_SIZE
+from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, StorageError, remedy
+from groupkeeper.storage.folders import FolderList
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.start import read_start, write_start
+from groupkeeper.storage.store import Append, Store
 from tests.support.batches import TIME, batch, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles
 
@@ -30,7 +30,7 @@ VALUE_BYTES = 150
 
 @pytest.fixture(autouse=True)
 def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.journal.AHEAD_BYTES", 8_000)
+    monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 8_000)
 
 
 def value_of(number: int) -> bytes:
@@ -258,7 +258,7 @@ def test_what_is_noted_while_the_list_is_written_is_in_it(disk: FakeDisk) -> Non
 def test_the_list_does_not_grow_with_every_start(
     disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage.folders.MOST_REPEATED", 10)
+    monkeypatch.setattr("groupkeeper.storage.folders.MOST_REPEATED", 10)
     fill(disk, stop=True)
     folders = FolderList(FakeFiles(disk), "data")
     before = len(disk.contents("data/folders").splitlines())

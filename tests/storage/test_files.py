@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import Files
+from groupkeeper.storage.files import Files
 from tests.support.fake_files import FakeDisk, FakeFiles
 
 
@@ -151,9 +151,9 @@ def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
 
 SECOND = """
 import sys
-from storage.errors import Locked
-from storage.files import Files
-from storage.store import Store
+from groupkeeper.storage.errors import Locked
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.store import Store
 try:
     Store.open(Files(), sys.argv[1], 0)
 except Locked as error:
@@ -162,7 +162,7 @@ except Locked as error:
 
 
 def test_a_second_process_is_refused_in_one_line(tmp_path: Path) -> None:
-    from storage.store import Store
+    from groupkeeper.storage.store import Store
 
     store = Store.open(Files(), str(tmp_path), 0)
     command = [sys.executable, "-c", SECOND, str(tmp_path)]

@@ -6,9 +6,9 @@ import json
 import pytest
 from crc32c import crc32c
 
-from storage.errors import Corrupt, NewerFormat
-from storage.format import VERSION, read_format, write_format
-from storage.store import Store
+from groupkeeper.storage.errors import Corrupt, NewerFormat
+from groupkeeper.storage.format import VERSION, read_format, write_format
+from groupkeeper.storage.store import Store
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 
 PATH = "data/format"

@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from storage.errors import Corrupt
-from storage.journal import JournalReader, JournalWriter
-from storage.rounds import batch_entry, claim_entry
+from groupkeeper.storage.errors import Corrupt
+from groupkeeper.storage.journal import JournalReader, JournalWriter
+from groupkeeper.storage.rounds import batch_entry, claim_entry
 from tests.support.batches import batch
 from tests.support.fake_files import FakeDisk, FakeFiles
 

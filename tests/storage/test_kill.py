@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import Files
-from storage.limits import Limits
-from storage.store import Store
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.store import Store
 from tests.support.batches import values_of
 
 ROOT = Path(__file__).parents[2]
@@ -19,9 +19,9 @@ LIMITS = Limits(segment_bytes=20_000, journal_bytes=60_000)
 # Commits numbered values to three logs, and prints each number when it may be acknowledged.
 CHILD = """
 import os, sys
-from storage.files import Files
-from storage.limits import Limits
-from storage.store import Append, Store
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.store import Append, Store
 
 store = Store.open(Files(), sys.argv[1], 0, Limits(segment_bytes=20_000, journal_bytes=60_000))
 epoch = store.claim(0)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
-from storage.files import Files
-from storage.limits import Limits
-from storage.log import Log
+from groupkeeper.storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
 from tests.support.batches import TIME, batch, offsets_of, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.log_times import offset_for_timestamp

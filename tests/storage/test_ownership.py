@@ -2,8 +2,8 @@
 
 import pytest
 
-from storage.errors import DirectoryLost, Fenced, Locked, SyncFailed
-from storage.store import Append, Store
+from groupkeeper.storage.errors import DirectoryLost, Fenced, Locked, SyncFailed
+from groupkeeper.storage.store import Append, Store
 from tests.support.batches import TIME, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from storage.limits import Limits
-from storage.log import Log
-from storage.times import BATCHES, run_to_end
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.times import BATCHES, run_to_end
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.log_times import begin_at, offset_for_timestamp

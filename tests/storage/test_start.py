@@ -2,10 +2,10 @@
 
 import pytest
 
-from storage.errors import Corrupt
-from storage.limits import Limits
-from storage.log import Log
-from storage.start import FILE_NAME, read_start, write_start
+from groupkeeper.storage.errors import Corrupt
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.start import FILE_NAME, read_start, write_start
 from tests.support.batches import batch
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.support.log_times import begin_at

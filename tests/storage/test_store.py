@@ -4,11 +4,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from protocol.record_batch import read_header
-from storage.errors import AppendFailed, Corrupt, Fenced, Locked, SyncFailed
-from storage.limits import Limits
-from storage.log import Log
-from storage.store import QUEUE_BYTES, Append, Store
+from groupkeeper.protocol.record_batch import read_header
+from groupkeeper.storage.errors import AppendFailed, Corrupt, Fenced, Locked, SyncFailed
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.store import QUEUE_BYTES, Append, Store
 from tests.support.batches import TIME, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles, Inode
 
@@ -630,7 +630,7 @@ def test_a_claim_during_a_round_is_written_with_the_next_one(disk: FakeDisk) -> 
 
 def write_much(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     """Ten rounds of a kilobyte, of which two may be unsynced; what is to be done aside."""
-    monkeypatch.setattr("storage.store.WRITE_BACK_BYTES", 2_000)
+    monkeypatch.setattr("groupkeeper.storage.store.WRITE_BACK_BYTES", 2_000)
     jobs: list[Callable[[], None]] = []
     store.aside = jobs.append
     for _ in range(10):

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Callable
 from struct import Struct
 
-from protocol.framing import read_request_header
-from protocol.registry import request_decoder, request_encoder
+from groupkeeper.protocol.framing import read_request_header
+from groupkeeper.protocol.registry import request_decoder, request_encoder
 
 HOST = "127.0.0.1"
 PORTS = range(29091, 29096)

@@ -2,12 +2,21 @@ import json
 
 import pytest
 
-from protocol.framing import read_request_header
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.find_coordinator import FindCoordinatorResponse
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
-from protocol.registry import request_decoder, request_encoder, response_decoder, response_encoder
+from groupkeeper.protocol.framing import read_request_header
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorResponse
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+)
+from groupkeeper.protocol.registry import (
+    request_decoder,
+    request_encoder,
+    response_decoder,
+    response_encoder,
+)
 from tests.suites.sarama_cluster import Link, toxiproxy_answer
 
 BROKER = ("127.0.0.1", 40123)

@@ -1,6 +1,6 @@
 """Batches to put into logs."""
 
-from protocol.record_batch import decode_records, encode_batch, iter_batches
+from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
 
 TIME = 1_700_000_000_000
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from storage.files import Files
+from groupkeeper.storage.files import Files
 
 SECTOR = 512
 ROOT = "."

@@ -11,8 +11,10 @@ running event loop.
 import asyncio
 from typing import Any
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server.budget import Budget, Limits
 from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.clock import Clock
@@ -21,8 +23,6 @@ from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.discovery import Versions
 from groupkeeper.server.metrics import ConnectionStats, RequestStats
 from groupkeeper.turns import Turns
-from protocol.messages.heartbeat import HeartbeatResponse
-from protocol.registry import request_encoder, response_decoder
 
 PRODUCE, JOIN, HEARTBEAT, API_VERSIONS = 0, 11, 12, 18
 LIMIT = 1_000_000

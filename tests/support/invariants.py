@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from coordinator.deadlines import Timer, TimerKind
-from coordinator.group import Group, GroupState, Member
-from coordinator.partition import Partition, PartitionState
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.partition import Partition, PartitionState
 
 ALL_TO_ALL = {TimerKind.JOIN, TimerKind.INITIAL_DELAY}
 

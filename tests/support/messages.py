@@ -3,9 +3,9 @@
 import random
 from collections.abc import Iterator
 
-from protocol.message import Field, layout_of
-from protocol.registry import APIS
-from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from groupkeeper.protocol.message import Field, layout_of
+from groupkeeper.protocol.registry import APIS
+from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 
 RANGES = {"b": 8, "h": 16, "H": 16, "i": 32, "q": 64}
 TEXTS = ["", "a", "consumer-1", "größe", "日本語", "x" * 126, "y" * 127, "z" * 128, "w" * 20_000]

@@ -6,8 +6,8 @@ import uuid
 from importlib import import_module, resources
 from typing import Any
 
-from protocol.message import fields_in, layout_of
-from protocol.types import ArrayOf, Fixed, StructOf, WireType
+from groupkeeper.protocol.message import fields_in, layout_of
+from groupkeeper.protocol.types import ArrayOf, Fixed, StructOf, WireType
 
 MODULES = (
     "kafka.protocol.metadata",

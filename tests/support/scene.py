@@ -12,42 +12,47 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from coordinator.caller import Caller
-from coordinator.config import GroupConfig
-from coordinator.facts import Fact, NotedFact
-from coordinator.group import Group
-from coordinator.heartbeat import Beat
-from coordinator.member_bytes import Total
-from coordinator.partition import Partition
-from coordinator.step import Record, Step
-from protocol.embedded import Subscription, encode_subscription
-from protocol.errors import ErrorCode
-from protocol.framing import read_request_header
-from protocol.message import layout_of
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import (
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.facts import Fact, NotedFact
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.coordinator.member_bytes import Total
+from groupkeeper.coordinator.partition import Partition
+from groupkeeper.coordinator.step import Record, Step
+from groupkeeper.protocol.embedded import Subscription, encode_subscription
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.framing import read_request_header
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.offset_delete import (
+from groupkeeper.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from protocol.messages.offset_fetch import (
+from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.record_batch import encode_batch
-from protocol.registry import request_decoder, request_encoder, response_decoder, response_encoder
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.protocol.registry import (
+    request_decoder,
+    request_encoder,
+    response_decoder,
+    response_encoder,
+)
 from tests.support import invariants, trace
 from tests.support.slices import whole
 

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from aiokafka.protocol import types as aiokafka_types
 
-from protocol.message import fields_in, layout_of
-from protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
-from protocol.wire import write_tags
+from groupkeeper.protocol.message import fields_in, layout_of
+from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
+from groupkeeper.protocol.wire import write_tags
 
 # Any: aiokafka is not typed for us, and a Schema's values are whatever its fields hold.
 _FIXED: dict[str, Any] = {

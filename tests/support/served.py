@@ -14,13 +14,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.group import Group
-from coordinator.placement import partition_of
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server.host import PartitionHost
 from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.registry import request_encoder, response_decoder
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.support.accounts import check_accounts
 from tests.support.requests import (

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from coordinator.causes import Cause, Who
-from coordinator.facts import Fact
-from coordinator.step import Record
-from protocol.errors import ErrorCode
-from protocol.records.consumer_offsets import (
+from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.facts import Fact
+from groupkeeper.coordinator.step import Record
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,

@@ -7,11 +7,14 @@ import dataclasses
 
 import pytest
 
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages import alter_configs as legacy
+from groupkeeper.protocol.messages import incremental_alter_configs as incremental
+from groupkeeper.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from groupkeeper.topics import configs, plane
-from protocol.errors import ErrorCode
-from protocol.messages import alter_configs as legacy
-from protocol.messages import incremental_alter_configs as incremental
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.topics.scene import NOW, HeldWorker, Scene, batch
 
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3

@@ -3,8 +3,8 @@
 import pytest
 from crc32c import crc32c
 
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics.batches import RefusedError, check_batch
-from protocol.errors import ErrorCode
 from tests.topics.scene import COMPRESSIONS, batch
 
 LIMIT = 1_000_000

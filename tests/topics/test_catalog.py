@@ -6,15 +6,15 @@ from contextlib import suppress
 
 import pytest
 
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.limits import Limits
 from groupkeeper.topics import plane
 from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK, Catalog, Topic
 from groupkeeper.topics.catalog_log import FOLDERS, CatalogFolders
 from groupkeeper.turns import Turns
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from storage.errors import StorageError
-from storage.limits import Limits
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.topics.scene import NOW, InlineWorker, Scene, batch
 

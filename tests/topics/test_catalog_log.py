@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from groupkeeper.storage.errors import Corrupt
 from groupkeeper.topics.catalog_log import FOLDERS
-from storage.errors import Corrupt
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.topics.test_catalog import NOW, end_process, everything, grown_old, opened, topic
 

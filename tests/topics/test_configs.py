@@ -2,8 +2,8 @@
 
 import pytest
 
+from groupkeeper.protocol.messages.describe_configs import ConfigKind
 from groupkeeper.topics.configs import TABLE, InvalidConfigError, parts, settled
-from protocol.messages.describe_configs import ConfigKind
 
 INT, LONG, DOUBLE = ConfigKind.INT, ConfigKind.LONG, ConfigKind.DOUBLE
 

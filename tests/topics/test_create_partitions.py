@@ -2,13 +2,13 @@
 
 import pytest
 
-from groupkeeper.topics import plane
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from groupkeeper.topics import plane
 from tests.topics.scene import batch
 
 

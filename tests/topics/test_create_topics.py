@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 
-from groupkeeper.topics import plane
-from groupkeeper.topics.configs import TABLE
-from groupkeeper.topics.effective_configs import EffectiveConfigs
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from groupkeeper.topics import plane
+from groupkeeper.topics.configs import TABLE
+from groupkeeper.topics.effective_configs import EffectiveConfigs
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS
 from tests.topics.scene import Scene
 
 ASSIGNMENT = 39

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from groupkeeper.topics import plane
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopicConfig
-from protocol.messages.delete_records import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
+from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from groupkeeper.topics import plane
 from tests.topics.scene import HeldWorker, Scene, batch
 
 EARLIEST, LATEST, LARGEST = -2, -1, -3

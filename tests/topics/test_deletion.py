@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from groupkeeper import turns
-from groupkeeper.topics import plane
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.delete_records import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from storage import times
+from groupkeeper.storage import times
+from groupkeeper.topics import plane
 from tests.topics.scene import Scene, Settings, batch
 
 MANY = 1_000

@@ -4,15 +4,15 @@ import sys
 
 import pytest
 
-from groupkeeper.topics import plane
-from groupkeeper.topics.configs import TABLE
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopicConfig
-from protocol.messages.describe_configs import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
+from groupkeeper.protocol.messages.describe_configs import (
     ConfigKind,
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from groupkeeper.topics import plane
+from groupkeeper.topics.configs import TABLE
 
 TOPIC_CONFIG, STATIC, DEFAULT = 1, 4, 5
 

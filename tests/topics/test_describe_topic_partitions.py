@@ -2,14 +2,14 @@
 
 import pytest
 
-from groupkeeper.topics import describe_topic_partitions, plane
-from groupkeeper.topics.metadata import TOPIC_OPERATIONS
-from protocol.errors import ErrorCode
-from protocol.messages.describe_topic_partitions import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from groupkeeper.topics import describe_topic_partitions, plane
+from groupkeeper.topics.metadata import TOPIC_OPERATIONS
 
 GROUPS = "__consumer_offsets"
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.record_batch import iter_batches
 from groupkeeper.topics import plane
 from groupkeeper.topics.fetch import MAX_WAIT_MS
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.record_batch import iter_batches
 from tests.support.slices import counted
 from tests.support.virtual_loop import VirtualLoop
 from tests.topics.scene import HeldWorker, Reply, Scene, batch

@@ -6,10 +6,13 @@ import sys
 
 import pytest
 
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.topics import plane
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.topics.scene import Scene
 
 POLICY_VIOLATION = ErrorCode.POLICY_VIOLATION
@@ -88,12 +91,13 @@ import asyncio, resource, sys
 from types import SimpleNamespace
 from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.produce import PartitionProduceData, ProduceRequest
+from groupkeeper.protocol.messages.produce import TopicProduceData
 from tests.support.slices import counted
 from tests.topics.scene import Reply, Settings, batch
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
 
 async def ask(plane, key, request, version):
     reply = Reply()

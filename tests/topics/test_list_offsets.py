@@ -3,14 +3,14 @@
 import pytest
 from crc32c import crc32c
 
-from groupkeeper.topics import plane
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from protocol.record_batch import encode_batch
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.topics import plane
 from tests.topics.scene import COMPRESSIONS, NOW, Scene, batch
 
 LATEST, EARLIEST, LARGEST, LOCAL, TIERED = -1, -2, -3, -4, -5

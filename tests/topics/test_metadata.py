@@ -4,13 +4,16 @@ import asyncio
 
 import pytest
 
-from coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.topics import plane
 from groupkeeper.topics.metadata import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.slices import whole
 from tests.topics.scene import HeldWorker, Reply, Scene
 

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.record_batch import decode_records, iter_batches
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from tests.support.fake_files import FakeFiles
 from tests.topics.scene import HeldWorker, InlineWorker, Scene, batch
 

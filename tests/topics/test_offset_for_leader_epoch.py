@@ -2,13 +2,13 @@
 
 import pytest
 
-from groupkeeper.topics import plane
-from protocol.errors import ErrorCode
-from protocol.messages.offset_for_leader_epoch import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from groupkeeper.topics import plane
 from tests.topics.scene import batch
 
 UNKNOWN = (-1, -1)

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from groupkeeper.storage.files import Files
 from groupkeeper.topics.open_files import OpenFiles
-from storage.files import Files
 from tests.support.fake_files import FakeDisk, FakeFiles
 
 

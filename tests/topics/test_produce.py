@@ -3,12 +3,16 @@
 import pytest
 
 from groupkeeper.exchange import NO_REPLY
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.topics import plane
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreatableTopicConfig
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.record_batch import decode_records, iter_batches
 from tests.topics.scene import COMPRESSIONS, HeldWorker, Scene, batch
 
 

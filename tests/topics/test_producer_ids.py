@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
 from groupkeeper.topics import plane
 from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK
-from protocol.errors import ErrorCode
-from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.topics.scene import HeldWorker, Scene
 
 

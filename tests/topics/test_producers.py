@@ -2,9 +2,9 @@
 
 import pytest
 
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics import producers
 from groupkeeper.topics.producers import ProducerMemory, ProducerStates, last_sequence
-from protocol.errors import ErrorCode
 
 MAX = 2**31 - 1
 

@@ -7,21 +7,21 @@ import pytest
 from crc32c import crc32c
 
 from groupkeeper import turns
-from groupkeeper.topics import plane, time_lookup
-from groupkeeper.topics.open_files import OpenFiles
-from groupkeeper.topics.time_lookup import TimeLookup
-from groupkeeper.turns import Turns
-from protocol.errors import ErrorCode
-from protocol.messages.delete_records import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from protocol.record_batch import encode_batch
-from storage import times
-from storage.files import Files
-from storage.limits import Limits
-from storage.log import Log
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.storage import times
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
+from groupkeeper.topics import plane, time_lookup
+from groupkeeper.topics.open_files import OpenFiles
+from groupkeeper.topics.time_lookup import TimeLookup
+from groupkeeper.turns import Turns
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.topics.scene import COMPRESSIONS, NOW, InlineWorker, Scene, batch
 

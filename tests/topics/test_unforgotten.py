@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.limits import Limits
 from groupkeeper.topics import catalog as catalogs
 from groupkeeper.topics import unforgotten as module
 from groupkeeper.topics.catalog import Catalog
@@ -11,8 +13,6 @@ from groupkeeper.topics.catalog_log import CatalogFolders
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.unforgotten import Unforgotten
 from groupkeeper.turns import Turns
-from storage.errors import StorageError
-from storage.limits import Limits
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.topics.scene import NOW, InlineWorker
 

@@ -4,8 +4,8 @@ import contextlib
 import socket
 import time
 
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.chaos.attacks.support import fetch_page, produce, store, topics
 from tests.chaos.target import BUDGET_MIB, MIB, Attack, Limits, Steps, Target, check
 from tests.chaos.wire import Client, Gone, bound, closed_within, dial, frame

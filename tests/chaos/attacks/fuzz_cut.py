@@ -10,12 +10,12 @@ from collections import deque
 from random import Random
 from typing import Any, NamedTuple
 
-from protocol.errors import DecodeError
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.fetch import FetchRequest
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.produce import ProduceRequest
-from protocol.registry import APIS, response_decoder
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.messages.fetch import FetchRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest
+from groupkeeper.protocol.messages.produce import ProduceRequest
+from groupkeeper.protocol.registry import APIS, response_decoder
 from tests.chaos.attacks.support import produce
 from tests.chaos.target import BUDGET_MIB, Attack, Limits, Steps, Target, check
 from tests.chaos.wire import READ_BYTES, Client, dial, frame

@@ -3,12 +3,12 @@
 import struct
 from random import Random
 
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.describe_cluster import DescribeClusterRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.registry import APIS
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.messages.describe_cluster import DescribeClusterRequest
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.registry import APIS
 from tests.chaos.attacks.support import deliver, names, produce, topics
 from tests.chaos.target import Attack, Steps, Target, check
 from tests.chaos.wire import Stream, closed_within, dial, frame, pump

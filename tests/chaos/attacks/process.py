@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from protocol.messages.leave_group import LeaveGroupRequest
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
 from tests.chaos.attacks.support import SETTLE_SETTINGS, names, roster
 from tests.chaos.target import Attack, Limits, Steps, Target, check
 from tests.chaos.wire import Client, Stream, dial, frame, pump

@@ -9,9 +9,13 @@ from typing import Any
 
 from crc32c import crc32c
 
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.registry import response_decoder
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from groupkeeper.protocol.registry import response_decoder
 from tests.chaos.target import MIB, Target, check
 from tests.chaos.wire import Client, Stream, ask_all, dial, frame, pump
 from tests.support.requests import commit_request, join_request, sync_request

@@ -14,20 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.delete_records import (
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.metadata import MetadataRequest
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from tests.chaos.damage.truth import Group, Place, Stored, Truth
 from tests.chaos.server import ROOT, Needs, Server
 from tests.chaos.wire import Address, Client, Gone

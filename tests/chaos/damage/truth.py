@@ -7,20 +7,23 @@ it. What a difference means is `outcome.py`'s question.
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from coordinator.placement import partition_of
-from protocol.errors import ErrorCode
-from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.list_offsets import (
+from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.list_offsets import (
     EARLIEST_TIMESTAMP,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from protocol.messages.metadata import MetadataRequest
-from protocol.record_batch import CorruptBatch, check_crc, decode_records, iter_batches
+from groupkeeper.protocol.messages.metadata import MetadataRequest
+from groupkeeper.protocol.record_batch import CorruptBatch, check_crc, decode_records, iter_batches
 from tests.chaos.wire import Address, Client
 from tests.support.requests import fetch_request, heartbeat
 
