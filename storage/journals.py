@@ -108,6 +108,8 @@ class Journals:
         """The claims since the last round."""
         self._earlier: dict[JournalReader, set[str]] = {}
         self._foreign: dict[str, JournalReader] = {}
+        self._empty: list[str] = []
+        """Journals of earlier runs without a round, a line each: a crash leaves one, and damage."""
         self._read_own()
 
     def _read_own(self) -> None:
@@ -130,6 +132,7 @@ class Journals:
         self.repairs += reader.damage
         self.repairs += [reader.torn] if reader.torn else []
         if reader.is_empty:
+            self._empty.append(f"{reader.path} holds no round")
             reader.drop()  # nothing in it was ever acknowledged
         else:
             self._earlier[reader] = reader.names
@@ -245,7 +248,10 @@ class Journals:
                 if name in writer.touched
             ]
             readers = [*self._earlier, *self._foreign.values(), *own]
-            return Held(readers, stack.pop_all(), name, self._marks.get(name), missing_epochs)
+            held = Held(readers, stack.pop_all(), name, self._marks.get(name), missing_epochs)
+        if missing_epochs and not held.damage:
+            held.damage = "; ".join(self._empty)
+        return held
 
     def recovered(self, name: str, mark: Mark | None) -> None:
         """A log has been opened, and all that was held for it is on the disk in its folder."""

@@ -85,7 +85,7 @@ class Opening:
         elif next_offset <= rounds_lost_at and not self._is_held(rounds_lost_at - 1):
             self.findings.lost(
                 f"{self._folder} may lack records from offset {next_offset} on: a journal that "
-                f"they went through is missing from {parent_of(self._folder)}/journals"
+                f"they went through is missing from {parent_of(self._folder)}/journals{why}"
             )
 
     def _is_held(self, offset: int) -> bool:

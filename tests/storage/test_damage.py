@@ -571,6 +571,14 @@ def test_a_journal_that_was_put_back_is_enough(disk: FakeDisk) -> None:
         assert (found(log), log.take_repairs()) == (expected(name), [])
 
 
+def test_a_journal_that_was_emptied_is_named(disk: FakeDisk) -> None:
+    fill(disk, stop=False)
+    for path in journal_paths(disk):
+        cut(disk, path, 0)
+    with pytest.raises(Corrupt, match=rf"missing from data/journals \({path} holds no round\)"):
+        started(disk).open_log(NAMES[0])
+
+
 def test_a_journal_is_missing_beside_an_older_one_of_another_node(disk: FakeDisk) -> None:
     started(disk, node=1)
     disk.revive()
