@@ -1,7 +1,7 @@
 # The verbs of the project. Every one works on a fresh clone with Python 3.11 or later and make.
 #
 #   make serve      run a server (ARGS="--dev --listen 127.0.0.1:0" for more)
-#   make test       every test (ARGS="tests/server -k http" for fewer)
+#   make test       every test (ARGS="tests/observe -k http" for fewer)
 #   make check      lint, format, types, import contracts, house limits, generated docs
 #   make bench      measure, and write benchmarks/RESULTS.md
 #   make parity     the transcripts of tests/parity, on Apache Kafka and on this server, compared

@@ -17,7 +17,6 @@ from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from tests.server.conftest import Lines
 from tests.support.requests import (
     codes_of,
     commit_request,
@@ -26,7 +25,7 @@ from tests.support.requests import (
     offset_delete_request,
     sync_request,
 )
-from tests.support.served import Client, Served, settle
+from tests.support.served import Client, Lines, Served, settle
 
 INVALID, LOADING = ErrorCode.INVALID_REQUEST, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -11,7 +11,7 @@ import pytest
 
 from groupkeeper.observe import http, web
 from groupkeeper.observe.http import ANSWERS, CONNECTIONS, HttpServer
-from tests.server.conftest import Lines
+from tests.support.served import Lines
 
 Ask = Callable[..., Awaitable[bytes]]
 Address = tuple[str, int]
