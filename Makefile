@@ -2,7 +2,7 @@
 #
 #   make serve      run a server (ARGS="--dev --listen 127.0.0.1:0" for more)
 #   make test       every test (ARGS="tests/observe -k http" for fewer)
-#   make check      lint, format, types, import contracts, house limits, generated docs
+#   make check      lint, format, types, import contracts, house limits, links, generated docs
 #   make bench      measure, and write benchmarks/RESULTS.md
 #   make parity     the transcripts of tests/parity, on Apache Kafka and on this server, compared
 #   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
@@ -50,7 +50,7 @@ check: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest --quiet tests/test_tidy.py
+	$(BIN)/python -m pytest --quiet tests/test_tidy.py tests/test_docs.py
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \
 		echo "$$generator --check"; $(BIN)/python $$generator --check; done
 
