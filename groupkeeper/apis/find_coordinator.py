@@ -10,7 +10,7 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.node import Node
 from groupkeeper.observe.limit_lines import limit_reached
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
 from groupkeeper.protocol.messages.find_coordinator import (
@@ -39,7 +39,7 @@ _ERRORS: Final = {
     KEY_TYPE_SHARE: ErrorCode.INVALID_REQUEST,
 }
 
-_log = Log("connection")
+_log = Logger("connection")
 
 
 class FindCoordinatorHandler:

@@ -24,7 +24,7 @@ from groupkeeper.groups.host import PartitionHost
 from groupkeeper.groups.hosts import Hosts
 from groupkeeper.groups.topic_check import PartitionCount, all_known, overlay
 from groupkeeper.observe.limit_lines import limit_reached
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -61,7 +61,7 @@ PIECE_NAMES: Final = 2_000
 
 T = TypeVar("T")
 
-_log = Log("groups")
+_log = Logger("groups")
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.settings.options import Address
 from groupkeeper.turns import Turns
 
@@ -44,7 +44,7 @@ KEPT_S: Final = 1.0
 BACKLOG: Final = 128
 """Connections that wait in the kernel to be accepted."""
 
-_log = Log("http")
+_log = Logger("http")
 
 
 class HttpServer:

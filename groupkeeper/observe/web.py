@@ -39,7 +39,7 @@ from groupkeeper.observe.http import (
     Pages,
 )
 from groupkeeper.observe.http_stream import Stream
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Turns
 
 ACCEPTS: Final = 4
@@ -50,7 +50,7 @@ ACCEPT_REST_S: Final = 1.0
 _OUT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _TEXT = "text/plain; charset=utf-8"
 
-_log = Log("http")
+_log = Logger("http")
 
 
 class Site(HTTPServerConnectionDelegate):

@@ -9,7 +9,7 @@ import selectors
 import time
 from typing import Any, Final
 
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import ConnectionStats, Histogram
 from groupkeeper.turns import ITERATION_S, Turns
 
@@ -22,7 +22,7 @@ FEW_EVENTS: Final = 64
 
 _ACCEPT_FAILED: Final = "socket.accept() out of system resource"
 
-_log = Log("server")
+_log = Logger("server")
 
 
 class WatchedSelector(selectors.DefaultSelector):

@@ -18,7 +18,7 @@ from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.turns import Turns
 
-_log = logs.Log("server")
+_log = logs.Logger("server")
 
 
 def run(options: ServeOptions) -> int:

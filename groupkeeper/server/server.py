@@ -32,7 +32,7 @@ from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
 from groupkeeper.observe.fact_lines import write_line
 from groupkeeper.observe.fact_readers import FactReaders
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.descriptors import limit_of_open_files, share
@@ -49,7 +49,7 @@ MAX_GROUPS: Final = 1_000_000
 """How many groups a process has at most, divided among its partitions: 1.3 KB each while they are
 empty, beside their offsets."""
 
-_log = Log("server")
+_log = Logger("server")
 
 
 def _uuid_member_id(prefix: str) -> str:

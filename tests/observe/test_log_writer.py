@@ -13,7 +13,7 @@ import pytest
 
 from groupkeeper.observe import logs
 from groupkeeper.observe.log_writer import FIELD_CHARS, TRACE_LINES, Output, counts
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 
 HOSTILE = "\x1b[2J\0\x9b31m\u202egnp\u200b\ud800\nlevel=error"
 
@@ -64,7 +64,7 @@ def harmless(text: str) -> bool:
 
 
 def test_a_terminal_is_shown_what_clients_send_and_does_not_obey(terminal: Stream) -> None:
-    Log("connection").warning("connection refused", client_id=HOSTILE)
+    Logger("connection").warning("connection refused", client_id=HOSTILE)
     text = terminal.getvalue()
     assert text.count("\n") == 1
     assert repr(HOSTILE) in text
@@ -82,7 +82,7 @@ def test_events_of_libraries_are_escaped_on_a_terminal(terminal: Stream) -> None
 
 
 def test_a_traceback_is_escaped_on_a_terminal_line_by_line(terminal: Stream) -> None:
-    Log("x").error("failed", exc_info=raised(ValueError(HOSTILE)))
+    Logger("x").error("failed", exc_info=raised(ValueError(HOSTILE)))
     text = terminal.getvalue()
     assert text.count("\n") > 4
     assert "ValueError: \\x1b[2J" in text
@@ -92,7 +92,7 @@ def test_a_traceback_is_escaped_on_a_terminal_line_by_line(terminal: Stream) -> 
 def test_readable_lines_can_be_asked_for_where_no_terminal_is() -> None:
     stream = Stream()
     logs.configure(stream, json=False)
-    Log("x").info("event", group="a b")
+    Logger("x").info("event", group="a b")
     assert "group='a b'" in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
     logs.configure()
@@ -101,7 +101,7 @@ def test_readable_lines_can_be_asked_for_where_no_terminal_is() -> None:
 def test_a_traceback_is_bounded_in_width_and_length() -> None:
     stream = Stream()
     logs.configure(stream)
-    Log("x").error("failed", exc_info=raised(ValueError("\n".join(["x" * 1000] * 1000))))
+    Logger("x").error("failed", exc_info=raised(ValueError("\n".join(["x" * 1000] * 1000))))
     trace = json.loads(stream.getvalue())["exception"].split("\n")
     assert len(trace) == TRACE_LINES + 1
     assert max(map(len, trace)) < FIELD_CHARS + 30
@@ -115,11 +115,11 @@ def test_a_stream_that_raises_costs_its_lines_and_they_are_told() -> None:
     stream, before = Broken(), counts.failed
     logs.configure(stream)
     for _ in range(3):
-        Log("x").info("lost")
+        Logger("x").info("lost")
     assert logs.flush(20)
     assert counts.failed - before == 3
     stream.broken = False
-    Log("x").info("written")
+    Logger("x").info("written")
     found = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["event"] for line in found] == ["written", "log lines were dropped"]
     assert found[1]["lines"] == 3
@@ -130,7 +130,7 @@ def test_no_standard_error_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     logs.configure()
     before = counts.failed
-    Log("x").info("event")
+    Logger("x").info("event")
     assert logs.flush(20)
     assert counts.failed - before == 1
     monkeypatch.undo()
@@ -144,7 +144,7 @@ def test_a_pipe_that_does_not_block_gets_everything() -> None:
     with open(reading, encoding="utf-8") as reader, open(writing, "w", encoding="utf-8") as stream:
         logs.configure(stream)
         for number in range(2000):
-            Log(f"log {number}").info("event", text="x" * 200)
+            Logger(f"log {number}").info("event", text="x" * 200)
         found = [json.loads(reader.readline()) for _ in range(2000)]
         logs.configure()
     assert [line["logger"] for line in found] == [f"log {number}" for number in range(2000)]
@@ -187,11 +187,11 @@ try:
     while True:
         held.append(os.open("/dev/null", os.O_RDONLY))
 except OSError as error:
-    logs.Log("server").error("first", error=str(error))
+    logs.Logger("server").error("first", error=str(error))
 logs.flush(20)
 for descriptor in held:
     os.close(descriptor)
-logs.Log("server").error("second")
+logs.Logger("server").error("second")
 """
 
 

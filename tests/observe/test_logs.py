@@ -17,7 +17,7 @@ import pytest
 
 from groupkeeper.observe import logs
 from groupkeeper.observe.log_writer import FIELD_CHARS, QUEUE_LINES, Cause, counts
-from groupkeeper.observe.logs import BURST_LINES, CAUSES, LINES_PER_S, Limiter, Log
+from groupkeeper.observe.logs import BURST_LINES, CAUSES, LINES_PER_S, Limiter, Logger
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
 from groupkeeper.protocol.registry import request_encoder, response_decoder
@@ -66,7 +66,7 @@ def stuck() -> Iterator[Stuck]:
     """A first line is on its way to the stream, and stays there."""
     stream = Stuck()
     logs.configure(stream)
-    Log("x").info("first")
+    Logger("x").info("first")
     assert stream.written_to.wait(20)
     yield stream
     stream.read.set()
@@ -83,7 +83,7 @@ def last(stream: io.StringIO) -> dict[str, object]:
 
 
 def test_a_line_is_json_where_no_terminal_is(lines: io.StringIO) -> None:
-    Log("connection", port=1).info("closed", client_id="billing")
+    Logger("connection", port=1).info("closed", client_id="billing")
     line = last(lines)
     assert line.pop("timestamp").endswith("Z")  # type: ignore[attr-defined]  # a string
     assert line == {
@@ -98,7 +98,7 @@ def test_a_line_is_json_where_no_terminal_is(lines: io.StringIO) -> None:
 def test_a_terminal_gets_readable_lines() -> None:
     stream = Terminal()
     logs.configure(stream)
-    Log("connection").warning("closed", client_id="billing")
+    Logger("connection").warning("closed", client_id="billing")
     logs.configure()
     assert "closed" in stream.getvalue()
     assert "warning" in stream.getvalue()
@@ -108,21 +108,21 @@ def test_a_terminal_gets_readable_lines() -> None:
 def test_json_can_be_asked_for_on_a_terminal() -> None:
     stream = Terminal()
     logs.configure(stream, json=True)
-    Log("x").info("event")
+    Logger("x").info("event")
     logs.configure()
     assert last(stream)["event"] == "event"
 
 
 def test_levels_below_the_threshold_are_dropped(lines: io.StringIO) -> None:
-    Log("x").debug("detail")
+    Logger("x").debug("detail")
     assert lines.getvalue() == ""
     logs.configure(lines, "debug")
-    Log("x").debug("detail")
+    Logger("x").debug("detail")
     assert last(lines)["level"] == "debug"
 
 
 def test_bound_fields_are_on_every_line_and_leave_the_parent_alone(lines: io.StringIO) -> None:
-    parent = Log("x")
+    parent = Logger("x")
     parent.bind(partition=3).error("closed")
     assert last(lines)["partition"] == 3
     parent.error("closed")
@@ -135,14 +135,14 @@ def test_an_exception_carries_its_traceback(stream: io.StringIO) -> None:
     try:
         raise RuntimeError("boom")
     except RuntimeError:
-        Log("x").exception("step failed")
+        Logger("x").exception("step failed")
     logs.configure()
     assert "step failed" in stream.getvalue()
     assert "RuntimeError: boom" in stream.getvalue()
 
 
 def test_values_that_json_does_not_know_are_shown_somehow(lines: io.StringIO) -> None:
-    Log("x").info("frame", data=b"\x00\xff", kind=ValueError)
+    Logger("x").info("frame", data=b"\x00\xff", kind=ValueError)
     assert last(lines)["data"] == "b'\\x00\\xff'"
 
 
@@ -160,15 +160,16 @@ def test_configuring_twice_does_not_double_lines(lines: io.StringIO) -> None:
 def test_a_closed_stream_does_not_end_the_server() -> None:
     stream = Stream()
     logs.configure(stream)
-    Log("x").info("before")
+    Logger("x").info("before")
     stream.close()
-    Log("x").info("after")
+    Logger("x").info("after")
     logs.configure()
 
 
 def test_neither_structlog_nor_rich_is_imported_before_it_is_needed() -> None:
     code = (
-        "import sys; from groupkeeper.observe import logs; logs.configure(); log = logs.Log('x');"
+        "import sys; from groupkeeper.observe import logs; logs.configure();"
+        "log = logs.Logger('x');"
         "print('structlog' in sys.modules); log.info('line'); logs.flush();"
         "print('structlog' in sys.modules, 'rich' in sys.modules); import rich.console"
     )
@@ -180,7 +181,7 @@ def test_neither_structlog_nor_rich_is_imported_before_it_is_needed() -> None:
 
 
 def test_long_events_and_fields_are_cut_and_say_so(lines: io.StringIO) -> None:
-    Log("x").info("e" * 300, group="g" * FIELD_CHARS, member="m" * 1_000_000, data=b"x" * 1000)
+    Logger("x").info("e" * 300, group="g" * FIELD_CHARS, member="m" * 1_000_000, data=b"x" * 1000)
     line = last(lines)
     assert line["event"] == "e" * 256 + "... (44 more)"
     assert line["group"] == "g" * 256
@@ -190,7 +191,7 @@ def test_long_events_and_fields_are_cut_and_say_so(lines: io.StringIO) -> None:
 
 def test_json_stays_sound_whatever_a_client_sends(lines: io.StringIO) -> None:
     text = '\x1b[2J\0\r\n\x9b\u202e\u2028\ud800"\\{'
-    Log("x").info("refused", client_id=text, took=float("nan"), size=10**400)
+    Logger("x").info("refused", client_id=text, took=float("nan"), size=10**400)
     line = last(lines)
     assert line["client_id"] == text
     assert lines.getvalue().count("\n") == 1
@@ -199,7 +200,7 @@ def test_json_stays_sound_whatever_a_client_sends(lines: io.StringIO) -> None:
 
 def test_a_field_is_shown_as_it_was_when_the_line_was_logged(stuck: Stuck) -> None:
     names = ["orders"]
-    Log("x").info("forgotten", topics=names)
+    Logger("x").info("forgotten", topics=names)
     names.append("payments")
     stuck.read.set()
     assert last(stuck)["topics"] == "['orders']"
@@ -210,7 +211,7 @@ def test_a_field_that_cannot_be_shown_costs_nobody_anything(lines: io.StringIO) 
         def __repr__(self) -> str:
             raise RuntimeError
 
-    Log("x").info("event", shy=Shy())
+    Logger("x").info("event", shy=Shy())
     assert last(lines)["shy"] == "a Shy that cannot be shown"
 
 
@@ -219,10 +220,10 @@ def test_logging_while_a_line_is_made_is_possible(lines: io.StringIO) -> None:
 
     class Chatty:
         def __repr__(self) -> str:
-            Log("x").info("inner")
+            Logger("x").info("inner")
             return "chatty"
 
-    Log("x").info("outer", field=Chatty())
+    Logger("x").info("outer", field=Chatty())
     assert [line["event"] for line in told(lines)] == ["inner", "outer"]
 
 
@@ -231,7 +232,7 @@ def test_an_exception_is_captured_when_the_line_is_logged(stuck: Stuck) -> None:
     try:
         raise error
     except ValueError:
-        Log("x").exception("step failed")
+        Logger("x").exception("step failed")
     error.args = ("as it is later",)
     stuck.read.set()
     trace = last(stuck)["exception"]
@@ -305,9 +306,9 @@ def test_what_is_left_out_of_too_many_causes_is_counted_together(limiter: Limite
 def test_a_flood_is_told_in_one_line_and_hides_nothing(lines: io.StringIO) -> None:
     before = counts.suppressed
     for number in range(BURST_LINES + 300):
-        Log("connection").warning("connection refused", client=f"/10.0.0.{number}")
+        Logger("connection").warning("connection refused", client=f"/10.0.0.{number}")
         if number % 100 == 0:
-            Log("connection").error("answer cannot be written", number=number)
+            Logger("connection").error("answer cannot be written", number=number)
     found = told(lines)
     left_out = counts.suppressed - before
     assert 290 <= left_out <= 300  # some more were allowed while it took its time
@@ -335,7 +336,7 @@ def test_lines_of_libraries_are_alike_when_they_begin_alike(lines: io.StringIO) 
 def test_lines_are_dropped_and_counted_while_nobody_reads(stuck: Stuck) -> None:
     before = counts.crowded_out
     for number in range(QUEUE_LINES + 7):
-        Log(f"log {number}").info("event")
+        Logger(f"log {number}").info("event")
     assert counts.crowded_out - before == 7
     assert not logs.flush(0.01)
     stuck.read.set()
@@ -349,14 +350,14 @@ def test_a_record_that_cannot_be_made_a_line_is_counted(lines: io.StringIO) -> N
     before = counts.failed
     # Not through its logger, which has pytest's own handlers as well.
     logs._lines.handle(logging.makeLogRecord({"msg": "%d", "args": ("no number",), "levelno": 40}))
-    Log("x").info("event")
+    Logger("x").info("event")
     assert [line["event"] for line in told(lines)] == ["event", "log lines were dropped"]
     assert counts.failed - before == 1
 
 
 def test_without_lines_there_is_no_thread() -> None:
     code = (
-        "import threading; from groupkeeper.observe import logs; log = logs.Log('x');"
+        "import threading; from groupkeeper.observe import logs; log = logs.Logger('x');"
         "logs.configure(); log.debug('nothing'); print(threading.active_count());"
         "log.info('line'); print(threading.active_count())"
     )
@@ -367,7 +368,7 @@ def test_without_lines_there_is_no_thread() -> None:
 
 def test_a_forked_process_writes_its_own_lines_only() -> None:
     code = (
-        "import os; from groupkeeper.observe import logs; log = logs.Log('x');"
+        "import os; from groupkeeper.observe import logs; log = logs.Logger('x');"
         "log.info('early'); child = os.fork(); log.info('late', child=not child);"
         "child and os.waitpid(child, 0)"
     )
@@ -383,7 +384,7 @@ def test_a_forked_process_writes_its_own_lines_only() -> None:
 
 def test_what_is_queued_is_written_when_the_process_ends() -> None:
     code = (
-        "from groupkeeper.observe import logs; log = logs.Log('x'); logs.configure();"
+        "from groupkeeper.observe import logs; log = logs.Logger('x'); logs.configure();"
         "[log.info('event', number=n) for n in range(100)]; logs.write_text('the reason')"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -395,7 +396,7 @@ def test_what_is_queued_is_written_when_the_process_ends() -> None:
 def test_a_process_ends_although_nobody_reads_its_lines() -> None:
     code = (
         "from groupkeeper.observe import logs; logs.configure();"
-        "[logs.Log(f'{n}').info('event', text='x' * 200) for n in range(1000)];"
+        "[logs.Logger(f'{n}').info('event', text='x' * 200) for n in range(1000)];"
         "logs.write_text('the reason')"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
