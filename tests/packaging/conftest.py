@@ -17,7 +17,7 @@ from tests.packaging.interpreters import THIS, find
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-Made = Callable[..., Environment]
+Made = Callable[[str, int], Environment]
 
 
 def build(kind: str, source: Path, to: Path) -> Path:
@@ -52,7 +52,7 @@ def made(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Environments with Groupkeeper, by how it was installed and Python's minor version."""
 
     @cache
-    def made(how: str, minor: int = THIS) -> Environment:
+    def made(how: str, minor: int) -> Environment:
         environment = Environment(find(minor), tmp_path_factory.mktemp(f"{how}-3.{minor}"))
         environment.add(ROOT / "requirements" / "server.txt")
         if how == "wheel":
@@ -67,7 +67,7 @@ def made(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 @pytest.fixture(params=["wheel", "editable"])
 def environment(made: Made, request: pytest.FixtureRequest) -> Environment:
-    return made(request.param)
+    return made(request.param, THIS)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """What a wheel and an sdist hold, and what installing one adds to an environment."""
 
+import re
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -7,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.conftest import build
 from tests.packaging.environment import Environment
 from tests.packaging.interpreters import THIS, TOO_OLD, find
+from tests.test_container import DOCKERFILE
 
 pytestmark = pytest.mark.xdist_group("packaging")
 
@@ -58,6 +62,19 @@ for name in "groupkeeper", "coordinator", "protocol", "storage", "benchmarks", "
 
 def test_the_sdist_makes_the_same_wheel(wheel: Path, wheel_of_sdist: Path) -> None:
     assert contents(wheel_of_sdist) == contents(wheel)
+
+
+def test_what_the_dockerfile_copies_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    """As COPY does: links inside a folder stay links."""
+    source = tmp_path / "src"
+    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)
+    for each in (each for copy in copies for each in copy.split()):
+        if (ROOT / each).is_dir():
+            shutil.copytree(ROOT / each, source / each, symlinks=True)
+        else:
+            (source / each).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / each, source / each)
+    assert contents(build("wheel", source, tmp_path / "built")) == contents(wheel)
 
 
 def test_the_sdist_has_files_only_and_nothing_that_is_made(sdist: Path) -> None:
