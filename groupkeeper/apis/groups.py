@@ -19,7 +19,7 @@ from groupkeeper.coordinator.admin import ListOfGroups
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit, commit_refused
 from groupkeeper.coordinator.group import GroupState
-from groupkeeper.exchange import Handler, ReplyTo, Response
+from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.host import PartitionHost
 from groupkeeper.groups.hosts import Hosts
 from groupkeeper.groups.topic_check import PartitionCount, all_known, overlay
@@ -65,26 +65,11 @@ _log = Log("groups")
 
 
 @dataclass(slots=True)
-class GroupRoutes:
+class GroupHandlers:
     """Handlers of the group APIs, over the partitions of this process."""
 
     hosts: Hosts
     partition_count: PartitionCount
-
-    def table(self) -> dict[int, Handler]:
-        """API key to handler."""
-        return {
-            8: self.offset_commit,
-            9: self.offset_fetch,
-            11: self.one_group,
-            12: self.one_group,
-            13: self.leave_group,
-            14: self.sync_group,
-            15: self.describe_groups,
-            16: self.list_groups,
-            42: self.delete_groups,
-            47: self.offset_delete,
-        }
 
     def one_group(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
         """JoinGroup and Heartbeat: the group's partition decides."""

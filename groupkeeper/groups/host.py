@@ -29,11 +29,10 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.record_batch import CorruptBatch
-from groupkeeper.server.loop import when_read
 from groupkeeper.storage.errors import StorageError, SyncFailed
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.store import Append, Store
-from groupkeeper.turns import Slices
+from groupkeeper.turns import Slices, when_read
 
 OFFSETS_TOPIC = "__consumer_offsets"
 LATE_MS = 1_000

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis.groups import PIECE_PARTITIONS, GroupRoutes
+from groupkeeper.apis.groups import PIECE_PARTITIONS
+from groupkeeper.apis.table import Parts, handlers
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
@@ -30,9 +32,10 @@ class Sliced:
     """A request that is driven by hand, slice by slice."""
 
     def __init__(self, served: Served, key: int, version: int, request: Any) -> None:
-        plane = served.server.topics
-        routes = GroupRoutes(served.server.hosts, plane.partition_count)
-        handler: Any = routes.table()[key]
+        server = served.server
+        node = Node(0, server.address)
+        parts = Parts(server.hosts, server.topics, node, server.topics.settings)
+        handler: Any = handlers(parts)[key]
         self._served, self._token = served, Token()
         self._slices: Generator[None, None, Any] = handler(request, Caller(version), self._token)
 

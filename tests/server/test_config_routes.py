@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis.configs.routes import ConfigRoutes
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages import alter_configs as legacy
 from groupkeeper.protocol.messages import incremental_alter_configs as incremental
@@ -16,7 +15,6 @@ from groupkeeper.protocol.messages.describe_configs import (
 )
 from groupkeeper.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.support.served import Served
-from tests.support.slices import counted
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND = 0, 1, 2
@@ -259,12 +257,3 @@ def test_a_message_that_repeats_too_much_is_cut(served: Served) -> None:
     assert len(message) == 32_767
     [result] = describe(served, (BROKER, "n" * 32_767, None))
     assert len(result.error_message) == 32_767
-
-
-def test_without_topics_nobody_is_asked() -> None:
-    nothing: Any = None
-    routes = ConfigRoutes({}, nothing)
-    assert routes.table() == {}
-    slices: Any = routes.alter(incremental.IncrementalAlterConfigsRequest(), nothing, nothing)
-    answer, _ = counted(slices)
-    assert answer.responses == []

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis.discovery import CoordinatorLookup, Versions
+from groupkeeper.apis.api_versions import ApiVersionsHandler
+from groupkeeper.apis.find_coordinator import FindCoordinatorHandler
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -59,7 +61,7 @@ def test_exactly_what_is_served_is_advertised(served: Served, version: int) -> N
 
 def versions(name: str, number: str = "1.0", version: int = 3) -> int:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=number)
-    reply = Versions([12, 18]).handle(request, Caller(version), NOBODY)
+    reply = ApiVersionsHandler([12, 18]).handle(request, Caller(version), NOBODY)
     assert bool(reply.error_code) != bool(reply.api_keys)
     return int(reply.error_code)
 
@@ -81,7 +83,7 @@ def test_older_versions_have_no_software_name_to_check() -> None:
 
 # -- FindCoordinator -------------------------------------------------------------------------------
 
-LOOKUP = CoordinatorLookup(3, lambda: ("kafka.example", 9093))
+LOOKUP = FindCoordinatorHandler(Node(3, lambda: ("kafka.example", 9093)))
 GROUP, TRANSACTION, SHARE, OTHER = 0, 1, 2, 3
 MALFORMED = "This most likely occurs because of a request being malformed"
 

@@ -182,7 +182,7 @@ def test_many_keys_are_found_and_too_many_refused(
     keys = [f"g{n}" for n in range(MANY)]
     found = client.call(10, 4, FindCoordinatorRequest(coordinator_keys=keys)).coordinators
     assert [each.key for each in found] == keys
-    monkeypatch.setattr("groupkeeper.apis.discovery.MAX_KEYS_ASKED", 10)
+    monkeypatch.setattr("groupkeeper.apis.find_coordinator.MAX_KEYS_ASKED", 10)
     found = client.call(10, 4, FindCoordinatorRequest(coordinator_keys=keys)).coordinators
     assert {each.error_code for each in found} == {INVALID}
     assert limits(lines) == ["MAX_KEYS_ASKED"]

@@ -2,13 +2,13 @@
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from groupkeeper.topics import plane
 from tests.topics.scene import batch
 
 
@@ -20,7 +20,7 @@ def wish(name, count, *brokers):
 
 async def grow(scene, *wishes, version=3, timeout_ms=1000, **more):
     request = CreatePartitionsRequest(topics=list(wishes), timeout_ms=timeout_ms, **more)
-    results = (await scene.ask(plane.CREATE_PARTITIONS, request, version)).results
+    results = (await scene.ask(ApiKey.CREATE_PARTITIONS, request, version)).results
     return [(result.name, result.error_code, result.error_message) for result in results]
 
 
@@ -33,7 +33,7 @@ async def partitions(scene, name):
 async def test_a_topic_grows(scene, version):
     assert await grow(scene, wish("t", 4), version=version) == [("t", 0, None)]
     assert await partitions(scene, "t") == [0, 1, 2, 3]
-    assert scene.plane.partition_count("t") == 4
+    assert scene.topics.partition_count("t") == 4
 
 
 async def test_a_new_partition_is_written_and_read_beside_the_old_ones(scene):
@@ -140,7 +140,7 @@ async def test_a_topic_has_so_many_and_no_more_however_often_it_grows(scene):
     message = "A topic has at most 10000 partitions."
     refused = [("t", ErrorCode.POLICY_VIOLATION, message)]
     assert await grow(scene, wish("t", 10_001)) == refused
-    assert scene.plane.partition_count("t") == 10_000
+    assert scene.topics.partition_count("t") == 10_000
 
 
 async def test_without_time_nothing_is_done(scene):

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -11,7 +12,6 @@ from groupkeeper.protocol.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from groupkeeper.topics import plane
 from groupkeeper.topics.configs import TABLE
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS
@@ -39,7 +39,7 @@ def assigned(*partitions):
 
 async def ask(scene, *wishes, **more):
     request = CreateTopicsRequest(topics=list(wishes), **more)
-    return (await scene.ask(plane.CREATE_TOPICS, request, 7)).topics
+    return (await scene.ask(ApiKey.CREATE_TOPICS, request, 7)).topics
 
 
 async def test_a_topic_is_made_and_described(scene):
@@ -48,7 +48,7 @@ async def test_a_topic_is_made_and_described(scene):
     assert (result.num_partitions, result.replication_factor) == (5, 1)
     seen = (await scene.metadata("new")).topics[0]
     assert (seen.topic_id, len(seen.partitions)) == (result.topic_id, 5)
-    assert (await scene.restart()).plane.partition_count("new") == 5
+    assert (await scene.restart()).topics.partition_count("new") == 5
 
 
 async def test_minus_one_stands_for_the_defaults(scene):
@@ -75,7 +75,7 @@ async def test_a_name_that_fills_its_string_is_cut_in_the_message(scene):
 async def test_validate_only_makes_nothing(scene):
     result = (await ask(scene, wish("new", 5), validate_only=True))[0]
     assert (result.error_code, result.num_partitions) == (0, 5)
-    assert scene.plane.partition_count("new") is None
+    assert scene.topics.partition_count("new") is None
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ async def test_what_cannot_be_made(scene, wanted, code, words):
     result = (await ask(scene, wanted))[0]
     assert (result.error_code, result.num_partitions) == (code, -1)
     assert words in result.error_message
-    assert scene.plane.snapshot().topics == 1
+    assert scene.topics.snapshot().topics == 1
 
 
 async def test_names_that_collide(scene):
@@ -130,7 +130,7 @@ async def test_names_that_collide(scene):
 async def test_a_name_twice_in_one_request_is_refused_once(scene):
     results = await ask(scene, wish("new"), wish("other"), wish("new"))
     assert [(r.name, r.error_code) for r in results] == [("new", 42), ("other", 0)]
-    assert scene.plane.partition_count("new") is None
+    assert scene.topics.partition_count("new") is None
 
 
 async def test_a_manual_assignment_gives_the_number_of_partitions(scene):
@@ -158,13 +158,13 @@ async def test_wrong_assignments(scene, wanted, words):
 async def test_too_many_partitions_refuse_the_whole_request(scene):
     results = await ask(scene, wish("a", MAX_PARTITIONS - 10), wish("b", -1), wish("c", 8))
     assert [r.error_code for r in results] == [ErrorCode.POLICY_VIOLATION] * 3
-    assert scene.plane.snapshot().topics == 1
+    assert scene.topics.snapshot().topics == 1
 
 
 async def test_too_large_a_batch_is_refused_before_anything_is_told_of_it(scene, described):
     results = await ask(scene, *(wish(f"n{number}") for number in range(5_001)))
     assert {r.error_code for r in results} == {ErrorCode.POLICY_VIOLATION}
-    assert scene.plane.snapshot().topics == 1
+    assert scene.topics.snapshot().topics == 1
     assert described == []
 
 
@@ -193,7 +193,7 @@ def described(monkeypatch):
 async def test_without_time_nothing_is_made(scene):
     result = (await ask(scene, wish("new"), timeout_ms=0))[0]
     assert (result.error_code, result.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
-    assert scene.plane.partition_count("new") is None
+    assert scene.topics.partition_count("new") is None
 
 
 @pytest.mark.parametrize("field", ["num_partitions", "replication_factor"])
@@ -205,7 +205,7 @@ async def test_an_assignment_leaves_no_room_for_counts(scene, field):
 
 async def test_two_requests_at_once_make_one_topic(scene):
     requests = [CreateTopicsRequest(topics=[wish("new")]) for _ in range(2)]
-    replies = [scene.send(plane.CREATE_TOPICS, request, 7) for request in requests]
+    replies = [scene.send(ApiKey.CREATE_TOPICS, request, 7) for request in requests]
     answers = await asyncio.gather(*(reply.wait() for reply in replies))
     assert sorted(a.topics[0].error_code for a in answers) == [0, ErrorCode.TOPIC_ALREADY_EXISTS]
 
@@ -214,7 +214,7 @@ async def test_the_answer_waits_for_the_disk(scene):
     await ask(scene, wish("new"))
     scene.disk.power_cut("lose")
     scene.files.kill()
-    assert Scene(scene.disk).plane.partition_count("new") == 1
+    assert Scene(scene.disk).topics.partition_count("new") == 1
 
 
 async def test_a_full_disk_makes_none_of_them(scene):

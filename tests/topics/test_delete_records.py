@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.delete_records import (
@@ -11,7 +12,6 @@ from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from groupkeeper.topics import plane
 from tests.topics.scene import HeldWorker, Scene, batch
 
 EARLIEST, LATEST, LARGEST = -2, -1, -3
@@ -26,7 +26,7 @@ def asking(*wanted, version=2):
         )
         for name, index, offset in wanted
     ]
-    return plane.DELETE_RECORDS, DeleteRecordsRequest(topics=topics), version
+    return ApiKey.DELETE_RECORDS, DeleteRecordsRequest(topics=topics), version
 
 
 async def delete(scene, *wanted, version=2):

@@ -4,16 +4,17 @@ import asyncio
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from groupkeeper.topics import plane, topic_admin
+from groupkeeper.topics import topic_admin
 from tests.topics.scene import Scene, batch
 
 
 async def ask(scene, *states):
     request = DeleteTopicsRequest(topics=list(states), timeout_ms=1000)
-    return (await scene.ask(plane.DELETE_TOPICS, request, 6)).responses
+    return (await scene.ask(ApiKey.DELETE_TOPICS, request, 6)).responses
 
 
 def folders(scene):
@@ -26,8 +27,8 @@ async def test_a_topic_goes_with_its_files(scene):
     result = (await scene.delete("t"))[0]
     assert (result.name, result.error_code, result.error_message) == ("t", 0, None)
     assert folders(scene) == ["catalog", "catalog-copy"]
-    assert scene.plane.partition_count("t") is None
-    assert (await scene.restart()).plane.partition_count("t") is None
+    assert scene.topics.partition_count("t") is None
+    assert (await scene.restart()).topics.partition_count("t") is None
 
 
 async def test_files_of_partitions_that_were_not_opened_go_too(scene):
@@ -40,7 +41,7 @@ async def test_files_of_partitions_that_were_not_opened_go_too(scene):
 @pytest.mark.parametrize("version", [0, 1, 3, 5])
 async def test_by_name_before_version_6(scene, version):
     request = DeleteTopicsRequest(topic_names=["t", "nowhere"], timeout_ms=1000)
-    results = (await scene.ask(plane.DELETE_TOPICS, request, version)).responses
+    results = (await scene.ask(ApiKey.DELETE_TOPICS, request, version)).responses
     assert [(r.name, r.error_code) for r in results] == [("t", 0), ("nowhere", 3)]
 
 
@@ -59,7 +60,7 @@ async def test_by_id(scene):
 async def test_name_or_id_but_not_both(scene, state):
     result = (await ask(scene, state))[0]
     assert (result.error_code, bool(result.error_message)) == (ErrorCode.INVALID_REQUEST, True)
-    assert scene.plane.partition_count("t") == 2
+    assert scene.topics.partition_count("t") == 2
 
 
 async def test_a_topic_named_twice_stays(scene):
@@ -69,7 +70,7 @@ async def test_a_topic_named_twice_stays(scene):
         ("t", ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
         ("u", 0, None),
     ]
-    assert scene.plane.partition_count("t") == 2
+    assert scene.topics.partition_count("t") == 2
 
 
 async def test_an_id_given_twice_is_refused_once(scene):
@@ -86,20 +87,20 @@ async def test_a_topic_meant_by_name_and_by_id_stays(scene, turn):
     (result,) = await ask(scene, *states[::turn])
     assert (result.name, result.topic_id) == ("t", topic_id)
     assert result.error_code == ErrorCode.INVALID_REQUEST
-    assert scene.plane.partition_count("t") == 2
+    assert scene.topics.partition_count("t") == 2
 
 
 async def test_without_time_nothing_is_deleted(scene):
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
-    (result,) = (await scene.ask(plane.DELETE_TOPICS, request, 6)).responses
+    (result,) = (await scene.ask(ApiKey.DELETE_TOPICS, request, 6)).responses
     assert (result.error_code, result.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
-    assert scene.plane.partition_count("t") == 2
+    assert scene.topics.partition_count("t") == 2
 
 
 async def test_the_group_topic_stays(scene):
     result = (await scene.delete("__consumer_offsets"))[0]
     assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-    assert scene.plane.partition_count("__consumer_offsets") == 4
+    assert scene.topics.partition_count("__consumer_offsets") == 4
 
 
 async def test_others_are_told(scene):
@@ -108,7 +109,7 @@ async def test_others_are_told(scene):
     async def forget(names: list[str]) -> None:
         told.append(names)
 
-    scene.plane.topics_deleted.append(forget)
+    scene.topics.topics_deleted.append(forget)
     await scene.create("u")
     await scene.delete("t", "nowhere", "u")
     assert told == [["t", "u"]]
@@ -118,7 +119,7 @@ class Forgetful:
     """Somebody who keeps things for topics and takes his time to forget them."""
 
     def __init__(self, scene: Scene) -> None:
-        scene.plane.topics_deleted.append(self)
+        scene.topics.topics_deleted.append(self)
         self.go = asyncio.Event()
         self.told: list[str] = []
 
@@ -188,18 +189,18 @@ async def test_who_could_not_forget_is_told_again_by_the_next_start(scene):
     async def refuse(names: list[str]) -> None:
         raise RuntimeError("stopping")
 
-    scene.plane.topics_deleted.append(refuse)
+    scene.topics.topics_deleted.append(refuse)
     assert (await scene.delete("t"))[0].error_code == ErrorCode.REQUEST_TIMED_OUT
     again = scene.kill()
     forgetful = Forgetful(again)
-    again.plane.finish_deletions()
+    again.topics.finish_deletions()
     await turns()
     assert forgetful.told == ["t"]
     forgetful.go.set()
     await turns()
     last = again.kill()
     nothing = Forgetful(last)
-    last.plane.finish_deletions()
+    last.topics.finish_deletions()
     await turns()
     assert nothing.told == []
 
@@ -243,7 +244,7 @@ async def test_a_failed_removal_is_done_once_for_a_name_asked_for_twice(scene, m
     await scene.delete("t")
     monkeypatch.undo()
     twice = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1)] * 2)
-    results = (await scene.ask(plane.CREATE_TOPICS, twice, 7)).topics
+    results = (await scene.ask(ApiKey.CREATE_TOPICS, twice, 7)).topics
     assert {result.error_code for result in results} == {ErrorCode.INVALID_REQUEST}
     assert (await scene.create("t")).error_code == 0
 
@@ -254,7 +255,7 @@ async def test_a_failed_removal_is_done_at_the_next_start(scene, monkeypatch):
     await scene.delete("t")
     assert "t-0" in folders(scene)
     again = scene.kill()
-    again.plane.finish_deletions()
+    again.topics.finish_deletions()
     await turns()
     assert folders(again) == ["catalog", "catalog-copy"]
     assert (await again.create("t")).error_code == 0

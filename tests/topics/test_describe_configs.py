@@ -4,6 +4,9 @@ import sys
 
 import pytest
 
+from groupkeeper.apis.configs.describe import TopicConfigDescriber
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.describe_configs import (
@@ -11,8 +14,9 @@ from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
-from groupkeeper.topics import plane
 from groupkeeper.topics.configs import TABLE
+from tests.support.slices import whole
+from tests.topics.scene import Reply
 
 TOPIC_CONFIG, STATIC, DEFAULT = 1, 4, 5
 
@@ -20,7 +24,7 @@ TOPIC_CONFIG, STATIC, DEFAULT = 1, 4, 5
 async def ask(scene, name="t", keys=None, version=4, **more):
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=keys)
     request = DescribeConfigsRequest(resources=[resource], **more)
-    return (await scene.ask(plane.DESCRIBE_CONFIGS, request, version)).results[0]
+    return (await scene.ask(ApiKey.DESCRIBE_CONFIGS, request, version)).results[0]
 
 
 async def one(scene, key, name="t", **more):
@@ -58,9 +62,14 @@ async def test_what_topics_have_in_common_is_made_once_for_all(limited):
 
 @pytest.mark.parametrize("keys", [[str(at) for at in range(500)], ["retention.ms"]])
 async def test_what_is_not_asked_for_costs_nothing(scene, keys):
-    await ask(scene)
+    everything = DescribeConfigsResource(
+        resource_type=2, resource_name="t", configuration_keys=None
+    )
     resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=keys)
     request = DescribeConfigsRequest(resources=[resource])
+    describer = TopicConfigDescriber(scene.topics)
+    whole(describer.handle(DescribeConfigsRequest(resources=[everything]), Caller(4), Reply()))
+    describe = describer.handle(request, Caller(4), Reply())
     calls = 0
 
     def count(frame, event, arg):
@@ -70,7 +79,7 @@ async def test_what_is_not_asked_for_costs_nothing(scene, keys):
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        scene.send(plane.DESCRIBE_CONFIGS, request, 4)
+        whole(describe)
     finally:
         sys.setprofile(before)
     assert 0 < calls < len(TABLE)

@@ -4,13 +4,13 @@ import pytest
 
 from groupkeeper.apis import describe_topic_partitions
 from groupkeeper.apis.metadata import TOPIC_OPERATIONS
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
-from groupkeeper.topics import plane
 
 GROUPS = "__consumer_offsets"
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -22,7 +22,7 @@ async def ask(scene, *names, cursor=None, limit=2000):
         response_partition_limit=limit,
         cursor=cursor and Cursor(topic_name=cursor[0], partition_index=cursor[1]),
     )
-    return await scene.ask(plane.DESCRIBE_TOPIC_PARTITIONS, request, 0)
+    return await scene.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request, 0)
 
 
 def told(page):

@@ -8,10 +8,10 @@ import pytest
 
 from groupkeeper.apis.fetch import MAX_WAIT_MS
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.record_batch import iter_batches
-from groupkeeper.topics import plane
 from tests.support.slices import counted
 from tests.support.virtual_loop import VirtualLoop
 from tests.topics.scene import HeldWorker, Reply, Scene, batch
@@ -170,7 +170,7 @@ async def test_waits_no_longer_than_the_client_says(scene):
     assert not reply.answered
     await asyncio.sleep(0.002)
     assert reply.response.responses[0].partitions[0].records == b""
-    assert scene.plane.snapshot().waiting_fetches == 0
+    assert scene.topics.snapshot().waiting_fetches == 0
 
 
 @in_virtual_time
@@ -179,7 +179,7 @@ async def test_waits_no_longer_than_the_limit_whatever_the_client_says(scene):
     await asyncio.sleep(MAX_WAIT_MS / 1000 - 0.001)
     assert not reply.answered
     await asyncio.sleep(0.002)
-    assert (reply.answered, scene.plane.snapshot().waiting_fetches) == (True, 0)
+    assert (reply.answered, scene.topics.snapshot().waiting_fetches) == (True, 0)
 
 
 @in_virtual_time
@@ -207,7 +207,7 @@ async def test_an_answered_fetch_watches_nothing_any_more(scene):
     await scene.produce("t", 0, batch("a"))
     assert reply.answered
     await scene.produce("t", 1, batch("a"))
-    assert scene.plane.snapshot().waiting_fetches == 0
+    assert scene.topics.snapshot().waiting_fetches == 0
 
 
 async def test_deleting_the_topic_ends_the_wait(scene):
@@ -221,7 +221,7 @@ async def test_deleting_the_topic_ends_the_wait(scene):
 async def test_stopping_answers_those_that_wait(scene):
     await scene.fetch(("t", 0, 0))
     waiting = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
-    await scene.plane.close()
+    await scene.topics.close()
     assert waiting.answered
 
 
@@ -229,7 +229,7 @@ async def test_stopping_leaves_nobody_to_wait_whose_log_is_just_being_opened(sce
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     opening = again.send_fetch(("t", 0, 0), max_wait_ms=LONG)
-    stopping = asyncio.ensure_future(again.plane.close())
+    stopping = asyncio.ensure_future(again.topics.close())
     for _ in range(3):
         await asyncio.sleep(0)
     held.go.set()
@@ -252,7 +252,7 @@ async def test_the_same_partition_twice_in_one_request_is_read_twice(scene):
     await scene.produce("t", 0, batch("a"))
     wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20)
     request = FetchRequest(min_bytes=1, topics=[FetchTopic(topic="t", partitions=[wanted, wanted])])
-    response = await scene.ask(plane.FETCH, request, 12)
+    response = await scene.ask(ApiKey.FETCH, request, 12)
     assert [counts(p.records) for p in response.responses[0].partitions] == [[1], [1]]
 
 
@@ -264,7 +264,7 @@ async def test_reading_makes_no_folders(scene):
 async def test_a_damaged_log_is_a_storage_error_and_said_aloud(scene):
     for value in ("a" * 600, "b"):
         await scene.produce("t", 0, batch(value))
-    await scene.plane.close()
+    await scene.topics.close()
     scene.disk.flip("data/t-0/00000000000000000000.log", 65)
     again = Scene(scene.disk)
     assert (await again.fetch(("t", 0, 0))).error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -307,7 +307,7 @@ def wait_for(scene: Scene, order: Order, number: int, *partitions: int) -> None:
         min_bytes=1, max_wait_ms=LONG, topics=[FetchTopic(topic="t", partitions=wanted)]
     )
     reply = order.reply(number)
-    assert counted(scene.plane.handlers[1](request, Caller(12), reply))[0] is None
+    assert counted(scene.handlers[1](request, Caller(12), reply))[0] is None
 
 
 async def test_all_that_wait_are_answered_once_and_in_their_order(scene):
@@ -322,7 +322,7 @@ async def test_all_that_wait_are_answered_once_and_in_their_order(scene):
     assert {len(records) for records in order.records} == {len(batch("a")) * 2}
     await scene.produce("t", 0, batch("c"))
     await asyncio.sleep(0)
-    assert (len(order.answered), scene.plane.snapshot().waiting_fetches) == (300, 0)
+    assert (len(order.answered), scene.topics.snapshot().waiting_fetches) == (300, 0)
 
 
 async def test_who_comes_before_the_others_are_told_is_not_told_what_it_has_read(scene):
@@ -358,7 +358,7 @@ async def test_what_comes_while_a_long_fetch_is_read_ends_its_wait(scene):
         min_bytes=1, max_wait_ms=LONG, topics=[FetchTopic(topic="wide", partitions=wanted)]
     )
     reply = Reply()
-    slices = scene.plane.handlers[1](request, Caller(12), reply)
+    slices = scene.handlers[1](request, Caller(12), reply)
     for _ in range(8):
         next(slices)
     await scene.produce("wide", 0, batch("read already"))
@@ -374,10 +374,10 @@ async def test_a_long_fetch_that_is_dropped_watches_nothing(scene):
     request = FetchRequest(
         min_bytes=1, max_wait_ms=LONG, topics=[FetchTopic(topic="wide", partitions=wanted)]
     )
-    slices = scene.plane.handlers[1](request, Caller(12), Reply())
+    slices = scene.handlers[1](request, Caller(12), Reply())
     for _ in range(8):
         next(slices)
-    watched = [scene.plane._partitions.find("wide", n).watchers for n in range(1000)]
+    watched = [scene.topics.partitions.find("wide", n).watchers for n in range(1000)]
     assert any(watched)
     slices.close()
     for _ in range(3):
@@ -394,7 +394,7 @@ async def test_a_topic_deleted_while_a_long_fetch_is_read_ends_its_wait(scene):
     await scene.fetch(("t", 0, 0))
     request = FetchRequest(min_bytes=1, max_wait_ms=LONG, topics=topics)
     reply = Reply()
-    slices = scene.plane.handlers[1](request, Caller(12), reply)
+    slices = scene.handlers[1](request, Caller(12), reply)
     for _ in range(7):
         next(slices)
     await scene.delete("t")
@@ -421,7 +421,7 @@ async def test_answers_shrink_as_room_for_them_ends(scene):
         await scene.produce("t", 0, batch("a" * 50_000))
     size = len(batch("a" * 50_000))
     for room, batches in ((16 * 1_000_000, 4), (16 * 3 * size, 3), (16 * size, 1), (0, 1), (-5, 1)):
-        scene.plane.answer_room(lambda room=room: room)
+        scene.topics.answer_room(lambda room=room: room)
         assert len((await scene.fetch(("t", 0, 0))).records) == batches * size
     await scene.produce("t", 1, batch("a" * 100_000))
     assert len((await scene.fetch(("t", 1, 0))).records) > 100_000
@@ -429,7 +429,7 @@ async def test_answers_shrink_as_room_for_them_ends(scene):
 
 async def test_who_waits_for_more_than_there_is_room_for_need_not(scene):
     await scene.fetch(("t", 0, 0))
-    scene.plane.answer_room(lambda: 0)
+    scene.topics.answer_room(lambda: 0)
     reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=1_000_000)
     await scene.produce("t", 0, batch("a" * 70_000))
     assert (await reply.wait()).responses[0].partitions[0].high_watermark == 1
@@ -456,7 +456,7 @@ class GroupLog:
 
 
 async def test_partitions_of_the_group_topic_can_be_read(scene):
-    scene.plane.serve_group_logs(lambda index: GroupLog(batch("x"), 1) if index == 2 else None)
+    scene.topics.serve_group_logs(lambda index: GroupLog(batch("x"), 1) if index == 2 else None)
     data = await scene.fetch(("__consumer_offsets", 2, 0))
     assert (data.records, data.high_watermark) == (batch("x"), 1)
 
@@ -472,10 +472,10 @@ async def test_a_group_partition_without_a_log_is_empty(scene):
 
 async def test_who_waits_for_a_group_partition_is_woken_by_its_owner(scene):
     log = GroupLog(b"", 0)
-    scene.plane.serve_group_logs(lambda index: log)
+    scene.topics.serve_group_logs(lambda index: log)
     reply = scene.send_fetch(("__consumer_offsets", 2, 0), max_wait_ms=LONG)
-    scene.plane.group_log_grew(3, 70)
+    scene.topics.group_log_grew(3, 70)
     assert not reply.answered
     log.records, log.next_offset = batch("x"), 1
-    scene.plane.group_log_grew(2, 70)
+    scene.topics.group_log_grew(2, 70)
     assert (await reply.wait()).responses[0].partitions[0].high_watermark == 1

@@ -3,6 +3,7 @@
 import pytest
 from crc32c import crc32c
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -10,7 +11,6 @@ from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.topics import plane
 from tests.topics.scene import COMPRESSIONS, NOW, Scene, batch
 
 LATEST, EARLIEST, LARGEST, LOCAL, TIERED = -1, -2, -3, -4, -5
@@ -107,7 +107,7 @@ async def test_leader_epochs_are_checked(scene, epoch, code):
 async def test_a_partition_named_twice_is_refused_twice(scene):
     wanted = [ListOffsetsPartition(partition_index=i, timestamp=LATEST) for i in (0, 1, 0)]
     request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=wanted)])
-    response = await scene.ask(plane.LIST_OFFSETS, request, 5)
+    response = await scene.ask(ApiKey.LIST_OFFSETS, request, 5)
     codes = [p.error_code for p in response.topics[0].partitions]
     assert codes == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
 
@@ -153,7 +153,7 @@ async def test_a_batch_that_no_codec_understands_does_not_break_the_server(scene
 async def test_a_damaged_log_is_a_storage_error(scene):
     for value in ("a" * 600, "b"):
         await scene.produce("t", 0, batch(value))
-    await scene.plane.close()
+    await scene.topics.close()
     scene.disk.flip("data/t-0/00000000000000000000.log", 65)
     again = Scene(scene.disk)
     assert (await again.offsets("t", 0, LATEST)).error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -6,13 +6,13 @@ import pytest
 
 from groupkeeper.apis.metadata import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from groupkeeper.topics import plane
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS
 from tests.support.slices import whole
 from tests.topics.scene import HeldWorker, Reply, Scene
@@ -26,7 +26,7 @@ def told(response: object) -> dict[str, int]:
 
 async def ask(scene, topics, version, **more):
     request = MetadataRequest(topics=topics, **more)
-    return await scene.ask(plane.METADATA, request, version)
+    return await scene.ask(ApiKey.METADATA, request, version)
 
 
 async def test_there_is_one_broker_and_it_is_the_controller(scene):
@@ -40,7 +40,7 @@ async def test_there_is_one_broker_and_it_is_the_controller(scene):
         None,
     )
     assert (len(response.brokers), response.controller_id) == (1, 7)
-    assert response.cluster_id == scene.plane.cluster_id
+    assert response.cluster_id == scene.topics.cluster_id
     assert len(response.cluster_id) == 22
 
 
@@ -65,14 +65,14 @@ async def test_null_and_empty_mean_different_things(scene, topics, version, ever
 async def test_the_group_topic_is_internal(scene):
     topic = (await scene.metadata("__consumer_offsets")).topics[0]
     assert (topic.is_internal, len(topic.partitions)) == (True, 4)
-    assert scene.plane.partition_count("__consumer_offsets") == 4
+    assert scene.topics.partition_count("__consumer_offsets") == 4
     assert topic.topic_id != bytes(16)
 
 
 async def test_a_missing_topic_is_made_and_told_at_once(scene):
     topic = (await scene.metadata("new", version=4)).topics[0]
     assert (topic.error_code, len(topic.partitions)) == (0, 3)
-    assert scene.plane.partition_count("new") == 3
+    assert scene.topics.partition_count("new") == 3
     again = await scene.restart()
     assert (await again.metadata("new")).topics[0].topic_id == topic.topic_id
 
@@ -111,7 +111,7 @@ async def test_two_requests_for_one_missing_topic_make_one(scene):
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
-    replies = [again.send(plane.METADATA, request, 12) for _ in range(3)]
+    replies = [again.send(ApiKey.METADATA, request, 12) for _ in range(3)]
     held.go.set()
     responses = await asyncio.gather(*(reply.wait() for reply in replies))
     assert len({response.topics[0].topic_id for response in responses}) == 1
@@ -169,7 +169,7 @@ async def test_one_request_makes_no_more_partitions_than_create_topics_may(scene
         "c": 0,
         "d": ErrorCode.POLICY_VIOLATION,
     }
-    assert few.plane.partition_count("d") is None
+    assert few.topics.partition_count("d") is None
     assert told(await few.metadata("d")) == {"d": 0}
 
 
@@ -181,12 +181,12 @@ async def test_what_is_made_while_metadata_is_told_is_told_whole(scene, everythi
         await scene.create(f"some{n}")
     await scene.create("grown", partitions=3)
     request = MetadataRequest(topics=None if everything else named, allow_auto_topic_creation=False)
-    telling = scene.plane.handlers[plane.METADATA](request, Caller(8), Reply())
+    telling = scene.handlers[ApiKey.METADATA](request, Caller(8), Reply())
     next(telling)
     await scene.create("late", partitions=300)
     growth = CreatePartitionsTopic(name="grown", count=200, assignments=None)
     growing = CreatePartitionsRequest(topics=[growth], timeout_ms=1000)
-    await scene.ask(plane.CREATE_PARTITIONS, growing, 2)
+    await scene.ask(ApiKey.CREATE_PARTITIONS, growing, 2)
     found = {topic.name: len(topic.partitions) for topic in whole(telling).topics}
     assert found["grown"] == 200
     assert found.get("late", 300) == 300

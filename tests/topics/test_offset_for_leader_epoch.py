@@ -2,13 +2,13 @@
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from groupkeeper.topics import plane
 from tests.topics.scene import batch
 
 UNKNOWN = (-1, -1)
@@ -22,7 +22,7 @@ async def ask(scene, topic, epoch, *, partition=0, current=-1, version=4):
     request = OffsetForLeaderEpochRequest(
         topics=[OffsetForLeaderTopic(topic=topic, partitions=[wanted])]
     )
-    response = await scene.ask(plane.OFFSET_FOR_LEADER_EPOCH, request, version)
+    response = await scene.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, request, version)
     answer = response.topics[0].partitions[0]
     return answer.error_code, (answer.leader_epoch, answer.end_offset)
 
@@ -88,7 +88,7 @@ class GroupLog:
     ("epoch", "end"), [(0, (0, 0)), (1, (1, 50)), (3, (1, 50)), (4, (4, 80)), (5, UNKNOWN)]
 )
 async def test_epochs_of_the_group_topic_are_those_of_its_batches(scene, epoch, end):
-    scene.plane.serve_group_logs(lambda index: GroupLog())
+    scene.topics.serve_group_logs(lambda index: GroupLog())
     assert await ask(scene, GROUPS, epoch) == (0, end)
 
 
@@ -98,7 +98,7 @@ async def test_a_group_partition_without_a_log(scene):
 
 
 async def test_the_group_topic_is_in_the_epoch_of_its_newest_batch(scene):
-    scene.plane.serve_group_logs(lambda index: GroupLog() if index == 1 else None)
+    scene.topics.serve_group_logs(lambda index: GroupLog() if index == 1 else None)
     described = (await scene.metadata(GROUPS)).topics[0]
     assert [partition.leader_epoch for partition in described.partitions] == [0, 4, 0, 0]
     assert await ask(scene, GROUPS, 4, partition=1, current=4) == (0, (4, 80))
@@ -108,5 +108,5 @@ async def test_the_group_topic_is_in_the_epoch_of_its_newest_batch(scene):
 
 @pytest.mark.parametrize(("timestamp", "epoch"), [(-1, 4), (-2, 1)])
 async def test_a_position_in_the_group_topic_has_its_epoch(scene, timestamp, epoch):
-    scene.plane.serve_group_logs(lambda index: GroupLog())
+    scene.topics.serve_group_logs(lambda index: GroupLog())
     assert (await scene.offsets(GROUPS, 0, timestamp)).leader_epoch == epoch

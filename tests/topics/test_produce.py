@@ -3,6 +3,7 @@
 import pytest
 
 from groupkeeper.exchange import NO_REPLY
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -12,7 +13,6 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
-from groupkeeper.topics import plane
 from tests.topics.scene import COMPRESSIONS, HeldWorker, Scene, batch
 
 
@@ -67,7 +67,7 @@ async def test_other_acks_are_refused(scene, acks):
 async def test_unknown_partitions_are_not_created(scene, topic, partition):
     answer = await scene.produce(topic, partition, batch("a"))
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert scene.plane.partition_count("nowhere") is None
+    assert scene.topics.partition_count("nowhere") is None
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__group_events"])
@@ -112,14 +112,14 @@ async def test_a_request_may_hold_many_partitions_and_each_has_its_answer(scene)
         PartitionProduceData(index=1, records=b"garbage"),
     ]
     request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
-    response = await scene.ask(plane.PRODUCE, request, 9)
+    response = await scene.ask(ApiKey.PRODUCE, request, 9)
     answers = response.responses[0].partition_responses
     assert [a.index for a in answers] == [0, 5, 1]
     assert [a.error_code for a in answers] == [0, 3, 87]
 
 
 async def test_the_first_batch_waits_for_the_log_to_be_opened(scene):
-    await scene.plane.close()
+    await scene.topics.close()
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     reply = again.send_produce("t", 0, batch("a"))
@@ -134,7 +134,7 @@ async def test_a_topic_deleted_while_its_log_is_opened_is_unknown(scene):
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
-    gone = again.send(plane.DELETE_TOPICS, deletion, 6)
+    gone = again.send(ApiKey.DELETE_TOPICS, deletion, 6)
     reply = again.send_produce("t", 0, batch("a"))
     held.go.set()
     await gone.wait()
