@@ -16,8 +16,7 @@ pytestmark = pytest.mark.xdist_group("packaging")
 def test_a_server_runs_in_the_folder_of_the_project(
     environment: Environment, project: Path
 ) -> None:
-    command = [environment.python, "-m", "groupkeeper"]
-    assert environment.serves(*command, cwd=project) == ""
+    assert environment.serves(environment.python, "-m", "groupkeeper", cwd=project) == ""
 
 
 def test_the_command_runs_with_the_project_first_on_the_path(

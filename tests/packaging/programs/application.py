@@ -2,8 +2,8 @@
 
     python application.py {theirs,ours} serve ...
 
-Says for each package whose it is, before and after the server ran (theirs first), or only after
-(ours first).
+Whose packages are imported first. When the server has stopped, a line for each module of the user
+says whose it is and where it is, and one for each of our packages that it was imported.
 """
 
 import importlib
