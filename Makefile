@@ -11,6 +11,7 @@
 #   make chaos      attacks on a server and damage to its files (ARGS="metadata-all", "damage", or --help)
 #   make kills      kill -9 and restart under real clients, 200 times (ARGS="20", or --help)
 #   make docs       regenerate the generated pages
+#   make structure  files, lines and imports of each folder, cycles (ARGS="PATH" for another checkout)
 #   make lock       resolve the lock files anew
 #   make clean      remove the virtual environment and the tools' caches
 
@@ -34,10 +35,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench parity simulate fuzz chaos kills suites docs lock clean
+.PHONY: help serve test check format bench parity simulate fuzz chaos kills suites docs structure lock clean
 
 help:
-	@sed -n '3,16s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,17s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
@@ -82,6 +83,9 @@ kills: $(DEV)
 docs: $(DEV)
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \
 		echo "$$generator"; $(BIN)/python $$generator; done
+
+structure: $(DEV)
+	@$(BIN)/python tools/structure.py $(ARGS)
 
 lock: $(DEV)
 	$(LOCK) -o requirements/server.txt pyproject.toml
