@@ -238,7 +238,7 @@ def test_names_are_unique_and_in_base_units() -> None:
 
 def test_every_metric_is_in_the_operations_page() -> None:
     page = Path(__file__).parents[2] / "docs" / "operations.md"
-    table = page.read_text(encoding="utf-8").partition("## Metrics")[2].partition("\n## ")[0]
+    table = page.read_text(encoding="utf-8").partition("## Metrics")[2].partition("\n##")[0]
     described = set(re.findall(r"`([a-z_]+)`", " ".join(re.findall(r"^\|(.*?)\|", table, re.M))))
     assert {f"groupkeeper_{name}" for name in described} == set(families())
 
