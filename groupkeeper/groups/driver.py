@@ -19,7 +19,7 @@ from groupkeeper.coordinator.partition import ABSENCE, Partition, PartitionState
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.groups.host_services import HostServices
+from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.loader import claimed_log, read
 from groupkeeper.groups.retries import Retries
 from groupkeeper.observe.fact_readers import Origin
@@ -45,10 +45,10 @@ COUNTED_IN_A_SLICE = 500
 _log = Logger("partition")
 
 
-class PartitionHost:
+class PartitionDriver:
     """Drives one partition of ``__consumer_offsets``."""
 
-    def __init__(self, index: int, services: HostServices, epoch: int) -> None:
+    def __init__(self, index: int, services: DriverServices, epoch: int) -> None:
         self.index = index
         self.name = f"{OFFSETS_TOPIC}-{index}"
         self.log: Log | None = None

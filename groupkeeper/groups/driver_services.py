@@ -16,8 +16,8 @@ from groupkeeper.turns import Turns
 
 
 @dataclass(slots=True)
-class HostServices:
-    """What the host of a partition uses that is not its own."""
+class DriverServices:
+    """What the driver of a partition uses that is not its own."""
 
     clock: Clock
     writer: Writer

@@ -34,7 +34,7 @@ _log = Logger("writer")
 
 
 class Author(Protocol):
-    """Whoever has something to write: the host of a partition."""
+    """Whoever has something to write: the driver of a partition."""
 
     def take(self) -> Unwritten | None:
         """What the next round writes."""

@@ -22,9 +22,9 @@ from groupkeeper.connections.table import ConnectionTable
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
+from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.forgetting import Forgetting
-from groupkeeper.groups.host_services import HostServices
-from groupkeeper.groups.hosts import Hosts
+from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.late_forgetting import LateForgetting
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.release import Release
@@ -139,7 +139,7 @@ class Server:
         self._loader = Loader(self._world.executor("loader"))
         self.store.aside = self._loader.call_from_thread
         self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
-        services = HostServices(
+        services = DriverServices(
             clock,
             self._writer,
             self._loader,
@@ -154,14 +154,17 @@ class Server:
             LateForgetting(self.turns, clock, self.topics.unforgotten),
             Total(),
         )
-        self.hosts = Hosts(self._epochs, services)
-        self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
-        self.topics.serve_group_logs(self.hosts.log_of)
-        forgetting = Forgetting(self.hosts, self.turns, self.topics.unforgotten)
+        self.group_partitions = GroupPartitions(self._epochs, services)
+        self.metrics.snapshots, self.metrics.counted = (
+            self.group_partitions.snapshots,
+            self.group_partitions.counted,
+        )
+        self.topics.serve_group_logs(self.group_partitions.log_of)
+        forgetting = Forgetting(self.group_partitions, self.turns, self.topics.unforgotten)
         self.topics.topics_deleted.append(forgetting)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
-        self.hosts.start(self.store)
+        self.group_partitions.start(self.store)
         self.topics.finish_deletions()
         self._watch = Watch(self._writer, self._fence, self._give_up)
 
@@ -174,7 +177,7 @@ class Server:
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
-        parts = Parts(self.hosts, self.topics, self._node, self._settings)
+        parts = Parts(self.group_partitions, self.topics, self._node, self._settings)
         limits = limits_of(settings)
         self.topics.answer_room(lambda: limits.unsent.room)
         idle_ms = settings.connections_max_idle_ms
@@ -201,10 +204,10 @@ class Server:
         """Refuse what is new, finish what is under way, hang up, give back the locks."""
         self.listener.stop()
         self._watch.stop()
-        self.hosts.stop()
+        self.group_partitions.stop()
         await self._writer.drain()
         self._writer.stop()
-        self.hosts.close()
+        self.group_partitions.close()
         self.readers.flush()
         await self.topics.close()
         self.listener.close()
@@ -217,12 +220,12 @@ class Server:
     # -- what the pieces ask of the whole ------------------------------------------------------
 
     def _steady_beat(self, request: HeartbeatRequest) -> tuple[Driver, Beat] | None:
-        host = self.hosts.of(request.group_id)
-        beat = host.steady_beat(request)
-        return None if beat is None else (host, beat)
+        driver = self.group_partitions.of(request.group_id)
+        beat = driver.steady_beat(request)
+        return None if beat is None else (driver, beat)
 
     def _fence(self, shard: int) -> None:
-        self.hosts.fence(shard, Fenced(f"the lock of shard {shard} was removed"))
+        self.group_partitions.fence(shard, Fenced(f"the lock of shard {shard} was removed"))
 
     def _give_up(self, error: BaseException) -> None:
         if not self.failed.done():

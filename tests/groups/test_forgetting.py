@@ -32,7 +32,7 @@ def delete(client: Client) -> int:
 
 def forgetting(served: Served) -> Forgetting:
     server = served.server
-    return Forgetting(server.hosts, server.turns, server.topics.unforgotten)
+    return Forgetting(server.group_partitions, server.turns, server.topics.unforgotten)
 
 
 def topics(client: Client) -> set[str]:
@@ -102,7 +102,7 @@ def test_the_answer_leaves_when_the_offsets_are_durably_gone(served: Served) -> 
 def test_a_partition_that_is_loading_is_told_again(served: Served) -> None:
     client = served.client()
     assert client.commit(5) == 0
-    served.host("g").start_loading()
+    served.driver("g").start_loading()
     served.run(forgetting(served)(["orders"]))
     served.cut_power("lose")
     served.settled()
@@ -169,14 +169,14 @@ def test_offsets_of_a_topic_that_the_catalog_never_knew_stay(served: Served) -> 
 
 
 def test_it_gives_up_when_the_process_ends(served: Served) -> None:
-    served.server.hosts.stop()
+    served.server.group_partitions.stop()
     with pytest.raises(StoppingError):
         served.run(forgetting(served)(["orders"]))
 
 
 def test_the_server_stops_although_a_partition_cannot_be_told(served: Served) -> None:
-    host = served.host("g")
-    host._partition.close()
+    driver = served.driver("g")
+    driver._partition.close()
     admin = served.client()
     admin.send(20, 5, DELETE)
     served.advance(1)

@@ -105,7 +105,7 @@ def test_a_partition_that_closes_meanwhile_does_not_answer_twice(
     def closing(release: Release) -> None:
         served.check_accounts()
         if not failed:
-            failed.append(served.host("g"))
+            failed.append(served.driver("g"))
             failed[0]._fail(RuntimeError("a bug"), "a decision failed")
         go_on(release)
 
@@ -125,7 +125,7 @@ def test_a_partition_that_closes_dismisses_very_many_in_slices(
     served.advance(0.5)
 
     async def fail() -> None:
-        served.host("g")._fail(RuntimeError("a bug"), "a decision failed")
+        served.driver("g")._fail(RuntimeError("a bug"), "a decision failed")
 
     served.run(fail())
     assert {each.take().error_code for each in waiting} == {16}
