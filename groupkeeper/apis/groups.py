@@ -144,15 +144,15 @@ class GroupHandlers:
     def _commit(
         self, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        driver, deletions = (
+        driver, deleted = (
             self.group_partitions.of(request.group_id),
-            self.group_partitions.deletions,
+            self.group_partitions.deleted_topics,
         )
-        began, gone = deletions.now(), set[str]()
+        began, gone = deleted.now(), set[str]()
         while True:
             commit = driver.prepare(request)
             found = yield from self._add_all(commit, gone)
-            gone = deletions.since(began)
+            gone = deleted.since(began)
             # Each topic once: deletions without end do not keep a commit from its own.
             if not gone or gone.isdisjoint(name for name, _ in commit.assessed.offsets):
                 break

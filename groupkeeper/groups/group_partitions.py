@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.driver_services import DriverServices
-from groupkeeper.groups.topic_check import Deletions
+from groupkeeper.groups.topic_check import DeletedTopics
 from groupkeeper.observe.metrics import PartitionSnapshot
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
@@ -27,9 +27,9 @@ class GroupPartitions:
     def __init__(self, epochs: Sequence[int], services: DriverServices) -> None:
         """``epochs`` are those under which the partitions were claimed, by index."""
         self._drivers = [PartitionDriver(n, services, epoch) for n, epoch in enumerate(epochs)]
-        self.deletions = Deletions()
+        self.deleted_topics = DeletedTopics()
         """The topics that were deleted in this process."""
-        self._release = services.release
+        self._replies = services.replies
         self._placed: dict[str, PartitionDriver] = {}
 
     def __iter__(self) -> Iterator[PartitionDriver]:
@@ -74,7 +74,7 @@ class GroupPartitions:
         """After :meth:`stop`, and when everything is written: dismiss whoever still waits."""
         for driver in self._drivers:
             driver.close()
-        self._release.flush()
+        self._replies.flush()
 
     def log_of(self, partition: int) -> Log | None:
         """The log of one partition of the offsets topic, for who fetches it as a topic."""

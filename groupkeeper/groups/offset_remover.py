@@ -31,7 +31,7 @@ class StoppingError(Exception):
     """The process ends before all is forgotten; its next start has to begin again."""
 
 
-class Forgetting:
+class OffsetRemover:
     """What ``topics_deleted`` of the data plane calls."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Forgetting:
         StoppingError, and what `Unforgotten.add` raises.
         """
         deleted, left = set(topics), list(self._group_partitions)
-        self._group_partitions.deletions.note(
+        self._group_partitions.deleted_topics.note(
             deleted
         )  # first: what is committed from now on knows of it
         backoff = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S)
@@ -54,7 +54,7 @@ class Forgetting:
             asked = {
                 driver: _written(driver)  # at once: it must not fail in between
                 for driver in left
-                if await self._forget(driver, deleted)
+                if await self._remove(driver, deleted)
             }
             codes = {driver: (await answer).error_code for driver, answer in asked.items()}
             if ErrorCode.COORDINATOR_NOT_AVAILABLE in codes.values():
@@ -80,12 +80,12 @@ class Forgetting:
         )
         return True
 
-    async def _forget(self, driver: PartitionDriver, topics: set[str]) -> bool:
+    async def _remove(self, driver: PartitionDriver, topics: set[str]) -> bool:
         """A piece at a time, and the next one when the last is durable: whoever asks the partition
         for something meanwhile waits for one of them only.
         """
         seconds = asyncio.get_running_loop().time
-        work = Work(driver.forget_topics(topics))
+        work = Work(driver.remove_offsets(topics))
         while not work.run(seconds, 0.0):
             await _written(driver)
             await self._turns.wait()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.coordinator.shard import HANDLERS
-from groupkeeper.groups import driver, loader, retries
+from groupkeeper.groups import driver, loader
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.turns import Slices
@@ -191,7 +191,7 @@ def test_a_disk_with_room_again_is_used_within_five_seconds(served: Served) -> N
         client.commit(2)
         served.advance(0.1)
     served.disk.capacity = None
-    served.advance(retries.MOST_S + 0.1)
+    served.advance(loader.RELOAD_MOST_S + 0.1)
     assert client.commit(3) == 0
     assert client.fetched() == {("orders", 0): 3}
 
@@ -238,7 +238,7 @@ def test_after_some_healthy_seconds_the_first_pause_is_short_again(
 ) -> None:
     served.client().commit(1)
     pauses = []
-    for wait in (0.0, 0.0, 0.0, retries.HEALTHY_S + 0.1):
+    for wait in (0.0, 0.0, 0.0, loader.HEALTHY_S + 0.1):
         began = served.loop.time()
         fail(served, monkeypatch)
         served.settled()

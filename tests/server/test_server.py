@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.connections.state import State
+from groupkeeper.connections.connection_state import State
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest

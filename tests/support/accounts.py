@@ -25,7 +25,7 @@ def check_accounts(server: Server) -> None:
 
 def _held(server: Server) -> list[Call]:
     tokens: list[Any] = [fetch._reply_to for fetch in server.topics.waiting_fetches]
-    tokens += [token for token, _ in server.group_partitions._release.waiting]
+    tokens += [token for token, _ in server.group_partitions._replies.waiting]
     for driver in server.group_partitions:
         partition = driver._partition
         for group in partition.groups.values():
