@@ -17,7 +17,7 @@ from groupkeeper.settings.options import Address
 from groupkeeper.turns import Turns
 
 if TYPE_CHECKING:
-    from groupkeeper.observe.web import Site
+    from groupkeeper.observe.http_site import Site
 
 Page = tuple[int, str, bytes]
 """Status, content type, body."""
@@ -92,8 +92,8 @@ class HttpServer:
 
     async def _serve(self) -> None:
         try:
-            await asyncio.to_thread(import_module, "groupkeeper.observe.web")
-            from groupkeeper.observe.web import Site
+            await asyncio.to_thread(import_module, "groupkeeper.observe.http_site")
+            from groupkeeper.observe.http_site import Site
 
             self._site = Site(self._pages, self._turns, self._timeout_s)
             self._site.accept(self._sockets)

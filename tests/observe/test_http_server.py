@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import pytest
 
-from groupkeeper.observe import http, web
-from groupkeeper.observe.http import ANSWERS, CONNECTIONS, HttpServer
+from groupkeeper.observe import http_server, http_site
+from groupkeeper.observe.http_server import ANSWERS, CONNECTIONS, HttpServer
 from tests.support.served import Lines
 
 Ask = Callable[..., Awaitable[bytes]]
