@@ -28,7 +28,7 @@ from tornado.httputil import (
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
-from groupkeeper.observe.http_server import (
+from groupkeeper.observe.http_limits import (
     ANSWERS,
     BODY_BYTES,
     CONNECTIONS,

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from tornado.iostream import IOStream, UnsatisfiableReadError
 
-from groupkeeper.observe.http_server import HEADER_BYTES
+from groupkeeper.observe.http_limits import HEADER_BYTES
 from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Turns
 

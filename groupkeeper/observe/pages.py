@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from groupkeeper import __version__
-from groupkeeper.observe.http_server import Page, Pages
+from groupkeeper.observe.http_limits import Page, Pages
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.turns import Turns
 
