@@ -1,4 +1,4 @@
-"""Limits of the HTTP port, and what a page is."""
+"""Limits of the HTTP port, and the type of its pages."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final

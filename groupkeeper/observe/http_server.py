@@ -25,7 +25,7 @@ class HttpServer:
     """A listening port and its connections."""
 
     serving: asyncio.Task[None]
-    """Done when what waited in the kernel's queue is accepted."""
+    """Done when the connections of the kernel's queue are accepted."""
 
     def __init__(
         self, pages: Pages, turns: Turns | None = None, *, timeout_s: float = TIMEOUT_S
