@@ -13,13 +13,12 @@ from enum import Enum
 from struct import calcsize, pack
 from struct import error as struct_error
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.explain import explain
 from groupkeeper.protocol.message import Field, default_code, fields_in, layout_of, structs_in
 from groupkeeper.protocol.source import Source
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 from groupkeeper.protocol.wire import ONE_BYTE, write_tags, write_varint
-
-API_VERSIONS_KEY = 18
 
 SLICE_PIECES = 1_000
 """Pieces that an encoder in slices joins before it yields them."""
@@ -138,7 +137,7 @@ class _EncoderWriter:
             case Framing.RESPONSE | Framing.SLICED_RESPONSE:
                 self.run.append(("i", "correlation_id"))
                 # ApiVersions keeps header v0: its reader may not know our versions yet (KIP-511).
-                if self.flexible and layout_of(cls).key != API_VERSIONS_KEY:
+                if self.flexible and layout_of(cls).key != ApiKey.API_VERSIONS:
                     self.run.append(("x", ""))
 
     def tag_writer(self, cls: type, field: Field) -> None:

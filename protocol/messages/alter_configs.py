@@ -3,7 +3,8 @@
 Whatever is not named is unset, which is why IncrementalAlterConfigs came after it.
 """
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import Array, Boolean, Int8, Int16, Int32, NullableString, String
 
 
@@ -24,7 +25,7 @@ class AlterConfigsResource:
     configs: Array[AlterableConfig] = empty()
 
 
-@message(key=33, versions=(0, 2), flexible=2)
+@message(key=ApiKey.ALTER_CONFIGS, versions=(0, 2), flexible=2)
 class AlterConfigsRequest:
     """Replaces settings, or only checks whether that would work."""
 
@@ -42,7 +43,7 @@ class AlterConfigsResourceResponse:
     resource_name: String = ""
 
 
-@message(key=33, versions=(0, 2), flexible=2)
+@response_to(AlterConfigsRequest)
 class AlterConfigsResponse:
     """One result for each resource."""
 

@@ -4,11 +4,12 @@ Responses have header v0 in every version, and a request of an unknown version i
 layout of version 0.
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct, tagged
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged
 from groupkeeper.protocol.types import Array, Boolean, Int16, Int32, Int64, String
 
 
-@message(key=18, versions=(0, 4), flexible=3)
+@message(key=ApiKey.API_VERSIONS, versions=(0, 4), flexible=3)
 class ApiVersionsRequest:
     """Asks for the served versions.
 
@@ -46,7 +47,7 @@ class FinalizedFeatureKey:
     min_version_level: Int16 = since(3)
 
 
-@message(key=18, versions=(0, 4), flexible=3)
+@response_to(ApiVersionsRequest)
 class ApiVersionsResponse:
     """The served versions; version 3 adds features as tagged fields (KIP-584)."""
 

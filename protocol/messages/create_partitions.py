@@ -1,6 +1,7 @@
 """CreatePartitions (key 37): give topics more partitions (KIP-195)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -30,7 +31,7 @@ class CreatePartitionsTopic:
     assignments: NullableArray[CreatePartitionsAssignment] = empty()
 
 
-@message(key=37, versions=(0, 3), flexible=2)
+@message(key=ApiKey.CREATE_PARTITIONS, versions=(0, 3), flexible=2)
 class CreatePartitionsRequest:
     """Adds partitions, or only checks whether that would work."""
 
@@ -48,7 +49,7 @@ class CreatePartitionsTopicResult:
     error_message: NullableString = None
 
 
-@message(key=37, versions=(0, 3), flexible=2)
+@response_to(CreatePartitionsRequest)
 class CreatePartitionsResponse:
     """One result for each topic."""
 

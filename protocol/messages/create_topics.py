@@ -1,6 +1,7 @@
 """CreateTopics (key 19): make topics (KIP-4)."""
 
-from groupkeeper.protocol.message import empty, message, since, struct, tagged
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -43,7 +44,7 @@ class CreatableTopic:
     configs: Array[CreatableTopicConfig] = empty()
 
 
-@message(key=19, versions=(0, 7), flexible=5)
+@message(key=ApiKey.CREATE_TOPICS, versions=(0, 7), flexible=5)
 class CreateTopicsRequest:
     """Makes topics, or from version 1 on only checks whether that would work."""
 
@@ -79,7 +80,7 @@ class CreatableTopicResult:
     configs: NullableArray[CreatableTopicConfigs] = since(5)
 
 
-@message(key=19, versions=(0, 7), flexible=5)
+@response_to(CreateTopicsRequest)
 class CreateTopicsResponse:
     """One result for each topic."""
 

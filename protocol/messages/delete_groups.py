@@ -1,10 +1,11 @@
 """DeleteGroups (key 42): remove empty groups with their offsets (KIP-229)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, String
 
 
-@message(key=42, versions=(0, 2), flexible=2)
+@message(key=ApiKey.DELETE_GROUPS, versions=(0, 2), flexible=2)
 class DeleteGroupsRequest:
     """Names the groups to delete."""
 
@@ -19,7 +20,7 @@ class DeletableGroupResult:
     error_code: Int16 = 0
 
 
-@message(key=42, versions=(0, 2), flexible=2)
+@response_to(DeleteGroupsRequest)
 class DeleteGroupsResponse:
     """One result for each group."""
 

@@ -1,6 +1,7 @@
 """DeleteRecords (key 21): forget the beginning of partitions (KIP-107)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, Int64, String
 
 HIGH_WATERMARK = -1
@@ -22,7 +23,7 @@ class DeleteRecordsTopic:
     partitions: Array[DeleteRecordsPartition] = empty()
 
 
-@message(key=21, versions=(0, 2), flexible=2)
+@message(key=ApiKey.DELETE_RECORDS, versions=(0, 2), flexible=2)
 class DeleteRecordsRequest:
     """Moves the starts of logs."""
 
@@ -47,7 +48,7 @@ class DeleteRecordsTopicResult:
     partitions: Array[DeleteRecordsPartitionResult] = empty()
 
 
-@message(key=21, versions=(0, 2), flexible=2)
+@response_to(DeleteRecordsRequest)
 class DeleteRecordsResponse:
     """One result for each partition."""
 

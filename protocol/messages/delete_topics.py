@@ -1,6 +1,7 @@
 """DeleteTopics (key 20): remove topics by name, from version 6 on also by id (KIP-516)."""
 
-from groupkeeper.protocol.message import empty, message, since, struct, until
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, until
 from groupkeeper.protocol.types import Array, Int16, Int32, NullableString, String, Uuid
 
 
@@ -12,7 +13,7 @@ class DeleteTopicState:
     topic_id: Uuid = since(6)
 
 
-@message(key=20, versions=(0, 6), flexible=4)
+@message(key=ApiKey.DELETE_TOPICS, versions=(0, 6), flexible=4)
 class DeleteTopicsRequest:
     """Removes `topic_names` up to version 5, `topics` from 6 on."""
 
@@ -31,7 +32,7 @@ class DeletableTopicResult:
     error_message: NullableString = since(5, default=None)
 
 
-@message(key=20, versions=(0, 6), flexible=4)
+@response_to(DeleteTopicsRequest)
 class DeleteTopicsResponse:
     """One result for each topic."""
 

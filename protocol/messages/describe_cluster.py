@@ -3,7 +3,8 @@
 Version 1 can ask for controllers (KIP-919), 2 for fenced brokers (KIP-1073).
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
 from groupkeeper.protocol.types import Array, Boolean, Int8, Int16, Int32, NullableString, String
 
@@ -11,7 +12,7 @@ ENDPOINT_BROKERS = 1
 ENDPOINT_CONTROLLERS = 2
 
 
-@message(key=60, versions=(0, 2), flexible=0)
+@message(key=ApiKey.DESCRIBE_CLUSTER, versions=(0, 2), flexible=0)
 class DescribeClusterRequest:
     """Says which end points to describe."""
 
@@ -31,7 +32,7 @@ class DescribeClusterBroker:
     is_fenced: Boolean = since(2)
 
 
-@message(key=60, versions=(0, 2), flexible=0)
+@response_to(DescribeClusterRequest)
 class DescribeClusterResponse:
     """The cluster as the broker that answers sees it."""
 

@@ -6,7 +6,8 @@ Version 1 tells where a value comes from and what else is set (KIP-226), 3 types
 
 from enum import IntEnum
 
-from groupkeeper.protocol.message import empty, message, since, struct, until
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, until
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -57,7 +58,7 @@ class DescribeConfigsResource:
     configuration_keys: NullableArray[String] = empty()
 
 
-@message(key=32, versions=(0, 4), flexible=4)
+@message(key=ApiKey.DESCRIBE_CONFIGS, versions=(0, 4), flexible=4)
 class DescribeConfigsRequest:
     """Asks for the settings of some resources."""
 
@@ -101,7 +102,7 @@ class DescribeConfigsResult:
     configs: Array[DescribeConfigsResourceResult] = empty()
 
 
-@message(key=32, versions=(0, 4), flexible=4)
+@response_to(DescribeConfigsRequest)
 class DescribeConfigsResponse:
     """One result for each resource."""
 

@@ -3,12 +3,13 @@
 From version 6 on a group that does not exist is an error (KIP-1043).
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
 from groupkeeper.protocol.types import Array, Boolean, Bytes, Int16, Int32, NullableString, String
 
 
-@message(key=15, versions=(0, 6), flexible=5)
+@message(key=ApiKey.DESCRIBE_GROUPS, versions=(0, 6), flexible=5)
 class DescribeGroupsRequest:
     """Names the groups; version 3 can ask what the client may do (KIP-430)."""
 
@@ -42,7 +43,7 @@ class DescribedGroup:
     authorized_operations: Int32 = since(3, default=AUTHORIZED_OPERATIONS_OMITTED)
 
 
-@message(key=15, versions=(0, 6), flexible=5)
+@response_to(DescribeGroupsRequest)
 class DescribeGroupsResponse:
     """One description for each group asked for."""
 

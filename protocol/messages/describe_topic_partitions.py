@@ -1,6 +1,7 @@
 """DescribeTopicPartitions (key 75): topics and their partitions, a page at a time (KIP-966)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
 from groupkeeper.protocol.types import (
     Array,
@@ -30,7 +31,7 @@ class Cursor:
     partition_index: Int32 = 0
 
 
-@message(key=75, versions=(0, 0), flexible=0)
+@message(key=ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=(0, 0), flexible=0)
 class DescribeTopicPartitionsRequest:
     """Asks for some topics, for all with an empty list; from `cursor` on, if there is one."""
 
@@ -66,7 +67,7 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED
 
 
-@message(key=75, versions=(0, 0), flexible=0)
+@response_to(DescribeTopicPartitionsRequest)
 class DescribeTopicPartitionsResponse:
     """A page, and where the next one begins."""
 

@@ -3,7 +3,8 @@
 Topics by name only: version 13 would use ids.
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct, tagged
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged
 from groupkeeper.protocol.types import (
     Array,
     Int8,
@@ -49,7 +50,7 @@ class ForgottenTopic:
     partitions: Array[Int32] = since(7)
 
 
-@message(key=1, versions=(4, 12), flexible=12)
+@message(key=ApiKey.FETCH, versions=(4, 12), flexible=12)
 class FetchRequest:
     """Asks for batches.
 
@@ -128,7 +129,7 @@ class FetchableTopicResponse:
     partitions: Array[PartitionData] = empty()
 
 
-@message(key=1, versions=(4, 12), flexible=12)
+@response_to(FetchRequest)
 class FetchResponse:
     """Batches of the partitions asked for; session id 0 declines a fetch session."""
 

@@ -3,7 +3,8 @@
 Version 4 asks for several at once (KIP-699), 6 can ask for share coordinators (KIP-932).
 """
 
-from groupkeeper.protocol.message import message, since, struct, until
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import message, response_to, since, struct, until
 from groupkeeper.protocol.types import Array, Int8, Int16, Int32, NullableString, String
 
 KEY_TYPE_GROUP = 0
@@ -11,7 +12,7 @@ KEY_TYPE_TRANSACTION = 1
 KEY_TYPE_SHARE = 2
 
 
-@message(key=10, versions=(0, 6), flexible=3)
+@message(key=ApiKey.FIND_COORDINATOR, versions=(0, 6), flexible=3)
 class FindCoordinatorRequest:
     """Asks for the coordinator of one key, or from version 4 on of several keys of one type."""
 
@@ -32,7 +33,7 @@ class Coordinator:
     error_message: NullableString = since(4, default="")
 
 
-@message(key=10, versions=(0, 6), flexible=3)
+@response_to(FindCoordinatorRequest)
 class FindCoordinatorResponse:
     """One coordinator in the message itself up to version 3, a list from 4 on."""
 

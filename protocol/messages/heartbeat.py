@@ -1,10 +1,11 @@
 """Heartbeat (key 12): the member is alive; the answer says whether the group is rebalancing."""
 
-from groupkeeper.protocol.message import message, since
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import message, response_to, since
 from groupkeeper.protocol.types import Int16, Int32, NullableString, String
 
 
-@message(key=12, versions=(0, 4), flexible=4)
+@message(key=ApiKey.HEARTBEAT, versions=(0, 4), flexible=4)
 class HeartbeatRequest:
     """Extends the session. Version 3 brings static members (KIP-345)."""
 
@@ -14,7 +15,7 @@ class HeartbeatRequest:
     group_instance_id: NullableString = since(3, default=None)
 
 
-@message(key=12, versions=(0, 4), flexible=4)
+@response_to(HeartbeatRequest)
 class HeartbeatResponse:
     """Nothing but an error code."""
 

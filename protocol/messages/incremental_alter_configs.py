@@ -2,7 +2,8 @@
 
 from enum import IntEnum
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.messages.alter_configs import AlterConfigsResourceResponse
 from groupkeeper.protocol.types import Array, Boolean, Int8, Int32, NullableString, String
 
@@ -34,7 +35,7 @@ class AlterConfigsResource:
     configs: Array[AlterableConfig] = empty()
 
 
-@message(key=44, versions=(0, 1), flexible=1)
+@message(key=ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1), flexible=1)
 class IncrementalAlterConfigsRequest:
     """Changes settings, or only checks whether that would work."""
 
@@ -42,7 +43,7 @@ class IncrementalAlterConfigsRequest:
     validate_only: Boolean = False
 
 
-@message(key=44, versions=(0, 1), flexible=1)
+@response_to(IncrementalAlterConfigsRequest)
 class IncrementalAlterConfigsResponse:
     """One result for each resource."""
 

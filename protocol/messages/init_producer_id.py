@@ -1,10 +1,11 @@
 """InitProducerId (key 22): an identity for an idempotent or transactional producer (KIP-98)."""
 
-from groupkeeper.protocol.message import message, since
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import message, response_to, since
 from groupkeeper.protocol.types import Int16, Int32, Int64, NullableString
 
 
-@message(key=22, versions=(0, 4), flexible=2)
+@message(key=ApiKey.INIT_PRODUCER_ID, versions=(0, 4), flexible=2)
 class InitProducerIdRequest:
     """Asks for a producer id; version 3 can raise the epoch of one that is held (KIP-360)."""
 
@@ -14,7 +15,7 @@ class InitProducerIdRequest:
     producer_epoch: Int16 = since(3, default=-1)
 
 
-@message(key=22, versions=(0, 4), flexible=2)
+@response_to(InitProducerIdRequest)
 class InitProducerIdResponse:
     """The producer id and its epoch."""
 

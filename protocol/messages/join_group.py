@@ -1,6 +1,7 @@
 """JoinGroup (key 11): become or stay a member; answered when the whole group has joined."""
 
-from groupkeeper.protocol.message import empty, message, nullable_since, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, nullable_since, response_to, since, struct
 from groupkeeper.protocol.types import Array, Boolean, Bytes, Int16, Int32, NullableString, String
 
 
@@ -12,7 +13,7 @@ class JoinGroupRequestProtocol:
     metadata: Bytes = b""
 
 
-@message(key=11, versions=(0, 9), flexible=6)
+@message(key=ApiKey.JOIN_GROUP, versions=(0, 9), flexible=6)
 class JoinGroupRequest:
     """Joins a group. Version 5 brings static members (KIP-345), 8 the reason (KIP-800)."""
 
@@ -35,7 +36,7 @@ class JoinGroupResponseMember:
     metadata: Bytes = b""
 
 
-@message(key=11, versions=(0, 9), flexible=6)
+@response_to(JoinGroupRequest)
 class JoinGroupResponse:
     """The new generation.
 

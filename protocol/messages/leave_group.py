@@ -1,6 +1,7 @@
 """LeaveGroup (key 13): one member leaves, from version 3 on several at once (KIP-345)."""
 
-from groupkeeper.protocol.message import message, since, struct, until
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import message, response_to, since, struct, until
 from groupkeeper.protocol.types import Array, Int16, Int32, NullableString, String
 
 
@@ -13,7 +14,7 @@ class MemberIdentity:
     reason: NullableString = since(5, default=None)
 
 
-@message(key=13, versions=(0, 5), flexible=4)
+@message(key=ApiKey.LEAVE_GROUP, versions=(0, 5), flexible=4)
 class LeaveGroupRequest:
     """Removes `member_id` up to version 2, `members` from 3 on."""
 
@@ -31,7 +32,7 @@ class MemberResponse:
     error_code: Int16 = since(3)
 
 
-@message(key=13, versions=(0, 5), flexible=4)
+@response_to(LeaveGroupRequest)
 class LeaveGroupResponse:
     """An error for the whole request and, from version 3 on, one for each member."""
 

@@ -3,11 +3,12 @@
 Version 0 knew client metrics only (KIP-714, then called ListClientMetricsResources).
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import Array, Int8, Int16, Int32, String
 
 
-@message(key=74, versions=(0, 1), flexible=0)
+@message(key=ApiKey.LIST_CONFIG_RESOURCES, versions=(0, 1), flexible=0)
 class ListConfigResourcesRequest:
     """Names the types to list; none stands for all that the server has."""
 
@@ -22,7 +23,7 @@ class ConfigResource:
     resource_type: Int8 = since(1, default=16)
 
 
-@message(key=74, versions=(0, 1), flexible=0)
+@response_to(ListConfigResourcesRequest)
 class ListConfigResourcesResponse:
     """The resources of the types asked for."""
 

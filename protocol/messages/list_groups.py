@@ -1,10 +1,11 @@
 """ListGroups (key 16): the groups this broker coordinates."""
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, String
 
 
-@message(key=16, versions=(0, 5), flexible=3)
+@message(key=ApiKey.LIST_GROUPS, versions=(0, 5), flexible=3)
 class ListGroupsRequest:
     """Lists groups; version 4 filters by state (KIP-518), 5 by type (KIP-848)."""
 
@@ -22,7 +23,7 @@ class ListedGroup:
     group_type: String = since(5)
 
 
-@message(key=16, versions=(0, 5), flexible=3)
+@response_to(ListGroupsRequest)
 class ListGroupsResponse:
     """The groups that pass the filters."""
 

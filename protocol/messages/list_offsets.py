@@ -1,6 +1,7 @@
 """ListOffsets (key 2): the first, the last, or the offset at a time of partitions."""
 
-from groupkeeper.protocol.message import empty, message, since, struct, until
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, until
 from groupkeeper.protocol.types import Array, Int8, Int16, Int32, Int64, String
 
 LATEST_TIMESTAMP = -1
@@ -30,7 +31,7 @@ class ListOffsetsTopic:
     partitions: Array[ListOffsetsPartition] = empty()
 
 
-@message(key=2, versions=(0, 10), flexible=6)
+@message(key=ApiKey.LIST_OFFSETS, versions=(0, 10), flexible=6)
 class ListOffsetsRequest:
     """Asks for offsets.
 
@@ -65,7 +66,7 @@ class ListOffsetsTopicResponse:
     partitions: Array[ListOffsetsPartitionResponse] = empty()
 
 
-@message(key=2, versions=(0, 10), flexible=6)
+@response_to(ListOffsetsRequest)
 class ListOffsetsResponse:
     """One result for each partition."""
 

@@ -2,7 +2,8 @@
 allowed.
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -25,7 +26,7 @@ class MetadataRequestTopic:
     name: NullableString = since(0, nullable_since=10, default="")
 
 
-@message(key=3, versions=(0, 13), flexible=9)
+@message(key=ApiKey.METADATA, versions=(0, 13), flexible=9)
 class MetadataRequest:
     """Asks for some topics; for all with null, in version 0 with an empty list.
 
@@ -75,7 +76,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: Int32 = since(8, default=AUTHORIZED_OPERATIONS_OMITTED)
 
 
-@message(key=3, versions=(0, 13), flexible=9)
+@response_to(MetadataRequest)
 class MetadataResponse:
     """Brokers and topics; version 8 can tell what the client may do (KIP-430), 13 that it has to
     start anew (KIP-1102).

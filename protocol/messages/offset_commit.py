@@ -1,6 +1,7 @@
 """OffsetCommit (key 8): remember how far a group has read."""
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, Int64, NullableString, String
 
 
@@ -26,7 +27,7 @@ class OffsetCommitRequestTopic:
     partitions: Array[OffsetCommitRequestPartition] = empty()
 
 
-@message(key=8, versions=(0, 9), flexible=8)
+@message(key=ApiKey.OFFSET_COMMIT, versions=(0, 9), flexible=8)
 class OffsetCommitRequest:
     """Commits offsets. Version 1 brings the member's fencing, 2 to 4 a retention, 7 static members
     (KIP-345).
@@ -58,7 +59,7 @@ class OffsetCommitResponseTopic:
     partitions: Array[OffsetCommitResponsePartition] = empty()
 
 
-@message(key=8, versions=(0, 9), flexible=8)
+@response_to(OffsetCommitRequest)
 class OffsetCommitResponse:
     """One result for each partition; there is no error code for the whole."""
 

@@ -1,6 +1,7 @@
 """OffsetDelete (key 47): forget how far a group has read (KIP-496)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, String
 
 
@@ -19,7 +20,7 @@ class OffsetDeleteRequestTopic:
     partitions: Array[OffsetDeleteRequestPartition] = empty()
 
 
-@message(key=47, versions=(0, 0))
+@message(key=ApiKey.OFFSET_DELETE, versions=(0, 0))
 class OffsetDeleteRequest:
     """Forgets committed offsets of topics the group does not subscribe to."""
 
@@ -43,7 +44,7 @@ class OffsetDeleteResponseTopic:
     partitions: Array[OffsetDeleteResponsePartition] = empty()
 
 
-@message(key=47, versions=(0, 0))
+@response_to(OffsetDeleteRequest)
 class OffsetDeleteResponse:
     """An error for the whole, or one result for each partition."""
 

@@ -3,7 +3,8 @@
 Version 8 asks for several groups at once (KIP-709).
 """
 
-from groupkeeper.protocol.message import message, since, struct, until
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import message, response_to, since, struct, until
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -42,7 +43,7 @@ class OffsetFetchRequestGroup:
     topics: NullableArray[OffsetFetchRequestTopics] = since(8)
 
 
-@message(key=9, versions=(0, 9), flexible=6)
+@message(key=ApiKey.OFFSET_FETCH, versions=(0, 9), flexible=6)
 class OffsetFetchRequest:
     """Asks for one group in the message itself up to version 7, for `groups` from 8 on.
 
@@ -102,7 +103,7 @@ class OffsetFetchResponseGroup:
     error_code: Int16 = since(8)
 
 
-@message(key=9, versions=(0, 9), flexible=6)
+@response_to(OffsetFetchRequest)
 class OffsetFetchResponse:
     """Positions of one group up to version 7, of several from 8 on."""
 

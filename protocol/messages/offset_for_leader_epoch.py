@@ -2,7 +2,8 @@
 (KIP-101, KIP-320).
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, Int64, String
 
 DEBUG_REPLICA = -2
@@ -26,7 +27,7 @@ class OffsetForLeaderTopic:
     partitions: Array[OffsetForLeaderPartition] = empty()
 
 
-@message(key=23, versions=(0, 4), flexible=4)
+@message(key=ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(0, 4), flexible=4)
 class OffsetForLeaderEpochRequest:
     """Asks where epochs ended."""
 
@@ -54,7 +55,7 @@ class OffsetForLeaderTopicResult:
     partitions: Array[EpochEndOffset] = empty()
 
 
-@message(key=23, versions=(0, 4), flexible=4)
+@response_to(OffsetForLeaderEpochRequest)
 class OffsetForLeaderEpochResponse:
     """One end for each partition."""
 

@@ -3,7 +3,8 @@
 Versions 0 to 2, with message sets of old, are not spoken.
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import (
     Array,
     Int16,
@@ -31,7 +32,7 @@ class TopicProduceData:
     partition_data: Array[PartitionProduceData] = empty()
 
 
-@message(key=0, versions=(3, 9), flexible=9)
+@message(key=ApiKey.PRODUCE, versions=(3, 9), flexible=9)
 class ProduceRequest:
     """Appends batches. With `acks` 0 there is no response, with 1 and -1 (all) there is one."""
 
@@ -72,7 +73,7 @@ class TopicProduceResponse:
     partition_responses: Array[PartitionProduceResponse] = empty()
 
 
-@message(key=0, versions=(3, 9), flexible=9)
+@response_to(ProduceRequest)
 class ProduceResponse:
     """One result for each partition."""
 

@@ -1,6 +1,7 @@
 """SyncGroup (key 14): the leader hands in everybody's assignment, each member receives its own."""
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import Array, Bytes, Int16, Int32, NullableString, String
 
 
@@ -12,7 +13,7 @@ class SyncGroupRequestAssignment:
     assignment: Bytes = b""
 
 
-@message(key=14, versions=(0, 5), flexible=4)
+@message(key=ApiKey.SYNC_GROUP, versions=(0, 5), flexible=4)
 class SyncGroupRequest:
     """Asks for the assignment.
 
@@ -28,7 +29,7 @@ class SyncGroupRequest:
     assignments: Array[SyncGroupRequestAssignment] = empty()
 
 
-@message(key=14, versions=(0, 5), flexible=4)
+@response_to(SyncGroupRequest)
 class SyncGroupResponse:
     """The member's assignment; version 5 names the protocol (KIP-559)."""
 

@@ -4,9 +4,11 @@ import pytest
 
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.framing import read_request_header
+from groupkeeper.protocol.message import key_of, layout_of
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.registry import (
     APIS,
+    Api,
     request_decoder,
     request_encoder,
     response_decoder,
@@ -54,6 +56,18 @@ every_version = pytest.mark.parametrize(("key", "version"), SERVED)
 
 def test_the_advertised_versions_are_those_that_clients_need() -> None:
     assert {api.name: api.advertised for api in APIS.values()} == ADVERTISED
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+def test_an_api_has_the_name_of_its_key(api: Api) -> None:
+    assert api.key.name.replace("_", "") == api.name.upper()
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+def test_request_and_response_are_of_one_api(api: Api) -> None:
+    assert key_of(api.request_type) is key_of(api.response_type) is api.key
+    assert layout_of(api.request_type).response is api.response_type
+    assert layout_of(api.response_type).name == f"{api.name}Response"
 
 
 def test_produce_is_advertised_from_zero_and_served_from_three() -> None:
