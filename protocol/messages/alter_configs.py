@@ -13,7 +13,9 @@ class AlterableConfig:
     """A setting and its value."""
 
     name: String = ""
+    """Name of the config."""
     value: NullableString = ""
+    """New value; null is refused."""
 
 
 @struct
@@ -21,8 +23,11 @@ class AlterConfigsResource:
     """A resource and all that is to be set for it."""
 
     resource_type: Int8 = 0
+    """Kind of the resource, a `ResourceType`."""
     resource_name: String = ""
+    """Name of the resource: a topic, a group, or a broker id as text."""
     configs: Array[AlterableConfig] = empty()
+    """All configs that the resource shall have; those not listed return to their defaults."""
 
 
 @message(key=ApiKey.ALTER_CONFIGS, versions=(0, 2), flexible=2)
@@ -30,7 +35,9 @@ class AlterConfigsRequest:
     """Replaces settings, or only checks whether that would work."""
 
     resources: Array[AlterConfigsResource] = empty()
+    """Resources to change, each at most once."""
     validate_only: Boolean = False
+    """True checks the request and changes nothing."""
 
 
 @struct
@@ -38,9 +45,13 @@ class AlterConfigsResourceResponse:
     """What became of one resource."""
 
     error_code: Int16 = 0
+    """0, or why the resource was not changed."""
     error_message: NullableString = ""
+    """The error in words; null without an error."""
     resource_type: Int8 = 0
+    """Kind of the resource, as in the request."""
     resource_name: String = ""
+    """Name of the resource, as in the request."""
 
 
 @response_to(AlterConfigsRequest)
@@ -48,4 +59,6 @@ class AlterConfigsResponse:
     """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     responses: Array[AlterConfigsResourceResponse] = empty()
+    """One result for each resource."""

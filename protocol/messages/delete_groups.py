@@ -10,6 +10,7 @@ class DeleteGroupsRequest:
     """Names the groups to delete."""
 
     groups_names: Array[String] = empty()
+    """Ids of the groups to delete."""
 
 
 @struct
@@ -17,7 +18,9 @@ class DeletableGroupResult:
     """Whether one group is deleted."""
 
     group_id: String = ""
+    """Id of the group."""
     error_code: Int16 = 0
+    """0, or why the group was not deleted."""
 
 
 @response_to(DeleteGroupsRequest)
@@ -25,4 +28,6 @@ class DeleteGroupsResponse:
     """One result for each group."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     results: Array[DeletableGroupResult] = empty()
+    """One result for each group."""

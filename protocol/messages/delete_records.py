@@ -12,7 +12,9 @@ class DeleteRecordsPartition:
     """A partition and the first offset to keep, -1 for none of what is there."""
 
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
     offset: Int64 = 0
+    """First offset to keep; -1 deletes everything up to the high watermark."""
 
 
 @struct
@@ -20,7 +22,9 @@ class DeleteRecordsTopic:
     """Partitions of one topic."""
 
     name: String = ""
+    """Name of the topic."""
     partitions: Array[DeleteRecordsPartition] = empty()
+    """Partitions to shorten."""
 
 
 @message(key=ApiKey.DELETE_RECORDS, versions=(0, 2), flexible=2)
@@ -28,7 +32,9 @@ class DeleteRecordsRequest:
     """Moves the starts of logs."""
 
     topics: Array[DeleteRecordsTopic] = empty()
+    """Topics to shorten."""
     timeout_ms: Int32 = 0
+    """How long to wait until the records are deleted."""
 
 
 @struct
@@ -36,8 +42,11 @@ class DeleteRecordsPartitionResult:
     """Where a partition begins now."""
 
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
     low_watermark: Int64 = 0
+    """First offset that is left; -1 on an error."""
     error_code: Int16 = 0
+    """0, or why nothing was deleted."""
 
 
 @struct
@@ -45,7 +54,9 @@ class DeleteRecordsTopicResult:
     """Results of one topic."""
 
     name: String = ""
+    """Name of the topic."""
     partitions: Array[DeleteRecordsPartitionResult] = empty()
+    """One result for each partition."""
 
 
 @response_to(DeleteRecordsRequest)
@@ -53,4 +64,6 @@ class DeleteRecordsResponse:
     """One result for each partition."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[DeleteRecordsTopicResult] = empty()
+    """Results by topic."""

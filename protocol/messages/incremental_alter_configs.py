@@ -22,8 +22,11 @@ class AlterableConfig:
     """A setting, and which `ConfigOperation` to do with it."""
 
     name: String = ""
+    """Name of the config."""
     config_operation: Int8 = 0
+    """What to do, a `ConfigOperation`."""
     value: NullableString = ""
+    """Value to set, or items to add or remove; null only to delete."""
 
 
 @struct
@@ -31,8 +34,11 @@ class AlterConfigsResource:
     """A resource and the changes to its settings."""
 
     resource_type: Int8 = 0
+    """Kind of the resource, a `ResourceType`."""
     resource_name: String = ""
+    """Name of the resource: a topic, a group, or a broker id as text."""
     configs: Array[AlterableConfig] = empty()
+    """Changes, at most one for each config."""
 
 
 @message(key=ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1), flexible=1)
@@ -40,7 +46,9 @@ class IncrementalAlterConfigsRequest:
     """Changes settings, or only checks whether that would work."""
 
     resources: Array[AlterConfigsResource] = empty()
+    """Resources to change, each at most once."""
     validate_only: Boolean = False
+    """True checks the request and changes nothing."""
 
 
 @response_to(IncrementalAlterConfigsRequest)
@@ -48,4 +56,6 @@ class IncrementalAlterConfigsResponse:
     """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     responses: Array[AlterConfigsResourceResponse] = empty()
+    """One result for each resource."""

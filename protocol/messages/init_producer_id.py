@@ -10,9 +10,13 @@ class InitProducerIdRequest:
     """Asks for a producer id; version 3 can raise the epoch of one that is held (KIP-360)."""
 
     transactional_id: NullableString = ""
+    """Id of a transactional producer; null for an idempotent one."""
     transaction_timeout_ms: Int32 = 0
+    """How long a transaction may stay idle before it is aborted."""
     producer_id: Int64 = since(3, default=-1)
+    """Producer id that the client has; -1 if none."""
     producer_epoch: Int16 = since(3, default=-1)
+    """Epoch that the client has; -1 if none."""
 
 
 @response_to(InitProducerIdRequest)
@@ -20,6 +24,10 @@ class InitProducerIdResponse:
     """The producer id and its epoch."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
+    """0, or why the request failed."""
     producer_id: Int64 = -1
+    """Producer id to use; -1 on an error."""
     producer_epoch: Int16 = 0
+    """Epoch to use; -1 on an error."""

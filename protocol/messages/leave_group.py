@@ -10,8 +10,11 @@ class MemberIdentity:
     """A member to be removed, by member id or instance id; version 5 adds the reason (KIP-800)."""
 
     member_id: String = since(3)
+    """Id of the member; may be empty if the instance id is given."""
     group_instance_id: NullableString = since(3, default=None)
+    """`group.instance.id` of a static member; null for a dynamic one."""
     reason: NullableString = since(5, default=None)
+    """Why the member leaves, for logs; null if it does not say."""
 
 
 @message(key=ApiKey.LEAVE_GROUP, versions=(0, 5), flexible=4)
@@ -19,8 +22,11 @@ class LeaveGroupRequest:
     """Removes `member_id` up to version 2, `members` from 3 on."""
 
     group_id: String = ""
+    """Id of the group."""
     member_id: String = until(2)
+    """Id of the member."""
     members: Array[MemberIdentity] = since(3)
+    """Members to remove."""
 
 
 @struct
@@ -28,8 +34,11 @@ class MemberResponse:
     """What became of one member."""
 
     member_id: String = since(3)
+    """Id of the member, as in the request."""
     group_instance_id: NullableString = since(3, default="")
+    """`group.instance.id` of a static member; null for a dynamic one."""
     error_code: Int16 = since(3)
+    """0, or why the member was not removed."""
 
 
 @response_to(LeaveGroupRequest)
@@ -37,5 +46,8 @@ class LeaveGroupResponse:
     """An error for the whole request and, from version 3 on, one for each member."""
 
     throttle_time_ms: Int32 = since(1)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
+    """0, or why nothing was removed."""
     members: Array[MemberResponse] = since(3)
+    """One result for each member."""

@@ -13,6 +13,7 @@ class ListConfigResourcesRequest:
     """Names the types to list; none stands for all that the server has."""
 
     resource_types: Array[Int8] = since(1)
+    """Kinds to list, `ResourceType`s; empty lists all."""
 
 
 @struct
@@ -20,7 +21,9 @@ class ConfigResource:
     """One resource."""
 
     resource_name: String = ""
+    """Name of the resource."""
     resource_type: Int8 = since(1, default=16)
+    """Kind of the resource, a `ResourceType`; 16 is client metrics."""
 
 
 @response_to(ListConfigResourcesRequest)
@@ -28,5 +31,8 @@ class ListConfigResourcesResponse:
     """The resources of the types asked for."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
+    """0, or why the request failed."""
     config_resources: Array[ConfigResource] = empty()
+    """The resources."""

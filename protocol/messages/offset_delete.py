@@ -10,6 +10,7 @@ class OffsetDeleteRequestPartition:
     """A partition to forget."""
 
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
 
 
 @struct
@@ -17,7 +18,9 @@ class OffsetDeleteRequestTopic:
     """Partitions of one topic."""
 
     name: String = ""
+    """Name of the topic."""
     partitions: Array[OffsetDeleteRequestPartition] = empty()
+    """Partitions whose offsets to delete."""
 
 
 @message(key=ApiKey.OFFSET_DELETE, versions=(0, 0))
@@ -25,7 +28,9 @@ class OffsetDeleteRequest:
     """Forgets committed offsets of topics the group does not subscribe to."""
 
     group_id: String = ""
+    """Id of the group."""
     topics: Array[OffsetDeleteRequestTopic] = empty()
+    """Offsets to delete, by topic."""
 
 
 @struct
@@ -33,7 +38,9 @@ class OffsetDeleteResponsePartition:
     """Whether one position is forgotten."""
 
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
     error_code: Int16 = 0
+    """0, or why the offset was not deleted."""
 
 
 @struct
@@ -41,7 +48,9 @@ class OffsetDeleteResponseTopic:
     """Results of one topic."""
 
     name: String = ""
+    """Name of the topic."""
     partitions: Array[OffsetDeleteResponsePartition] = empty()
+    """One result for each partition."""
 
 
 @response_to(OffsetDeleteRequest)
@@ -49,5 +58,8 @@ class OffsetDeleteResponse:
     """An error for the whole, or one result for each partition."""
 
     error_code: Int16 = 0
+    """0, or why no offset was deleted."""
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[OffsetDeleteResponseTopic] = empty()
+    """Results by topic; empty on an error."""

@@ -15,8 +15,11 @@ class OffsetForLeaderPartition:
     """A partition and the epoch asked for; version 2 fences by the epoch the client knows."""
 
     partition: Int32 = 0
+    """Number of the partition, from 0."""
     current_leader_epoch: Int32 = since(2, default=-1)
+    """Leader epoch that the client knows, checked if not -1."""
     leader_epoch: Int32 = 0
+    """Epoch whose end is asked for."""
 
 
 @struct
@@ -24,7 +27,9 @@ class OffsetForLeaderTopic:
     """Partitions of one topic."""
 
     topic: String = ""
+    """Name of the topic."""
     partitions: Array[OffsetForLeaderPartition] = empty()
+    """Partitions to look up."""
 
 
 @message(key=ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(0, 4), flexible=4)
@@ -32,7 +37,9 @@ class OffsetForLeaderEpochRequest:
     """Asks where epochs ended."""
 
     replica_id: Int32 = since(3, default=DEBUG_REPLICA)
+    """Broker id of a follower; -1 from consumers, -2 from tools."""
     topics: Array[OffsetForLeaderTopic] = empty()
+    """Topics to look up."""
 
 
 @struct
@@ -42,9 +49,13 @@ class EpochEndOffset:
     """
 
     error_code: Int16 = 0
+    """0, or why the partition was not looked up."""
     partition: Int32 = 0
+    """Number of the partition, from 0."""
     leader_epoch: Int32 = since(1, default=-1)
+    """Largest epoch up to the one asked for; -1 if there is none."""
     end_offset: Int64 = -1
+    """First offset behind that epoch; -1 if there is none."""
 
 
 @struct
@@ -52,7 +63,9 @@ class OffsetForLeaderTopicResult:
     """Results of one topic."""
 
     topic: String = ""
+    """Name of the topic."""
     partitions: Array[EpochEndOffset] = empty()
+    """One result for each partition."""
 
 
 @response_to(OffsetForLeaderEpochRequest)
@@ -60,4 +73,6 @@ class OffsetForLeaderEpochResponse:
     """One end for each partition."""
 
     throttle_time_ms: Int32 = since(2)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[OffsetForLeaderTopicResult] = empty()
+    """Results by topic."""
