@@ -9,7 +9,7 @@ that are too long to be encoded in one go.
 """
 
 from collections.abc import Iterator
-from enum import Enum
+from enum import Enum, auto
 from struct import calcsize, pack
 from struct import error as struct_error
 
@@ -29,17 +29,26 @@ LONG_RECORDS = 16_384
 
 
 class Framing(Enum):
-    """What stands in front of the body; the value is the parameter that the encoder takes beside
-    the message.
-    """
+    """What the encoder writes in front of the body."""
 
-    RESPONSE = (
-        ", correlation_id"  # int32 size, int32 correlation id, a tag buffer in flexible versions
-    )
-    SLICED_RESPONSE = ", correlation_id "  # the same without the size, in pieces
-    REQUEST = ", header"  # int32 size, the request header as finished bytes
-    VERSIONED = ""  # int16 version: the form of keys and values in logs
-    BARE = " "  # nothing
+    RESPONSE = auto()
+    """int32 size, int32 correlation id, in flexible versions an empty tag buffer."""
+    SLICED_RESPONSE = auto()
+    """As RESPONSE without the size, in pieces."""
+    REQUEST = auto()
+    """int32 size, then the request header, which is an argument."""
+    VERSIONED = auto()
+    """int16 version: the form of keys and values in logs."""
+    BARE = auto()
+    """Nothing."""
+
+
+_PARAMETERS = {
+    Framing.RESPONSE: "message, correlation_id",
+    Framing.SLICED_RESPONSE: "message, correlation_id",
+    Framing.REQUEST: "message, header",
+}
+"""The parameters of an encoder; `message` alone for the others."""
 
 
 def write_encoder(source: Source, cls: type, version: int, framing: Framing) -> str:
@@ -75,7 +84,7 @@ class _EncoderWriter:
                 for field in fields_in(part, self.version)[1]:
                     self.tag_writer(part, field)
             self.sliced = sliced
-        with source.block(f"def encode(message{framing.value}):"):
+        with source.block(f"def encode({_PARAMETERS.get(framing, 'message')}):"):
             with source.block("try:"):
                 if self.sliced:
                     self.slices(cls, framing)
