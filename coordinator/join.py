@@ -18,7 +18,7 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import LimitReached, MemberJoined, PendingMemberDropped
 from groupkeeper.coordinator.group import Group, GroupState, Member
 from groupkeeper.coordinator.groups import Groups, group_refused
-from groupkeeper.coordinator.joining import Joining, park, what_changed
+from groupkeeper.coordinator.join_call import Joining, park, what_changed
 from groupkeeper.coordinator.member_bytes import MEMBER_BYTES, bytes_of
 from groupkeeper.coordinator.rebalance import (
     add_cause,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from enum import StrEnum
 from typing import Any
 
+from groupkeeper.coordinator.apis import refuse, spoil
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.config import GroupConfig
@@ -24,12 +25,11 @@ from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat, steady_beat
 from groupkeeper.coordinator.member_bytes import MemberBytes, Total
 from groupkeeper.coordinator.rebalance import prepare, rearm_session
-from groupkeeper.coordinator.refusals import refuse, spoil
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
 from groupkeeper.coordinator.requests import flaw_of, group_of
-from groupkeeper.coordinator.shard import HANDLERS, PARTIAL_HANDLERS, expire
 from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.timers import HANDLERS, PARTIAL_HANDLERS, expire
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 

@@ -12,7 +12,7 @@ from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MemberReplaced
 from groupkeeper.coordinator.group import Group, GroupState, Member
-from groupkeeper.coordinator.joining import Joining, park
+from groupkeeper.coordinator.join_call import Joining, park
 from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.records import group_key, group_value, member_record
 from groupkeeper.coordinator.replies import answer_join, answer_sync, join_refused, joined

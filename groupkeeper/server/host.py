@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from groupkeeper.coordinator.apis import refuse
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.gate import Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.partition import ABSENCE, Partition, PartitionState
-from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.step import Record, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.protocol.errors import ErrorCode

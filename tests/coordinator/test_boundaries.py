@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.coordinator.timers import HANDLERS
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
 from groupkeeper.protocol.records.consumer_offsets import decode_offset_value

@@ -6,7 +6,7 @@ import pytest
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.group import TRANSITIONS, Group, GroupState, Member
-from groupkeeper.coordinator.joining import Joining
+from groupkeeper.coordinator.join_call import Joining
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.support.scene import Scene, in_state, topics
 

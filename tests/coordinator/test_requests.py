@@ -6,7 +6,7 @@ import pytest
 
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.requests import flaw_of
-from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.coordinator.timers import HANDLERS
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest

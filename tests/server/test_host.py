@@ -8,8 +8,8 @@ from unittest.mock import Mock
 import pytest
 
 from groupkeeper.coordinator import partition as core
-from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.coordinator.apis import refuse
+from groupkeeper.coordinator.timers import HANDLERS
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.coordinator.timers import HANDLERS
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.server import host, loader, retries

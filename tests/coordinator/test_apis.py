@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.coordinator.apis import refuse, spoil
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.coordinator.refusals import refuse, spoil
-from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.coordinator.timers import HANDLERS
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
