@@ -7,10 +7,10 @@ Who may see what was decided before.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.group import GroupState, Member
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import (
     DescribedGroup,

@@ -44,7 +44,8 @@ class Who:
     @classmethod
     def calling(cls, caller: Caller, member: str, instance: str | None = None) -> "Who":
         """The sender of a request that speaks for ``member``."""
-        return cls(member, instance, caller.client_id, caller.client_host, caller.api_version)
+        peer = caller.peer
+        return cls(member, instance, peer.client_id, peer.host, caller.api_version)
 
 
 @dataclass(slots=True)

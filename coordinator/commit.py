@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import OffsetsCommitted
@@ -19,7 +19,7 @@ from groupkeeper.coordinator.groups import Groups, group_refused
 from groupkeeper.coordinator.rebalance import rearm_session
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
 from groupkeeper.coordinator.replies import check_member, note_fenced
-from groupkeeper.coordinator.step import BATCH_OVERHEAD, Record, ReplyTo, Step, size_of
+from groupkeeper.coordinator.step import BATCH_OVERHEAD, KeyValue, Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
 from groupkeeper.protocol.messages.offset_commit import (
@@ -128,7 +128,7 @@ class Assessed:
 
     response: OffsetCommitResponse
     offsets: list[tuple[str, dict[int, bytes]]]
-    records: list[Record]
+    records: list[KeyValue]
     size: int = BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
 

@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import GroupDeleted, OffsetsRemoved
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Deletion, Groups
 from groupkeeper.coordinator.rebalance import drop_pending
 from groupkeeper.coordinator.records import group_key, offset_key, offset_key_head
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import (
     DeletableGroupResult,

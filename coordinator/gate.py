@@ -12,10 +12,11 @@ replies to whoever reads them. What is refused takes its facts with it.
 from collections import deque
 from dataclasses import dataclass, field
 
+from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.facts import NotedFact
-from groupkeeper.coordinator.step import Record, ReplyTo, Response, Step
+from groupkeeper.coordinator.step import GroupResponse, KeyValue, Step
 
-Replies = list[tuple[ReplyTo, Response]]
+Replies = list[tuple[ReplyTo, GroupResponse]]
 
 Released = tuple[Replies, list[NotedFact]]
 """The replies that may leave, and the facts that readers may be told."""
@@ -25,7 +26,7 @@ Released = tuple[Replies, list[NotedFact]]
 class Unwritten:
     """Records on their way to the log, and the marks between which they are."""
 
-    records: list[Record]
+    records: list[KeyValue]
     begin: int
     mark: int
     """How many records the partition has handed out, before these and with them."""
@@ -47,7 +48,7 @@ class ReplyGate:
     durable: int = 0
     noted: int = 0
     """How many facts there were so far."""
-    _queue: deque[tuple[list[Record], int, list[NotedFact]]] = field(default_factory=deque)
+    _queue: deque[tuple[list[KeyValue], int, list[NotedFact]]] = field(default_factory=deque)
     """The records of each step, their size in bytes, and its facts. They are not torn: what one
     step decided is in the log as a whole or not at all. But for what would be too large: that may
     be torn, and its facts go with the last of it."""

@@ -34,9 +34,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.member_bytes import COPIES, MEMBER_BYTES, MemberBytes, bytes_of
-from groupkeeper.coordinator.step import ReplyTo
 from groupkeeper.protocol.embedded import read_topics
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 
@@ -94,10 +94,10 @@ class Member:
     assignment: bytes = b""
     is_new: bool = False
     """Its first join phase has not ended yet."""
-    awaiting_join: ReplyTo = None
+    awaiting_join: ReplyTo | None = None
     join_version: int = 0
     """API version of the waiting JoinGroup: it decides how an error reply looks."""
-    awaiting_sync: ReplyTo = None
+    awaiting_sync: ReplyTo | None = None
 
     @property
     def waits(self) -> bool:

@@ -6,11 +6,12 @@ The mark of how far the check for expired offsets has come is here because it is
 from dataclasses import dataclass, field
 from typing import Final
 
+from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import GroupCreated, GroupDropped, LimitReached
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member_bytes import MemberBytes
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsResponse
 
 MAX_UNUSED_GROUPS: Final = 1_000

@@ -6,14 +6,14 @@ The steady case, the same heartbeat of a Stable group over and over, has a short
 
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.rebalance import rearm_session
 from groupkeeper.coordinator.replies import check_member, note_fenced
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

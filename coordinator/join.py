@@ -7,12 +7,13 @@ the size limit KIP-389, the quick answer to a returning leader KIP-814.
 
 from typing import Final
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.config import (
     MAX_PENDING_MEMBERS,
     MAX_PROTOCOLS,
     NEW_MEMBER_JOIN_TIMEOUT_MS,
+    GroupConfig,
 )
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import LimitReached, MemberJoined, PendingMemberDropped
@@ -30,9 +31,8 @@ from groupkeeper.coordinator.rebalance import (
 )
 from groupkeeper.coordinator.records import empty_group_record
 from groupkeeper.coordinator.replies import check_member, joined, note_fenced
-from groupkeeper.coordinator.requests import join_flaw
 from groupkeeper.coordinator.static_join import replace
-from groupkeeper.coordinator.step import ReplyTo, Step, size_of
+from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 
@@ -42,15 +42,25 @@ EMPTY_RECORD_BYTES: Final = 200
 """More than the record of a group without members takes as a batch, beside its names."""
 
 
+def join_error(request: JoinGroupRequest, version: int, config: GroupConfig) -> ErrorCode:
+    """The error of the request by itself. The rebalance timeout has no bounds, as in Kafka."""
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    session_ms = request.session_timeout_ms
+    if config.min_session_timeout_ms <= session_ms <= config.max_session_timeout_ms:
+        return ErrorCode.NONE
+    return ErrorCode.INVALID_SESSION_TIMEOUT
+
+
 def join(
     groups: Groups, request: JoinGroupRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
     """Answer a JoinGroup, or let it wait for the end of the join phase."""
     joining = Joining(request, caller, reply_to)
     member_id = request.member_id
-    flaw = join_flaw(request, step.config)
-    if flaw:
-        joining.refuse(flaw, step, member_id)
+    error = join_error(request, caller.api_version, step.config)
+    if error:
+        joining.refuse(error, step, member_id)
         return
     group = groups.get(request.group_id)
     if group is None:
@@ -120,7 +130,7 @@ def _growth(group: Group, joining: Joining) -> int:
     size = bytes_of(request.protocols)
     if member is not None:
         return size - bytes_of(member.protocols)
-    names = len(request.group_instance_id or "") + len(joining.caller.client_id)
+    names = len(request.group_instance_id or "") + len(joining.caller.peer.client_id)
     return MEMBER_BYTES + names + size
 
 
@@ -174,7 +184,7 @@ def _join_without_id(group: Group, joining: Joining, step: Step) -> None:
         cause = joining.cause(CauseCode.STATIC_MEMBER_JOINED, new_id)
         _add(group, joining, new_id, cause, step)
         return
-    new_id = step.new_member_id(caller.client_id)
+    new_id = step.new_member_id(caller.peer.client_id)
     if caller.api_version >= 4:  # KIP-394: take the id first, then come back with it
         group.pending[new_id] = None
         timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, new_id)
@@ -194,8 +204,8 @@ def _add(group: Group, joining: Joining, member_id: str, cause: Cause, step: Ste
     member = Member(
         member_id,
         request.group_instance_id,
-        caller.client_id,
-        caller.client_host,
+        caller.peer.client_id,
+        caller.peer.host,
         *joining.timeouts,
         joining.protocols,
         is_new=True,

@@ -5,11 +5,11 @@ Not the checks themselves: those are in ``coordinator.join`` and ``coordinator.s
 
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.group import Group, Member, Protocols, topics_of_all
 from groupkeeper.coordinator.replies import answer_join, join_refused
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 

@@ -6,13 +6,13 @@ for all of them (KIP-345). The result repeats the ids as they were sent.
 
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.group import Group, GroupState, Member
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.rebalance import drop_pending, prepare, remove
 from groupkeeper.coordinator.replies import check_member, note_fenced
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -34,7 +34,7 @@ class Leaving:
     def cause_for(self, member: Member, entry: MemberIdentity) -> Cause:
         """Did the member leave, or was it removed? Only the sender's client id can tell."""
         itself = entry.member_id == member.member_id and not self.several
-        same = itself and self.caller.client_id == member.client_id
+        same = itself and self.caller.peer.client_id == member.client_id
         code = CauseCode.MEMBER_LEFT if same else CauseCode.MEMBER_REMOVED_BY_ADMIN
         who = member.who if same else Who.calling(self.caller, entry.member_id, member.instance_id)
         return Cause(code, who, entry.reason)

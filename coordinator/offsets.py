@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, cast
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.deletion import forget, note_removed
 from groupkeeper.coordinator.group import CONSUMER, Group, GroupState
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import Mapped, mapped
 from groupkeeper.protocol.messages.offset_delete import (

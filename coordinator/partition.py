@@ -10,10 +10,9 @@ kind the partition is closed and a new one is loaded from the log: there is no u
 
 from collections.abc import Callable, Generator
 from enum import StrEnum
-from typing import Any
 
-from groupkeeper.coordinator.apis import refuse, spoil
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.apis import GROUP_APIS, GroupRequest, refuse, spoil
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
@@ -27,9 +26,8 @@ from groupkeeper.coordinator.member_bytes import MemberBytes, Total
 from groupkeeper.coordinator.rebalance import prepare, rearm_session
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
-from groupkeeper.coordinator.requests import flaw_of, group_of
-from groupkeeper.coordinator.step import ReplyTo, Step
-from groupkeeper.coordinator.timers import HANDLERS, PARTIAL_HANDLERS, expire
+from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.timers import expire
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 
@@ -164,17 +162,23 @@ class Partition:
 
     # -- serving -------------------------------------------------------------------------------
 
-    def handle(self, request: Any, caller: Caller, reply_to: ReplyTo, at: tuple[int, int]) -> Step:
+    def handle(
+        self, request: GroupRequest, caller: Caller, reply_to: ReplyTo, at: tuple[int, int]
+    ) -> Step:
         """One request. ``at`` is monotonic and wall time, in ms. The step has what may leave."""
         step = self._begin(*at)
-        absence, deletions = ABSENCE.get(self.state), self.groups.deletions
-        if deletions and group_of(request) in deletions:  # others look at each of their groups
+        api, absence, deletions = (
+            GROUP_APIS[type(request)],
+            ABSENCE.get(self.state),
+            self.groups.deletions,
+        )
+        # Requests for several groups look at each of them.
+        if deletions and api.for_one_group and request.group_id in deletions:  # type: ignore[union-attr]
             absence = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         if absence is None:
-            decide = HANDLERS.get(type(request)) or PARTIAL_HANDLERS[type(request)]
-            decide(self.groups, request, caller, reply_to, step)
+            api.handle(self.groups, request, caller, reply_to, step)
         else:
-            error = flaw_of(request, caller.api_version, self._config) or absence
+            error = api.error_in(request, caller.api_version, self._config) or absence
             step.reply(reply_to, refuse(request, caller, error))
         return self._end(step)
 

@@ -7,19 +7,38 @@ nothing: replies are sent, records are written and facts are read by whoever dri
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TypeAlias
 
+from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer
 from groupkeeper.coordinator.facts import Fact, NotedFact
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsResponse
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsResponse
+from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.protocol.messages.join_group import JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group import LeaveGroupResponse
+from groupkeeper.protocol.messages.list_groups import ListGroupsResponse
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitResponse
+from groupkeeper.protocol.messages.offset_delete import OffsetDeleteResponse
+from groupkeeper.protocol.messages.offset_fetch import OffsetFetchResponse
+from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
 
-ReplyTo = Any
-"""An opaque token, given with a request and handed back once, with its answer."""
+GroupResponse: TypeAlias = (
+    JoinGroupResponse
+    | SyncGroupResponse
+    | HeartbeatResponse
+    | LeaveGroupResponse
+    | OffsetCommitResponse
+    | OffsetFetchResponse
+    | OffsetDeleteResponse
+    | DescribeGroupsResponse
+    | ListGroupsResponse
+    | DeleteGroupsResponse
+)
+"""What a group request is answered with."""
 
-Response = Any
-"""A response message of ``protocol.messages``."""
-
-Record = tuple[bytes, bytes | None]
+KeyValue: TypeAlias = tuple[bytes, bytes | None]
 """Key and value of a log record; None as value is a tombstone."""
 
 RECORD_OVERHEAD = 20
@@ -32,7 +51,7 @@ PREFIX_BYTES = 255
 """So much of a client or instance id, in UTF-8, a member id begins with: it is kept for long."""
 
 
-def size_of(records: Sequence[Record]) -> int:
+def size_of(records: Sequence[KeyValue]) -> int:
     """Upper bound of the bytes that records take as a batch."""
     size = BATCH_OVERHEAD + RECORD_OVERHEAD * len(records)
     for key, value in records:
@@ -54,8 +73,8 @@ class Step:
     """Makes ``<prefix>-<uuid>``."""
     pending: dict[Timer, None]
     """The partition's pending ids, by their timers and in the order they were handed out."""
-    replies: list[tuple[ReplyTo, Response]] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
+    replies: list[tuple[ReplyTo, GroupResponse]] = field(default_factory=list)
+    records: list[KeyValue] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     told: Sequence[NotedFact] = ()
     """Those of the facts that readers may be told now; the gate says so, at the step's end."""
@@ -72,7 +91,7 @@ class Step:
             prefix = prefix.encode()[:PREFIX_BYTES].decode(errors="ignore")
         return self.id_with(prefix)
 
-    def reply(self, reply_to: ReplyTo, response: Response) -> None:
+    def reply(self, reply_to: ReplyTo, response: GroupResponse) -> None:
         """Answer a request. It leaves when the records written before it are durable."""
         self.replies.append((reply_to, response))
 
@@ -87,13 +106,13 @@ class Step:
         self.records.append((key, value))
         self.size += size
 
-    def batches(self) -> list[tuple[list[Record], int]]:
+    def batches(self) -> list[tuple[list[KeyValue], int]]:
         """The records as they may be torn, with their :func:`size_of`."""
         bounds = pairwise([0, *self.cuts, len(self.records)])
         batches = [self.records[begin:end] for begin, end in bounds]
         return [(records, size_of(records)) for records in batches]
 
-    def write(self, records: list[Record], size: int) -> None:
+    def write(self, records: list[KeyValue], size: int) -> None:
         """Write several records that belong together, of which :func:`size_of` is known."""
         self.records += records
         self.size += size - BATCH_OVERHEAD

@@ -4,8 +4,9 @@ Followers wait for the leader without a timer of their own. The record with the 
 written here, and no assignment leaves before it is durable.
 """
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import LimitReached, RebalanceCompleted
 from groupkeeper.coordinator.group import Group, GroupState, Member
@@ -20,8 +21,7 @@ from groupkeeper.coordinator.replies import (
     sync_refused,
     synced,
 )
-from groupkeeper.coordinator.requests import sync_flaw
-from groupkeeper.coordinator.step import ReplyTo, Step, size_of
+from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
 
@@ -31,7 +31,7 @@ def sync(
 ) -> None:
     """Answer a SyncGroup, or let it wait for the leader's."""
     group = groups.get(request.group_id)
-    error = _check(group, request, caller.api_version)
+    error = sync_error(request, caller.api_version, step.config) or _check(group, request)
     if error or group is None:
         if group is not None:
             who = Who.calling(caller, request.member_id, request.group_instance_id)
@@ -49,10 +49,14 @@ def sync(
         _assign(group, request, caller, step)
 
 
-def _check(group: Group | None, request: SyncGroupRequest, version: int) -> ErrorCode:
-    flaw = sync_flaw(request, version)
-    if flaw:
-        return flaw
+def sync_error(request: SyncGroupRequest, version: int, config: GroupConfig) -> ErrorCode:
+    """The error of the request by itself. From v5 it names its protocol (KIP-559)."""
+    if version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def _check(group: Group | None, request: SyncGroupRequest) -> ErrorCode:
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     error = check_member(group, request.member_id, request.group_instance_id)

@@ -1,24 +1,16 @@
-"""All groups of one partition: a request finds its handler, a timer its group.
+"""What happens when a timer of a partition has come due.
 
-Not here: durability and life cycle, which are ``coordinator.partition``'s.
+Source: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`, `expirePendingSync`,
+`tryCompleteInitialRebalanceElseSchedule`, `completeClassicGroupJoin`.
 """
 
-from collections.abc import Callable
-from typing import Any
-
-from groupkeeper.coordinator.admin import ListOfGroups, describe, list_groups, list_some
-from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, CauseCode
-from groupkeeper.coordinator.commit import PreparedCommit, commit, commit_prepared
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
-from groupkeeper.coordinator.deletion import PIECE_PAUSE_MS, delete_groups, go_on_deleting
+from groupkeeper.coordinator.deletion import PIECE_PAUSE_MS, go_on_deleting
 from groupkeeper.coordinator.expiry import expire_offsets
 from groupkeeper.coordinator.group import Group, GroupState, Member
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.heartbeat import heartbeat
-from groupkeeper.coordinator.join import give_up_pending, join
-from groupkeeper.coordinator.leave import leave
-from groupkeeper.coordinator.offsets import delete, fetch
+from groupkeeper.coordinator.join import give_up_pending
 from groupkeeper.coordinator.rebalance import (
     add_cause,
     complete,
@@ -27,38 +19,8 @@ from groupkeeper.coordinator.rebalance import (
     prepare,
     remove,
 )
-from groupkeeper.coordinator.step import ReplyTo, Step
-from groupkeeper.coordinator.sync import sync, sync_over
-from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
-from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
-from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group import JoinGroupRequest
-from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
-from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
-from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest
-from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
-from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
-
-HANDLERS: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
-    JoinGroupRequest: join,
-    SyncGroupRequest: sync,
-    HeartbeatRequest: heartbeat,
-    LeaveGroupRequest: leave,
-    OffsetCommitRequest: commit,
-    OffsetFetchRequest: fetch,
-    OffsetDeleteRequest: delete,
-    DescribeGroupsRequest: describe,
-    ListGroupsRequest: list_groups,
-    DeleteGroupsRequest: delete_groups,
-}
-"""What clients ask."""
-
-PARTIAL_HANDLERS: dict[type, Callable[[Groups, Any, Caller, ReplyTo, Step], None]] = {
-    PreparedCommit: commit_prepared,
-    ListOfGroups: list_some,
-}
-"""What becomes of requests that are too large for one step."""
+from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.sync import sync_over
 
 
 def expire(groups: Groups, timer: Timer, step: Step) -> None:

@@ -9,6 +9,7 @@ import socket
 from abc import abstractmethod
 from typing import Final
 
+from groupkeeper.coordinator.caller import Peer
 from groupkeeper.server.call import ConnectionServices
 from groupkeeper.server.connection_state import MAY_FOLLOW, State
 from groupkeeper.server.inbox import HELD_BYTES, Inbox
@@ -33,7 +34,7 @@ class ClientStream(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         """None: the client is gone, or we have hung up."""
         self._fd = -1
-        self.host = ""
+        self.peer = Peer()
         self.state = READING
         self.since = 0.0
         """Loop time when its last request came, or the one began that is not complete, or the
@@ -65,6 +66,11 @@ class ClientStream(asyncio.Protocol):
 
     # -- the transport's calls -----------------------------------------------------------------
 
+    @property
+    def host(self) -> str:
+        """The client's address, as Java prints it."""
+        return self.peer.host
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         services = self._services
@@ -75,7 +81,7 @@ class ClientStream(asyncio.Protocol):
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._fd = accepted.fileno()
         peer = transport.get_extra_info("peername")
-        self.host = f"/{peer[0]}" if peer else "/"
+        self.peer.host = f"/{peer[0]}" if peer else "/"
         self.since = services.clock.seconds()
         if not services.connections.enter(self):
             self.abort()

@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from typing import Final, Protocol, TypeVar
 
 from groupkeeper.coordinator.gate import Unwritten
-from groupkeeper.coordinator.step import Record
+from groupkeeper.coordinator.step import KeyValue
 from groupkeeper.server.clock import Clock
 from groupkeeper.server.logs import Log
 from groupkeeper.server.metrics import AppendStats
@@ -39,7 +39,7 @@ class Author(Protocol):
     def take(self) -> Unwritten | None:
         """What the next round writes."""
 
-    def append_of(self, records: list[Record], wall_ms: int) -> Append:
+    def append_of(self, records: list[KeyValue], wall_ms: int) -> Append:
         """The records as the store takes them."""
 
     def written(self, unwritten: Unwritten) -> None:

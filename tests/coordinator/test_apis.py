@@ -1,17 +1,26 @@
-"""How each API says that there is no coordinator, in every version."""
+"""One row per group API: refusals in every version, errors of a request by itself, a new row."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.apis import refuse, spoil
-from groupkeeper.coordinator.caller import Caller
-from groupkeeper.coordinator.timers import HANDLERS
+from groupkeeper.coordinator.apis import GROUP_APIS, GroupApi, refuse, spoil
+from groupkeeper.coordinator.caller import Caller, ReplyTo
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
+from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
 from groupkeeper.protocol.registry import APIS, response_encoder
+from tests.support.group_requests import CLIENT_REQUESTS
+from tests.support.scene import Call, Scene
 
 ERRORS = [
     ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -21,7 +30,7 @@ ERRORS = [
 ]
 EVERY = [
     (request, version)
-    for request in HANDLERS
+    for request in CLIENT_REQUESTS
     for version in range(layout_of(request).versions[0], layout_of(request).versions[1] + 1)
 ]
 
@@ -57,11 +66,81 @@ def test_a_fetch_is_refused_per_group() -> None:
 
 
 @pytest.mark.parametrize("nonsense", [object(), JoinGroupResponse()])
-def test_what_is_no_group_request_is_a_bug(nonsense: object) -> None:
-    with pytest.raises(TypeError):
+def test_what_is_no_group_request_is_a_bug(nonsense: Any) -> None:
+    with pytest.raises(KeyError):
         refuse(nonsense, Caller(0), ErrorCode.NOT_COORDINATOR)
 
 
 def test_what_is_no_group_response_is_a_bug() -> None:
-    with pytest.raises(TypeError):
-        spoil(JoinGroupRequest(), ErrorCode.NOT_COORDINATOR)
+    request: Any = JoinGroupRequest()
+    with pytest.raises(KeyError):
+        spoil(request, ErrorCode.NOT_COORDINATOR)
+
+
+# -- errors of a request by itself -----------------------------------------------------------------
+
+NEED_A_GROUP_ID = (
+    JoinGroupRequest,
+    SyncGroupRequest,
+    HeartbeatRequest,
+    LeaveGroupRequest,
+    OffsetDeleteRequest,
+)
+
+
+def error_in(request: Any, version: int) -> ErrorCode:
+    return GROUP_APIS[type(request)].error_in(request, version, GroupConfig())
+
+
+@pytest.mark.parametrize("request_type", CLIENT_REQUESTS)
+def test_an_empty_group_id_is_an_error_of_some_requests_only(request_type: Any) -> None:
+    error = error_in(request_type(), 0)
+    assert error.name == ("INVALID_GROUP_ID" if request_type in NEED_A_GROUP_ID else "NONE")
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "name", "error"),
+    [(4, None, None, 0), (5, None, "range", 23), (5, "consumer", None, 23), (5, "c", "r", 0)],
+)
+def test_a_sync_names_its_protocol_from_version_5(
+    version: int, kind: str | None, name: str | None, error: int
+) -> None:
+    request = SyncGroupRequest(group_id="g", protocol_type=kind, protocol_name=name)
+    assert error_in(request, version) == error
+
+
+# -- a new row -------------------------------------------------------------------------------------
+
+
+@dataclass
+class CountGroupsRequest:
+    """An imaginary API."""
+
+
+@dataclass
+class CountGroupsResponse:
+    error_code: int = 0
+    count: int = 0
+
+
+def count_groups(
+    groups: Groups, request: CountGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
+) -> None:
+    response: Any = CountGroupsResponse(count=len(groups))
+    step.reply(reply_to, response)
+
+
+def test_a_group_api_is_a_message_a_handler_and_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = GroupApi(CountGroupsRequest, CountGroupsResponse, count_groups, for_one_group=False)
+    monkeypatch.setitem(GROUP_APIS, CountGroupsRequest, row)
+    scene = Scene()
+    scene.form("lea")
+    request: Any = CountGroupsRequest()
+    reply_to = Call("anyone", "CountGroups", 0, 0)
+    handle = scene.partition.handle
+    assert handle(request, Caller(0), reply_to, (0, 0)).replies == [
+        (reply_to, CountGroupsResponse(count=1))
+    ]
+    scene.partition.close()
+    [(_, refused)] = handle(request, Caller(0), reply_to, (0, 0)).replies
+    assert refused == CountGroupsResponse(error_code=ErrorCode.NOT_COORDINATOR)

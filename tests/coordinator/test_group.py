@@ -127,5 +127,5 @@ def test_an_election_among_very_many_names_is_linear() -> None:
 def test_names_that_come_twice_are_found_in_linear_time() -> None:
     patience = Patience()
     twice = patience.names("c") + patience.names("c")
-    joining = Joining(JoinGroupRequest(protocols=twice), Caller(9, "", ""), None)
+    joining = Joining(JoinGroupRequest(protocols=twice), Caller(9), None)
     assert joining.protocols == twice[:MANY]

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.coordinator.partition import Partition
-from groupkeeper.coordinator.step import Record, Step
+from groupkeeper.coordinator.step import KeyValue, Step
 from groupkeeper.protocol.embedded import Subscription, encode_subscription
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.framing import read_request_header
@@ -82,6 +82,10 @@ class Call:
     version: int
     response: Any = None
 
+    def answer(self, response: Any) -> None:
+        """A reply token, as the core sees it; the scene answers it in :meth:`Scene._deliver`."""
+        raise AssertionError("the core never answers by itself")
+
     @property
     def parked(self) -> bool:
         return self.response is None
@@ -122,7 +126,7 @@ class Scene:
         """Leave what is written on its way until :meth:`flush`."""
         self.long_ids = False
         """Make member ids as long as a server's."""
-        self.log: list[Record] = []
+        self.log: list[KeyValue] = []
         self.facts: list[NotedFact] = []
         """What readers were told, of all lives of the partition."""
         self._noted: dict[int, tuple[Fact, int]] = {}
@@ -189,7 +193,7 @@ class Scene:
         assert key is not None
         call = Call(who, type(request).__name__.removesuffix("Request"), key, version)
         self.open.append(call)
-        caller = Caller(version, who, f"/{who[:40]}")
+        caller = Caller(version, Peer(client_id=who, host=f"/{who[:40]}"))
         at = (self.now, self.wall)
         self._settle(self.partition.handle(_sent(request, key, version), caller, call, at))
         return call

@@ -6,7 +6,7 @@ from typing import Any
 
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import Fact
-from groupkeeper.coordinator.step import Record
+from groupkeeper.coordinator.step import KeyValue
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
@@ -79,7 +79,7 @@ def _told(name: str, value: Any) -> str:
     return f"{name} {value}"
 
 
-def record(written: Record) -> str:
+def record(written: KeyValue) -> str:
     """``+ group g: generation 1, range, leader alice-1, alice-1 'her share'``"""
     key, value = decode_key(written[0]), written[1]
     match key:
