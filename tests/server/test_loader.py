@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.groups import host, loader, retries
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
-from groupkeeper.server import host, loader, retries
 from groupkeeper.turns import Slices
 from tests.support.broken import break_handler
 from tests.support.served import Served, groups_apart, settle
