@@ -15,7 +15,7 @@ from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import OffsetsCommitted
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.groups import Groups, group_refused
+from groupkeeper.coordinator.groups import Groups, note_group_refused
 from groupkeeper.coordinator.rebalance import rearm_session
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
 from groupkeeper.coordinator.replies import check_member, note_fenced
@@ -86,7 +86,7 @@ def _store(
     group = groups.get(request.group_id)
     if group is None:
         if len(groups) >= step.config.max_groups:
-            step.note(group_refused(request.group_id, Who.calling(caller, ""), step))
+            note_group_refused(request.group_id, Who.calling(caller, ""), step)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         group = groups.create(request.group_id, step)
     group.is_stored = True
@@ -95,8 +95,7 @@ def _store(
     step.write(assessed.records, assessed.size)
     if group.members:
         rearm_session(group, group.members[request.member_id], step)
-    count = len(assessed.records)
-    step.note(OffsetsCommitted(group.group_id, group.generation, group.state, count))
+    step.note(OffsetsCommitted(*group.fact_head, len(assessed.records)))
     return ErrorCode.NONE
 
 

@@ -126,7 +126,7 @@ def delete_group(groups: Groups, group: Group, expired: bool, step: Step) -> Non
     del groups[group.group_id]
     for member_id in list(group.pending):
         drop_pending(group, member_id, step)
-    step.note(GroupDeleted(group.group_id, group.generation, group.state, expired))
+    step.note(GroupDeleted(*group.fact_head, expired=expired))
 
 
 # -- offsets -------------------------------------------------------------------------------------
@@ -173,4 +173,4 @@ def _forget_in(group: Group, topics: set[str], allowed: Allowance, step: Step) -
 def note_removed(group: Group, offsets: int, expired: bool, step: Step) -> None:
     """Note that offsets are gone, if any are."""
     if offsets:
-        step.note(OffsetsRemoved(group.group_id, group.generation, group.state, offsets, expired))
+        step.note(OffsetsRemoved(*group.fact_head, offsets=offsets, expired=expired))

@@ -155,7 +155,7 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, None] = field(default_factory=dict)
-    records: dict[str, bytes] = field(default_factory=dict)
+    member_records: dict[str, bytes] = field(default_factory=dict)
     """While Stable: the members as they stand in the group's last record; none after a load."""
     is_stored: bool = False
     """Something of it was written: a record of its own, or an offset."""
@@ -175,7 +175,7 @@ class Group:
     rebalance: Rebalance | None = None
     last_removal: Cause | None = None
     changes: int = 0
-    joined: int = 0
+    joined_count: int = 0
     """How many members have a parked JoinGroup."""
     support: dict[str, int] = field(default_factory=dict)
     """How many members support a protocol."""
@@ -187,13 +187,18 @@ class Group:
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
         self.state = state
         self.state_timestamp_ms = wall_ms
-        self.records = {}
+        self.member_records = {}
         self.changes += 1
+
+    @property
+    def fact_head(self) -> tuple[str, int, str]:
+        """What every fact about the group begins with: its id, generation and state."""
+        return self.group_id, self.generation, self.state
 
     @property
     def all_joined(self) -> bool:
         """Nobody is left to wait for in the join phase."""
-        return self.joined == len(self.members) and not self.pending
+        return self.joined_count == len(self.members) and not self.pending
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -262,14 +267,14 @@ class Group:
         assert member.awaiting_join is None
         member.awaiting_join = reply_to
         member.join_version = version
-        self.joined += 1
+        self.joined_count += 1
 
     def unpark_join(self, member: Member) -> ReplyTo:
         """The token of the waiting JoinGroup, which is to be answered now."""
         reply_to = member.awaiting_join
         assert reply_to is not None
         member.awaiting_join = None
-        self.joined -= 1
+        self.joined_count -= 1
         return reply_to
 
     def park_sync(self, member: Member, reply_to: ReplyTo) -> None:

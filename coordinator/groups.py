@@ -75,9 +75,10 @@ class Groups(dict[str, Group]):
         if group.state is GroupState.EMPTY and not used:
             group.become(GroupState.DEAD, step.wall)
             del self[group.group_id]
-            step.note(GroupDropped(group.group_id, group.generation, group.state))
+            step.note(GroupDropped(*group.fact_head))
 
 
-def group_refused(group_id: str, who: Who, step: Step) -> LimitReached:
-    """A group was not made, because there are as many as there may be."""
-    return LimitReached(group_id, 0, GroupState.DEAD, "max_groups", step.config.max_groups, who)
+def note_group_refused(group_id: str, who: Who, step: Step) -> None:
+    """A group was not created, because the partition has as many as it may have."""
+    head = group_id, 0, GroupState.DEAD
+    step.note(LimitReached(*head, limit="max_groups", most=step.config.max_groups, who=who))

@@ -18,8 +18,8 @@ from groupkeeper.coordinator.config import (
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import LimitReached, MemberJoined, PendingMemberDropped
 from groupkeeper.coordinator.group import Group, GroupState, Member
-from groupkeeper.coordinator.groups import Groups, group_refused
-from groupkeeper.coordinator.join_call import Joining, park, what_changed
+from groupkeeper.coordinator.groups import Groups, note_group_refused
+from groupkeeper.coordinator.join_call import JoinCall, park, what_changed
 from groupkeeper.coordinator.member_bytes import MEMBER_BYTES, bytes_of
 from groupkeeper.coordinator.rebalance import (
     add_cause,
@@ -30,8 +30,8 @@ from groupkeeper.coordinator.rebalance import (
     remove,
 )
 from groupkeeper.coordinator.records import empty_group_record
-from groupkeeper.coordinator.replies import check_member, joined, note_fenced
-from groupkeeper.coordinator.static_join import replace
+from groupkeeper.coordinator.replies import check_member, join_reply, note_fenced
+from groupkeeper.coordinator.static_join import replace_static_member
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
@@ -56,56 +56,55 @@ def join(
     groups: Groups, request: JoinGroupRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
     """Answer a JoinGroup, or let it wait for the end of the join phase."""
-    joining = Joining(request, caller, reply_to)
+    call = JoinCall(request, caller, reply_to)
     member_id = request.member_id
     error = join_error(request, caller.api_version, step.config)
     if error:
-        joining.refuse(error, step, member_id)
+        call.refuse(error, step, member_id)
         return
     group = groups.get(request.group_id)
     if group is None:
         if member_id:  # a member id never creates a group
-            joining.refuse(ErrorCode.UNKNOWN_MEMBER_ID, step, member_id)
+            call.refuse(ErrorCode.UNKNOWN_MEMBER_ID, step, member_id)
             return
         if len(groups) >= step.config.max_groups:
-            joining.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
-            who = joining.who(member_id)
-            step.note(group_refused(request.group_id, who, step))
+            call.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
+            note_group_refused(request.group_id, call.who(member_id), step)
             return
         group = groups.create(request.group_id, step)
-    _join_group(group, joining, step)
+    _join_group(group, call, step)
     if len(step.pending) > MAX_PENDING_MEMBERS:
         give_up_pending(groups, next(iter(step.pending)), False, step)
 
 
-def _join_group(group: Group, joining: Joining, step: Step) -> None:
-    request, member_id = joining.request, joining.request.member_id
+def _join_group(group: Group, call: JoinCall, step: Step) -> None:
+    request, member_id = call.request, call.request.member_id
     if not _has_room(group, member_id, step.config.max_size):
-        _turn_away(group, joining, step)
+        _turn_away(group, call, step)
         return
     if len(request.protocols) > MAX_PROTOCOLS:
-        joining.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
-        _note_limit(group, joining, "MAX_PROTOCOLS", MAX_PROTOCOLS, step)
+        call.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
+        _note_limit(group, call, "MAX_PROTOCOLS", MAX_PROTOCOLS, step)
         return
     if not group.accepts(request.protocol_type, request.protocols):
-        joining.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
+        call.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
         return
-    if _metadata_with(group, joining) > step.config.max_metadata_bytes:
-        joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
-        _note_limit(group, joining, "max_metadata_bytes", step.config.max_metadata_bytes, step)
+    if _metadata_with(group, call) > step.config.max_metadata_bytes:
+        call.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
+        _note_limit(group, call, "max_metadata_bytes", step.config.max_metadata_bytes, step)
         return
     if not _fits(group, request.protocol_type, step.config.message_max_bytes):
-        joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
-        _note_limit(group, joining, "message_max_bytes", step.config.message_max_bytes, step)
+        call.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
+        _note_limit(group, call, "message_max_bytes", step.config.message_max_bytes, step)
         return
-    if not group.member_bytes.may_join(_growth(group, joining)):
-        joining.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step, member_id)
-        _note_limit(group, joining, "MAX_MEMBER_BYTES", group.member_bytes.total.most, step)
+    if not group.member_bytes.may_join(_growth(group, call)):
+        call.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step, member_id)
+        _note_limit(group, call, "MAX_MEMBER_BYTES", group.member_bytes.total.most, step)
         return
     if member_id:
-        _join_with_id(group, joining, step)
+        _join_with_id(group, call, step)
         return
-    _join_without_id(group, joining, step)
+    _join_without_id(group, call, step)
 
 
 def _fits(group: Group, protocol_type: str, most: int) -> bool:
@@ -124,26 +123,26 @@ def _known(group: Group, request: JoinGroupRequest) -> Member | None:
     return group.members.get(known)
 
 
-def _growth(group: Group, joining: Joining) -> int:
+def _growth(group: Group, call: JoinCall) -> int:
     """How much more memory the group's members would take."""
-    request, member = joining.request, _known(group, joining.request)
+    request, member = call.request, _known(group, call.request)
     size = bytes_of(request.protocols)
     if member is not None:
         return size - bytes_of(member.protocols)
-    names = len(request.group_instance_id or "") + len(joining.caller.peer.client_id)
+    names = len(request.group_instance_id or "") + len(call.caller.peer.client_id)
     return MEMBER_BYTES + names + size
 
 
-def _metadata_with(group: Group, joining: Joining) -> int:
+def _metadata_with(group: Group, call: JoinCall) -> int:
     """Bytes of metadata that the group would hold with what the request says."""
-    request, member = joining.request, _known(group, joining.request)
+    request, member = call.request, _known(group, call.request)
     before = 0 if member is None else sum(len(p.metadata) for p in member.protocols)
     return group.metadata_bytes - before + sum(len(p.metadata) for p in request.protocols)
 
 
-def _note_limit(group: Group, joining: Joining, limit: str, most: int, step: Step) -> None:
-    who = joining.who(joining.request.member_id)
-    step.note(LimitReached(group.group_id, group.generation, group.state, limit, most, who))
+def _note_limit(group: Group, call: JoinCall, limit: str, most: int, step: Step) -> None:
+    who = call.who(call.request.member_id)
+    step.note(LimitReached(*group.fact_head, limit=limit, most=most, who=who))
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
@@ -153,36 +152,36 @@ def _has_room(group: Group, member_id: str, max_size: int) -> bool:
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         waiting = member is not None and member.awaiting_join is not None
-        return waiting or group.joined < max_size
+        return waiting or group.joined_count < max_size
     return member is not None or len(group.members) < max_size
 
 
-def _turn_away(group: Group, joining: Joining, step: Step) -> None:
+def _turn_away(group: Group, call: JoinCall, step: Step) -> None:
     """The group is full. Who came too late for its own place loses it; so with a pending id."""
-    member_id = joining.request.member_id
+    member_id = call.request.member_id
     if member_id in group.members:
-        cause = joining.cause(CauseCode.GROUP_SHRUNK, member_id)
+        cause = call.cause(CauseCode.GROUP_SHRUNK, member_id)
         remove(group, group.members[member_id], cause, step)
         add_cause(group, cause, step)
     elif member_id in group.pending:
         drop_pending(group, member_id, step)
-    joining.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, step)
+    call.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, step)
     complete_if_all_joined(group, step)
 
 
 # -- without a member id: somebody new, or a static member that restarted ------------------------
 
 
-def _join_without_id(group: Group, joining: Joining, step: Step) -> None:
-    request, caller = joining.request, joining.caller
+def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
+    request, caller = call.request, call.caller
     instance_id = request.group_instance_id
     if instance_id is not None:
         if instance_id in group.instances:
-            replace(group, joining, step)
+            replace_static_member(group, call, step)
             return
         new_id = step.new_member_id(instance_id)
-        cause = joining.cause(CauseCode.STATIC_MEMBER_JOINED, new_id)
-        _add(group, joining, new_id, cause, step)
+        cause = call.cause(CauseCode.STATIC_MEMBER_JOINED, new_id)
+        _add(group, call, new_id, cause, step)
         return
     new_id = step.new_member_id(caller.peer.client_id)
     if caller.api_version >= 4:  # KIP-394: take the id first, then come back with it
@@ -190,73 +189,75 @@ def _join_without_id(group: Group, joining: Joining, step: Step) -> None:
         timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, new_id)
         step.deadlines.set(timer, step.now + request.session_timeout_ms)
         step.pending[timer] = None
-        joining.refuse(ErrorCode.MEMBER_ID_REQUIRED, step, new_id)
+        call.refuse(ErrorCode.MEMBER_ID_REQUIRED, step, new_id)
         return
-    _add(group, joining, new_id, joining.cause(CauseCode.MEMBER_JOINED, new_id), step)
+    _add(group, call, new_id, call.cause(CauseCode.MEMBER_JOINED, new_id), step)
 
 
-def _add(group: Group, joining: Joining, member_id: str, cause: Cause, step: Step) -> None:
-    request, caller = joining.request, joining.caller
+def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step) -> None:
+    request, caller = call.request, call.caller
     if group.state is GroupState.EMPTY:
         group.protocol_type = request.protocol_type
     elif group.rebalance is not None and group.rebalance.initial_delay:
         group.rebalance.newcomers = True
+    session_ms, rebalance_ms = call.timeouts
     member = Member(
-        member_id,
-        request.group_instance_id,
-        caller.peer.client_id,
-        caller.peer.host,
-        *joining.timeouts,
-        joining.protocols,
+        member_id=member_id,
+        instance_id=request.group_instance_id,
+        client_id=caller.peer.client_id,
+        client_host=caller.peer.host,
+        session_timeout_ms=session_ms,
+        rebalance_timeout_ms=rebalance_ms,
+        protocols=call.protocols,
         is_new=True,
     )
     group.add(member)
-    group.park_join(member, joining.reply_to, caller.api_version)
+    group.park_join(member, call.reply_to, caller.api_version)
     # A session would run out while the first join phase lasts; ghosts go after five minutes.
     timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
     step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
-    step.note(MemberJoined(group.group_id, group.generation, group.state, member.who, cause))
+    step.note(MemberJoined(*group.fact_head, who=member.who, cause=cause))
     prepare(group, cause, step)
 
 
 # -- with a member id ----------------------------------------------------------------------------
 
 
-def _join_with_id(group: Group, joining: Joining, step: Step) -> None:
-    request = joining.request
+def _join_with_id(group: Group, call: JoinCall, step: Step) -> None:
+    request = call.request
     member_id, instance_id = request.member_id, request.group_instance_id
     if member_id in group.pending:
         if instance_id is not None:  # static members never get a pending id: a foreign client
-            joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step)
+            call.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step)
             return
         drop_pending(group, member_id, step)
-        cause = joining.cause(CauseCode.MEMBER_JOINED, member_id)
-        _add(group, joining, member_id, cause, step)
+        cause = call.cause(CauseCode.MEMBER_JOINED, member_id)
+        _add(group, call, member_id, cause, step)
         return
     error = check_member(group, member_id, instance_id)
     if error:
-        note_fenced(group, error, joining.who(member_id), "JoinGroup", step)
-        joining.refuse(error, step, member_id)
+        note_fenced(group, error, call.who(member_id), "JoinGroup", step)
+        call.refuse(error, step, member_id)
         return
-    _rejoin(group, group.members[member_id], joining, step)
+    _rejoin(group, group.members[member_id], call, step)
 
 
-def _rejoin(group: Group, member: Member, joining: Joining, step: Step) -> None:
-    changed = member.protocols != joining.protocols
+def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
+    changed = member.protocols != call.protocols
     leads = member.member_id == group.leader_id
     if group.state is GroupState.PREPARING_REBALANCE:
-        park(group, member, joining, step)
+        park(group, member, call, step)
         complete_if_all_joined(group, step)
         return
     if not changed and (group.state is GroupState.COMPLETING_REBALANCE or not leads):
         # A lost answer is given again. In Stable only the leader's wish starts a new round.
-        step.reply(joining.reply_to, joined(group, member, joining.caller.api_version))
+        step.reply(call.reply_to, join_reply(group, member, call.caller.api_version))
         return
     code = CauseCode.LEADER_REJOINED
     if changed:
-        code = what_changed(member.protocols, joining.protocols)
-    park(group, member, joining, step)
-    prepare(group, joining.cause(code, member.member_id), step)
+        code = what_changed(member.protocols, call.protocols)
+    park(group, member, call, step)
+    prepare(group, call.cause(code, member.member_id), step)
 
 
 # -- ids that were handed out --------------------------------------------------------------------
@@ -266,10 +267,9 @@ def give_up_pending(groups: Groups, timer: Timer, expired: bool, step: Step) -> 
     """The id was never used (KIP-394); nobody waits for it any longer."""
     group, member_id = groups[timer.group_id], timer.member_id
     drop_pending(group, member_id, step)
-    at = group.group_id, group.generation, group.state
-    step.note(PendingMemberDropped(*at, member_id, expired))
+    step.note(PendingMemberDropped(*group.fact_head, member=member_id, expired=expired))
     if not expired:
-        who = Who(member_id)
-        step.note(LimitReached(*at, "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS, who))
+        limit, most = "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS
+        step.note(LimitReached(*group.fact_head, limit=limit, most=most, who=Who(member_id)))
     complete_early(group, step)
     groups.drop_unused(group, step)

@@ -15,7 +15,7 @@ from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroup
 
 
 @dataclass(slots=True)
-class Joining:
+class JoinCall:
     """The request, who sent it, and where its answer goes."""
 
     request: JoinGroupRequest
@@ -64,8 +64,8 @@ def _same_topics(before: bytes, after: bytes) -> bool:
     return topics is not None and topics == topics_of_all([after])
 
 
-def park(group: Group, member: Member, joining: Joining, step: Step) -> None:
+def park(group: Group, member: Member, call: JoinCall, step: Step) -> None:
     """The member takes over what the request says, and its request waits for the others."""
     answer_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, step, member.member_id)
-    group.update(member, joining.protocols, joining.timeouts)
-    group.park_join(member, joining.reply_to, joining.caller.api_version)
+    group.update(member, call.protocols, call.timeouts)
+    group.park_join(member, call.reply_to, call.caller.api_version)

@@ -55,7 +55,8 @@ def leave(
     group = groups.get(request.group_id)
     results = [_remove_entry(group, entry, leaving, step) for entry in entries]
     if group is not None and leaving.cause is not None:
-        _after(group, leaving.cause, step)
+        if group.state is not GroupState.EMPTY:
+            prepare(group, leaving.cause, step)
         groups.drop_unused(group, step)
     if caller.api_version < 3:
         response = LeaveGroupResponse(error_code=results[0].error_code)
@@ -95,8 +96,3 @@ def _remove(group: Group, entry: MemberIdentity, leaving: Leaving, step: Step) -
     remove(group, member, cause, step)
     leaving.cause = leaving.cause or cause
     return ErrorCode.NONE
-
-
-def _after(group: Group, cause: Cause, step: Step) -> None:
-    if group.state is not GroupState.EMPTY:
-        prepare(group, cause, step)

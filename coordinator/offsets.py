@@ -71,7 +71,7 @@ def _fetch_group(groups: Groups, asked: OffsetFetchRequestGroup) -> OffsetFetchR
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
 
-def joined(parts: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
+def merge_parts(parts: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
     """One answer, of those about some topics of a group each. An error of one is that of all."""
     for part in parts:
         if part.error_code:

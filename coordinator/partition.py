@@ -65,7 +65,7 @@ class Partition:
     def __init__(
         self,
         config: GroupConfig,
-        new_member_id: Callable[[str], str],
+        make_member_id: Callable[[str], str],
         member_bytes: Total | None = None,
     ) -> None:
         """``member_bytes`` is what members take in all partitions that it is given to."""
@@ -74,7 +74,7 @@ class Partition:
         self.deadlines = Deadlines()
         self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES))
         self._config = config
-        self._new_member_id = new_member_id
+        self._make_member_id = make_member_id
         self._replay: Replay | None = Replay()
         self._start: Step | None = None
         """What the first steps of the loaded groups have brought so far."""
@@ -93,8 +93,8 @@ class Partition:
         """A step that has begun and not ended: it raised, and what it answered was not sent."""
 
     def _begin(self, now: int, wall: int) -> Step:
-        pending, new_id = self._pending, self._new_member_id
-        step = Step(now, wall, self._config, self.deadlines, new_id, pending)
+        pending, make_id = self._pending, self._make_member_id
+        step = Step(now, wall, self._config, self.deadlines, make_id, pending)
         self._under_way = step
         return step
 
@@ -153,8 +153,17 @@ class Partition:
         step = self._start or self._begin(now, wall)
         check = now + self._config.offsets_retention_check_interval_ms
         self.deadlines.set(Timer(TimerKind.OFFSET_EXPIRY), check)
-        records, groups = self._replay.records, len(self.groups)
-        step.note(GroupsLoaded("", 0, "", records, groups, self._members, self._offsets))
+        step.note(
+            GroupsLoaded(
+                group="",
+                generation=0,
+                state="",
+                records=self._replay.record_count,
+                groups=len(self.groups),
+                members=self._members,
+                offsets=self._offsets,
+            )
+        )
         self._replay = self._start = None
         self.groups.member_bytes.count()
         self.state = PartitionState.ACTIVE

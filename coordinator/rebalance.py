@@ -16,7 +16,7 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.coordinator.group import Group, GroupState, Member, Rebalance
 from groupkeeper.coordinator.records import group_key, group_value
-from groupkeeper.coordinator.replies import answer_join, answer_sync, joined
+from groupkeeper.coordinator.replies import answer_join, answer_sync, join_reply
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 
@@ -40,7 +40,11 @@ def prepare(group: Group, cause: Cause, step: Step) -> None:
     wait = _start_delay(group, step) if was is GroupState.EMPTY else _start_join_timer(group, step)
     step.note(
         RebalanceStarted(
-            group.group_id, group.generation, group.state, cause, was, len(group.members), wait
+            *group.fact_head,
+            cause=cause,
+            from_state=was,
+            members=len(group.members),
+            deadline_ms=wait,
         )
     )
     if wait:
@@ -51,7 +55,7 @@ def prepare(group: Group, cause: Cause, step: Step) -> None:
 
 def add_cause(group: Group, cause: Cause, step: Step) -> None:
     """One more reason for the join phase under way; its first one stays the round's."""
-    step.note(RebalanceCauseAdded(group.group_id, group.generation, group.state, cause))
+    step.note(RebalanceCauseAdded(*group.fact_head, cause=cause))
 
 
 def complete_if_all_joined(group: Group, step: Step) -> None:
@@ -117,7 +121,7 @@ def complete(group: Group, step: Step) -> None:
     _drop_late_members(group, step)
     if not group.members:
         empty(group, step)
-    elif not group.joined:
+    elif not group.joined_count:
         # Only offline static members are left. Their sessions decide, not the rebalance timeout.
         _start_join_timer(group, step, PROLONG_AT_LEAST_MS)
     else:
@@ -126,7 +130,7 @@ def complete(group: Group, step: Step) -> None:
 
 def _drop_late_members(group: Group, step: Step) -> None:
     """Dynamic members that did not rejoin go; static ones stay (KIP-345)."""
-    if group.joined == len(group.members):
+    if group.joined_count == len(group.members):
         return
     for member in list(group.members.values()):
         if member.awaiting_join is None and member.instance_id is None:
@@ -144,7 +148,7 @@ def empty(group: Group, step: Step) -> None:
     group.become(GroupState.EMPTY, step.wall)
     step.append(group_key(group.group_id), group_value(group, ()))
     group.is_stored = True
-    step.note(GroupEmptied(group.group_id, group.generation, group.state, cause))
+    step.note(GroupEmptied(*group.fact_head, cause=cause))
 
 
 def _next_generation(group: Group, step: Step) -> None:
@@ -152,7 +156,7 @@ def _next_generation(group: Group, step: Step) -> None:
     if leader is None or leader.awaiting_join is None:
         ready = (m.member_id for m in group.members.values() if m.awaiting_join is not None)
         group.leader_id = next(ready)
-    missing = len(group.members) - group.joined
+    missing = len(group.members) - group.joined_count
     group.generation += 1
     group.protocol_name = group.elect()
     group.resubscribe()
@@ -162,7 +166,7 @@ def _next_generation(group: Group, step: Step) -> None:
     step.deadlines.set(Timer(TimerKind.SYNC, group.group_id), sync_by)
     for member in group.members.values():
         if member.awaiting_join is not None:
-            step.reply(group.unpark_join(member), joined(group, member, member.join_version))
+            step.reply(group.unpark_join(member), join_reply(group, member, member.join_version))
         if member.is_new:
             member.is_new = False
             step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
@@ -170,14 +174,12 @@ def _next_generation(group: Group, step: Step) -> None:
     assert group.rebalance is not None
     step.note(
         RebalanceJoined(
-            group.group_id,
-            group.generation,
-            group.state,
-            group.leader_id or "",
-            group.protocol_name,
-            len(group.members),
-            missing,
-            step.now - group.rebalance.started_ms,
+            *group.fact_head,
+            leader=group.leader_id or "",
+            protocol=group.protocol_name,
+            members=len(group.members),
+            missing=missing,
+            duration_ms=step.now - group.rebalance.started_ms,
         )
     )
 
@@ -199,7 +201,7 @@ def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
         step.deadlines.cancel(Timer(kind, group.group_id, member.member_id))
     group.remove(member)
     group.last_removal = cause
-    step.note(MemberRemoved(group.group_id, group.generation, group.state, member.who, cause))
+    step.note(MemberRemoved(*group.fact_head, who=member.who, cause=cause))
 
 
 def drop_pending(group: Group, member_id: str, step: Step) -> None:

@@ -140,14 +140,14 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
         unknown = each.rebalance_timeout == -1  # records of version 0 have none
         group.add(
             Member(
-                each.member_id,
-                each.group_instance_id,
-                each.client_id,
-                each.client_host,
-                each.session_timeout,
-                each.session_timeout if unknown else each.rebalance_timeout,
-                [protocol],
-                each.assignment,
+                member_id=each.member_id,
+                instance_id=each.group_instance_id,
+                client_id=each.client_id,
+                client_host=each.client_host,
+                session_timeout_ms=each.session_timeout,
+                rebalance_timeout_ms=each.session_timeout if unknown else each.rebalance_timeout,
+                protocols=[protocol],
+                assignment=each.assignment,
             )
         )
     group.leader_id = value.leader if value.leader in group.members else group.leader_id

@@ -38,7 +38,7 @@ class Replay:
     """Reads a partition's batches in log order."""
 
     def __init__(self) -> None:
-        self.records = 0
+        self.record_count = 0
         self._newest: Newest = {}
         self._open: dict[int, Newest] = {}
 
@@ -53,7 +53,7 @@ class Replay:
                 position = header.end
             else:
                 position, offset, key, value = lone
-                self.records += 1
+                self.record_count += 1
                 self._newest[key] = (offset, value)
 
     def _take_batch(self, batches: bytes, header: BatchHeader) -> None:
@@ -65,7 +65,7 @@ class Replay:
         if header.is_transactional:
             target = self._open.setdefault(header.producer_id, {})
         for record in records:
-            self.records += 1
+            self.record_count += 1
             if record.key is not None:
                 target[record.key] = (record.offset, record.value)
 

@@ -23,7 +23,7 @@ def join_refused(error: ErrorCode, version: int, member_id: str = "") -> JoinGro
     )
 
 
-def joined(group: Group, member: Member, version: int) -> JoinGroupResponse:
+def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
     """The current generation for one member; the leader also gets everybody's metadata."""
     leads = member.member_id == group.leader_id
     return JoinGroupResponse(
@@ -48,7 +48,7 @@ def roll(group: Group) -> list[JoinGroupResponseMember]:
     ]
 
 
-def synced(group: Group, member: Member) -> SyncGroupResponse:
+def sync_reply(group: Group, member: Member) -> SyncGroupResponse:
     """The member's stored assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
@@ -91,4 +91,4 @@ def note_fenced(group: Group, error: ErrorCode, who: Who, api: str, step: Step) 
     """Note who was refused because somebody else holds its instance id now."""
     if error is ErrorCode.FENCED_INSTANCE_ID:
         current = group.instances[who.instance or ""]
-        step.note(MemberFenced(group.group_id, group.generation, group.state, who, api, current))
+        step.note(MemberFenced(*group.fact_head, who=who, api=api, current_member=current))

@@ -69,7 +69,7 @@ class Step:
     """Unix milliseconds: for what is written."""
     config: GroupConfig
     deadlines: Deadlines
-    id_with: Callable[[str], str]
+    make_member_id: Callable[[str], str]
     """Makes ``<prefix>-<uuid>``."""
     pending: dict[Timer, None]
     """The partition's pending ids, by their timers and in the order they were handed out."""
@@ -89,7 +89,7 @@ class Step:
         """An id nobody has, beginning with at least the first characters of the prefix."""
         if len(prefix) > PREFIX_BYTES // 4:  # only then can it be too long
             prefix = prefix.encode()[:PREFIX_BYTES].decode(errors="ignore")
-        return self.id_with(prefix)
+        return self.make_member_id(prefix)
 
     def reply(self, reply_to: ReplyTo, response: GroupResponse) -> None:
         """Answer a request. It leaves when the records written before it are durable."""

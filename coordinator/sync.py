@@ -19,7 +19,7 @@ from groupkeeper.coordinator.replies import (
     check_member,
     note_fenced,
     sync_refused,
-    synced,
+    sync_reply,
 )
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
@@ -41,7 +41,7 @@ def sync(
     member = group.members[request.member_id]
     _arrived(group, member, step)
     if group.state is GroupState.STABLE:
-        step.reply(reply_to, synced(group, member))
+        step.reply(reply_to, sync_reply(group, member))
         return
     answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS, step)  # an earlier one of its own
     group.park_sync(member, reply_to)
@@ -101,18 +101,18 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
     for member in group.members.values():
         group.assign(member, plan.get(member.member_id, b""))
     group.become(GroupState.STABLE, step.wall)
-    group.records = records
+    group.member_records = records
     step.append(*record)
     group.is_stored = True
     for member in group.members.values():
         if member.awaiting_sync is not None:
-            step.reply(member.awaiting_sync, synced(group, member))
+            step.reply(member.awaiting_sync, sync_reply(group, member))
             member.awaiting_sync = None
             rearm_session(group, member, step)
     assert group.rebalance is not None
     took = step.now - group.rebalance.started_ms
     members = len(group.members)
-    step.note(RebalanceCompleted(group.group_id, group.generation, group.state, members, took))
+    step.note(RebalanceCompleted(*group.fact_head, members=members, duration_ms=took))
 
 
 def _growth(group: Group, plan: dict[str, bytes]) -> int:
@@ -124,8 +124,7 @@ def _growth(group: Group, plan: dict[str, bytes]) -> int:
 def _note_limit(group: Group, caller: Caller, request: SyncGroupRequest, step: Step) -> None:
     most = group.member_bytes.total.most_planned
     who = Who.calling(caller, request.member_id, request.group_instance_id)
-    at = group.group_id, group.generation, group.state
-    step.note(LimitReached(*at, "MAX_PLANNED_BYTES", most, who))
+    step.note(LimitReached(*group.fact_head, limit="MAX_PLANNED_BYTES", most=most, who=who))
 
 
 def _refuse_plan(group: Group, error: ErrorCode, step: Step) -> None:

@@ -147,7 +147,7 @@ def test_bytes_that_are_no_batch_are_an_error() -> None:
 def test_records_are_counted() -> None:
     replay = Replay()
     replay.take(Log().plain(offset(1), offset(2)).plain(offset(3)).data)
-    assert replay.records == 3
+    assert replay.record_count == 3
 
 
 # -- transactions, which a log of Apache Kafka may hold --------------------------------------------
