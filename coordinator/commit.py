@@ -1,8 +1,10 @@
-"""OffsetCommit: who may commit, and what a commit comes to.
+"""OffsetCommit: checks the sender, and stores the offsets.
 
-Whether a topic exists was decided before: what arrives here holds only what may be touched. What
-commits very many partitions is *prepared* a piece at a time, so that the step itself only checks
+Topics and partitions that do not exist were set aside before: only existing ones arrive here. A
+commit of very many partitions is *prepared* a piece at a time, so that the step itself only checks
 and stores. Transactional commits are not here.
+
+Source: `OffsetMetadataManager.validateOffsetCommit` and `commitOffset`.
 """
 
 from collections.abc import Sequence
@@ -40,7 +42,7 @@ LAST_TIMESTAMP = 2**63 - 1
 def commit(
     groups: Groups, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """Store the offsets, if the sender may speak for the group now."""
+    """Store the offsets, if the sender may commit for the group now."""
     if not any(map(_partitions_of, request.topics)):
         nothing = commit_refused(request, ErrorCode.NONE)
         step.reply(reply_to, nothing)  # and the group is not asked, as in Kafka
@@ -59,7 +61,7 @@ def commit(
 def commit_prepared(
     groups: Groups, commit: "PreparedCommit", caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """A commit of very many partitions: all that takes long has been done before."""
+    """A commit of very many partitions, assessed before."""
     request = commit.request
     group = groups.get(request.group_id)
     error = _may_commit(group, request, caller.api_version)
@@ -121,8 +123,8 @@ def _may_commit(group: Group | None, request: OffsetCommitRequest, version: int)
 
 @dataclass(slots=True)
 class Assessed:
-    """What a commit writes, stores and answers if the group takes it; without those partitions
-    whose metadata is too long.
+    """What a commit writes, stores and answers if the group accepts it. Partitions whose metadata
+    is too long are answered, and neither written nor stored.
     """
 
     response: OffsetCommitResponse
@@ -138,9 +140,9 @@ def assess(
     now: int,
     config: GroupConfig,
 ) -> Assessed:
-    """Some topics of a request that came ``now``, in Unix milliseconds."""
+    """Some topics of a request that arrived at `now`, in Unix milliseconds."""
     limit = config.offset_metadata_max_bytes
-    # v2 to v4 may carry a retention of their own, which then replaces the group's.
+    # v2 to v4 may carry a retention, which replaces the configured one.
     retention = request.retention_time_ms
     expires = -1 if retention == -1 else min(now + retention, LAST_TIMESTAMP)
     assessed = Assessed(OffsetCommitResponse(), [], [])
@@ -168,12 +170,12 @@ def assess(
 
 
 def _is_longer(text: str, limit: int) -> bool:
-    """Longer than the limit as Java counts: in UTF-16 units."""
+    """Longer than the limit in UTF-16 units, as Java counts."""
     return len(text) * 2 > limit and len(text.encode("utf-16-le", "surrogatepass")) // 2 > limit
 
 
 def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """An error of the whole group, which the protocol shows on every partition."""
+    """An error of the whole group: the protocol has it on every partition."""
     return OffsetCommitResponse(topics=mapped(partial(_refused_topic, error), request.topics))
 
 
@@ -194,7 +196,7 @@ class PreparedCommit:
 
     request: OffsetCommitRequest
     wall: int
-    """When it came, in Unix milliseconds."""
+    """When it arrived, in Unix milliseconds."""
     config: GroupConfig
     assessed: Assessed = field(default_factory=lambda: Assessed(OffsetCommitResponse(), [], []))
 
@@ -203,9 +205,9 @@ class PreparedCommit:
         return self.request.group_id
 
     def add(self, topic: OffsetCommitRequestTopic, exist: int, continues: bool) -> int:
-        """Some partitions of a topic that has so many; ``continues`` with those added last.
+        """Add some partitions of a topic; returns how many of them exist.
 
-        Returns how many of them exist.
+        The topic has `exist` partitions. `continues`: it is the one that was added last.
         """
         asked = topic.partitions
         known = [each for each in asked if 0 <= each.partition_index < exist]
@@ -228,12 +230,12 @@ class PreparedCommit:
         return len(known)
 
     def refused(self, error: ErrorCode) -> OffsetCommitResponse:
-        """An error of the whole group; what does not exist stays what it is."""
+        """An error of the whole group; partitions that do not exist keep their own error."""
         return spoil_commit(self.assessed.response, error)
 
 
 def spoil_commit(response: OffsetCommitResponse, error: ErrorCode) -> OffsetCommitResponse:
-    """The error on every partition but those that do not exist."""
+    """The error on every partition except those that do not exist."""
     return OffsetCommitResponse(topics=mapped(partial(_spoilt_topic, error), response.topics))
 
 

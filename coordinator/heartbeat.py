@@ -1,7 +1,9 @@
-"""Heartbeat: a member lives, and learns whether it has to join again.
+"""Heartbeat: keeps a member alive and tells it whether to rejoin.
 
-The steady case, the same heartbeat of a Stable group over and over, has a short cut:
-:class:`Beat` holds what a heartbeat resolved to, valid while the group does not change.
+Repeated heartbeats of a Stable group take a short cut: `Beat` holds what a heartbeat resolved to,
+and is valid while the group does not change.
+
+Source: `GroupMetadataManager.classicGroupHeartbeat`, `rescheduleClassicGroupMemberHeartbeat`.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatR
 def heartbeat(
     groups: Groups, request: HeartbeatRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """Re-arm the session; REBALANCE_IN_PROGRESS in the join phase, and only there."""
+    """Restart the session; answers REBALANCE_IN_PROGRESS in the join phase, and only there."""
     group = groups.get(request.group_id)
     error = _check(group, request)
     if group is not None and error:
@@ -47,7 +49,7 @@ def _check(group: Group | None, request: HeartbeatRequest) -> ErrorCode:
 
 @dataclass(slots=True, eq=False)
 class Beat:
-    """What an accepted heartbeat resolved to. Good for as long as the group's counter stands."""
+    """What an accepted heartbeat resolved to; valid while `group.changes` equals `changes`."""
 
     group: Group
     changes: int
@@ -56,12 +58,12 @@ class Beat:
 
 
 def steady_beat(groups: Groups, request: HeartbeatRequest) -> Beat | None:
-    """The short cut for a request that was just answered NONE; None when there is none."""
+    """The short cut for a request that was just answered NONE, or None."""
     group = groups.get(request.group_id)
     if group is None or group.state is GroupState.PREPARING_REBALANCE or _check(group, request):
         return None
     member = group.members[request.member_id]
-    if member.waits:  # its session timer may have run out without effect, and is not there to move
+    if member.waits:  # its session timer may have expired without effect, and does not run
         return None
     timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
     return Beat(group, group.changes, timer, member.session_timeout_ms)

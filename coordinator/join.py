@@ -1,6 +1,6 @@
 """JoinGroup: who may join, and what a join changes.
 
-The order of the checks is Kafka's (``GroupMetadataManager.classicGroupJoin``); the first that
+The order of the checks is Kafka's (`GroupMetadataManager.classicGroupJoin`); the first that
 fails decides. Static members follow KIP-345 as Kafka implements it, the two-step join KIP-394,
 the size limit KIP-389, the quick answer to a returning leader KIP-814.
 """
@@ -146,7 +146,7 @@ def _note_limit(group: Group, call: JoinCall, limit: str, most: int, step: Step)
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
-    """KIP-389. In the join phase the first ``max_size`` to join stay, whoever they were."""
+    """KIP-389. In the join phase the first `max_size` to join stay, whoever they were."""
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)

@@ -1,6 +1,6 @@
 """A JoinGroup on its way through the checks, and the parking of one that has to wait.
 
-Not the checks themselves: those are in ``coordinator.join`` and ``coordinator.static_join``.
+Not the checks themselves: those are in `coordinator.join` and `coordinator.static_join`.
 """
 
 from dataclasses import dataclass

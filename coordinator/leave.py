@@ -1,7 +1,9 @@
-"""LeaveGroup: members go, one or many, by their own wish or an operator's.
+"""LeaveGroup: removes one or more members, at their own request or an operator's.
 
-Entries are handled in order against the group as the earlier ones left it; one rebalance follows
-for all of them (KIP-345). The result repeats the ids as they were sent.
+Entries are handled in order, each against the group as the earlier ones left it; one rebalance
+follows for all of them (KIP-345). The results repeat the ids as they were sent.
+
+Source: `GroupMetadataManager.classicGroupLeaveToClassicGroup`.
 """
 
 from dataclasses import dataclass
@@ -29,10 +31,10 @@ class Leaving:
     caller: Caller
     several: bool
     cause: Cause | None = None
-    """Of the first one that really left: it is the cause of the rebalance."""
+    """Of the first member that was removed: the cause of the rebalance."""
 
     def cause_for(self, member: Member, entry: MemberIdentity) -> Cause:
-        """Did the member leave, or was it removed? Only the sender's client id can tell."""
+        """Whether the member left or was removed; only the sender's client id tells them apart."""
         itself = entry.member_id == member.member_id and not self.several
         same = itself and self.caller.peer.client_id == member.client_id
         code = CauseCode.MEMBER_LEFT if same else CauseCode.MEMBER_REMOVED_BY_ADMIN
@@ -78,13 +80,13 @@ def _remove_entry(
 
 def _remove(group: Group, entry: MemberIdentity, leaving: Leaving, step: Step) -> ErrorCode:
     member_id, instance_id = entry.member_id, entry.group_instance_id
-    if member_id in group.pending:  # whatever instance is said with it, as in Kafka
+    if member_id in group.pending:  # whatever the instance id, as in Kafka
         drop_pending(group, member_id, step)
         if leaving.cause is None:
             who = Who.calling(leaving.caller, member_id)
             leaving.cause = Cause(CauseCode.MEMBER_LEFT, who, entry.reason)
         return ErrorCode.NONE
-    if instance_id in group.instances and not member_id:  # an operator names the instance only
+    if instance_id in group.instances and not member_id:  # an operator names only the instance
         member_id = group.instances[instance_id]
     error = check_member(group, member_id, instance_id)
     if error:

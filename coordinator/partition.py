@@ -1,9 +1,9 @@
-"""One partition of ``__consumer_offsets``: groups, gate and deadlines, driven from outside.
+"""One partition of `__consumer_offsets`: groups, gate and deadlines, driven from outside.
 
     LOADING ── restore, start_sessions, activate ──► ACTIVE ── close ──► CLOSED
 
 The driver reads the clock and passes it in, sends the replies of the returned step and tells its
-facts to readers, writes what :meth:`Partition.take` hands out, and calls :meth:`Partition.written`
+facts to readers, writes what `Partition.take` hands out, and calls `Partition.written`
 when it is durable, which hands out the replies and facts that waited for it. After a failure of any
 kind the partition is closed and a new one is loaded from the log: there is no undo.
 """
@@ -68,7 +68,7 @@ class Partition:
         make_member_id: Callable[[str], str],
         member_bytes: Total | None = None,
     ) -> None:
-        """``member_bytes`` is what members take in all partitions that it is given to."""
+        """`member_bytes` is what members take in all partitions that it is given to."""
         self.state = PartitionState.LOADING
         self.groups = Groups(MemberBytes(member_bytes or Total()))
         self.deadlines = Deadlines()
@@ -88,7 +88,7 @@ class Partition:
         durable, and so does whoever asks for something no longer than for one.
         """
         self.held_back: list[Timer] = []
-        """What came due before that: see :meth:`resume`."""
+        """What came due before that: see `resume`."""
         self._under_way: Step | None = None
         """A step that has begun and not ended: it raised, and what it answered was not sent."""
 
@@ -112,9 +112,9 @@ class Partition:
         self._replay.take(batches)
 
     def restore(self) -> Generator[None, None, None]:
-        """The log is read to its end: build the groups, in slices, which as :meth:`replay` may be
+        """The log is read to its end: build the groups, in slices, which as `replay` may be
         run beside all else. Nobody is answered yet: what was committed for topics that were
-        deleted meanwhile (:meth:`take_deleted`) has to go first.
+        deleted meanwhile (`take_deleted`) has to go first.
         """
         assert self._replay is not None and not self.groups
         groups = Groups(self.groups.member_bytes)
@@ -129,9 +129,9 @@ class Partition:
         return deleted
 
     def start_sessions(self, left: list[str], now: int, wall: int) -> None:
-        """After :meth:`restore`: start the sessions of a slice of the groups, each in full.
+        """After `restore`: start the sessions of a slice of the groups, each in full.
 
-        ``left`` are the ids of the groups whose sessions have not started, the next one last.
+        `left` are the ids of the groups whose sessions have not started, the next one last.
         """
         step = self._start = self._start or self._begin(now, wall)
         step.now, step.wall = now, wall
@@ -174,7 +174,7 @@ class Partition:
     def handle(
         self, request: GroupRequest, caller: Caller, reply_to: ReplyTo, at: tuple[int, int]
     ) -> Step:
-        """One request. ``at`` is monotonic and wall time, in ms. The step has what may leave."""
+        """One request. `at` is monotonic and wall time, in ms. The step has what may leave."""
         step = self._begin(*at)
         api, absence, deletions = (
             GROUP_APIS[type(request)],
@@ -213,17 +213,17 @@ class Partition:
         return self._end(step)
 
     def may_be_due_before(self, at_ms: int) -> bool:
-        """Is it worth asking for :meth:`next_deadline`? It takes longer than this."""
+        """Is it worth asking for `next_deadline`? It takes longer than this."""
         return self.deadlines.is_before(at_ms)
 
     def next_deadline(self) -> int | None:
-        """When :meth:`advance` has something to do, in monotonic ms."""
+        """When `advance` has something to do, in monotonic ms."""
         return self.deadlines.next()
 
     def forget_topics(self, topics: set[str], left: list[str], at: tuple[int, int]) -> Step:
         """Topics were deleted, and with them goes what was committed for them: one piece of it.
 
-        ``left`` are the ids of the groups that are to be gone through (:meth:`group_ids`). Those
+        `left` are the ids of the groups that are to be gone through (`group_ids`). Those
         that are done are taken out of it; call again while there are some.
         """
         step = self._begin(*at)
@@ -246,7 +246,7 @@ class Partition:
     # -- the short cut for steady heartbeats -----------------------------------------------------
 
     def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
-        """What a heartbeat that was just answered NONE resolves to, for :meth:`beat`."""
+        """What a heartbeat that was just answered NONE resolves to, for `beat`."""
         active = self.state is PartitionState.ACTIVE
         return steady_beat(self.groups, request) if active else None
 
@@ -262,7 +262,7 @@ class Partition:
 
     @property
     def has_unwritten(self) -> bool:
-        """There is something for :meth:`take` to hand out."""
+        """There is something for `take` to hand out."""
         return self.gate.taken != self.gate.appended
 
     def take(self) -> Unwritten | None:
@@ -271,7 +271,7 @@ class Partition:
 
     def written(self, unwritten: Unwritten) -> Released:
         """What was taken is durable, and all that was taken before it: the replies and facts that
-        may leave now. To be followed by :meth:`resume` if something is held back.
+        may leave now. To be followed by `resume` if something is held back.
         """
         return self.gate.written(unwritten)
 

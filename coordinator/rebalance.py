@@ -1,8 +1,8 @@
 """A rebalance from its cause to the new generation: the join phase.
 
-``prepare`` starts a join phase, or adds a cause to the one under way; ``complete`` ends it. The
-sync phase that follows belongs to ``coordinator.sync``. There is no way to start a rebalance, or
-to remove a member, without a :class:`~coordinator.causes.Cause`.
+`prepare` starts a join phase, or adds a cause to the one under way; `complete` ends it. The
+sync phase that follows belongs to `coordinator.sync`. There is no way to start a rebalance, or
+to remove a member, without a `Cause`.
 """
 
 from groupkeeper.coordinator.causes import Cause, CauseCode

@@ -63,7 +63,7 @@ def sync_refused(error: ErrorCode) -> SyncGroupResponse:
 
 
 def answer_join(group: Group, member: Member, error: ErrorCode, step: Step, echo: str = "") -> None:
-    """Refuse the member's waiting JoinGroup, if there is one; ``echo`` is the id it shows."""
+    """Refuse the member's waiting JoinGroup, if there is one; `echo` is the id it shows."""
     if member.awaiting_join is not None:
         reply_to = group.unpark_join(member)
         step.reply(reply_to, join_refused(error, member.join_version, echo))

@@ -70,7 +70,7 @@ class Step:
     config: GroupConfig
     deadlines: Deadlines
     make_member_id: Callable[[str], str]
-    """Makes ``<prefix>-<uuid>``."""
+    """Makes `<prefix>-<uuid>`."""
     pending: dict[Timer, None]
     """The partition's pending ids, by their timers and in the order they were handed out."""
     replies: list[tuple[ReplyTo, GroupResponse]] = field(default_factory=list)
@@ -107,13 +107,13 @@ class Step:
         self.size += size
 
     def batches(self) -> list[tuple[list[KeyValue], int]]:
-        """The records as they may be torn, with their :func:`size_of`."""
+        """The records as they may be torn, with their `size_of`."""
         bounds = pairwise([0, *self.cuts, len(self.records)])
         batches = [self.records[begin:end] for begin, end in bounds]
         return [(records, size_of(records)) for records in batches]
 
     def write(self, records: list[KeyValue], size: int) -> None:
-        """Write several records that belong together, of which :func:`size_of` is known."""
+        """Write several records that belong together, of which `size_of` is known."""
         self.records += records
         self.size += size - BATCH_OVERHEAD
 

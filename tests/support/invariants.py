@@ -10,7 +10,7 @@ ALL_TO_ALL = {TimerKind.JOIN, TimerKind.INITIAL_DELAY}
 
 
 def check(partition: Partition, open_requests: int) -> None:
-    """``open_requests``: how many were handed in and have not been answered."""
+    """`open_requests`: how many were handed in and have not been answered."""
     tokens = held_by_all(partition)
     assert open_requests == tokens + partition.gate.parked, "accepted - answered = tokens held"
     assert partition.gate.durable <= partition.gate.taken <= partition.gate.appended

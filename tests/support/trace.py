@@ -21,7 +21,7 @@ UNSAID = ("group", "generation", "state")
 
 
 def reply(who: str, api: str, response: Any) -> str:
-    """``alice <- SyncGroup: 'her share'``"""
+    """`alice <- SyncGroup: 'her share'`"""
     return f"{who} <- {api}: {_summary(api, response)}"
 
 
@@ -60,7 +60,7 @@ def _text(data: bytes) -> str:
 
 
 def fact(noted: Fact) -> str:
-    """``! member joined: alice-1, member_joined by alice-1``"""
+    """`! member joined: alice-1, member_joined by alice-1`"""
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(noted).__name__).strip()
     told = [_told(each.name, getattr(noted, each.name)) for each in fields(noted)]
     said = [text for each, text in zip(fields(noted), told, strict=True) if each.name not in UNSAID]
@@ -80,7 +80,7 @@ def _told(name: str, value: Any) -> str:
 
 
 def record(written: KeyValue) -> str:
-    """``+ group g: generation 1, range, leader alice-1, alice-1 'her share'``"""
+    """`+ group g: generation 1, range, leader alice-1, alice-1 'her share'`"""
     key, value = decode_key(written[0]), written[1]
     match key:
         case OffsetCommitKey():
