@@ -77,7 +77,7 @@ Resp = TypeVar("Resp")
 
 @dataclass(frozen=True, slots=True)
 class GroupApi(Generic[Req, Resp]):
-    """One row."""
+    """One row of `GROUP_APIS`."""
 
     request: type[Req]
     response: Callable[..., Resp]

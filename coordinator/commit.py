@@ -20,7 +20,7 @@ from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups, note_group_refused
 from groupkeeper.coordinator.rebalance import rearm_session
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
-from groupkeeper.coordinator.replies import check_member, note_fenced
+from groupkeeper.coordinator.replies import check_member
 from groupkeeper.coordinator.step import BATCH_OVERHEAD, KeyValue, Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
@@ -47,10 +47,8 @@ def commit(
         nothing = commit_refused(request, ErrorCode.NONE)
         step.reply(reply_to, nothing)  # and the group is not asked, as in Kafka
         return
-    group = groups.get(request.group_id)
-    error = _may_commit(group, request, caller.api_version)
+    error = _check(groups.get(request.group_id), request, caller, step)
     if error:
-        _note_refusal(group, request, error, caller, step)
         step.reply(reply_to, commit_refused(request, error))
         return
     assessed = assess(request, request.topics, step.wall, step.config)
@@ -63,21 +61,9 @@ def commit_prepared(
 ) -> None:
     """A commit of very many partitions, assessed before."""
     request = commit.request
-    group = groups.get(request.group_id)
-    error = _may_commit(group, request, caller.api_version)
-    if error:
-        _note_refusal(group, request, error, caller, step)
-    else:
-        error = _store(groups, request, commit.assessed, caller, step)
+    error = _check(groups.get(request.group_id), request, caller, step)
+    error = error or _store(groups, request, commit.assessed, caller, step)
     step.reply(reply_to, commit.refused(error) if error else commit.assessed.response)
-
-
-def _note_refusal(
-    group: Group | None, request: OffsetCommitRequest, error: ErrorCode, caller: Caller, step: Step
-) -> None:
-    if group is not None:
-        who = Who.calling(caller, request.member_id, request.group_instance_id)
-        note_fenced(group, error, who, "OffsetCommit", step)
 
 
 def _store(
@@ -101,17 +87,23 @@ def _store(
     return ErrorCode.NONE
 
 
-def _may_commit(group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:
+def _check(
+    group: Group | None, request: OffsetCommitRequest, caller: Caller, step: Step
+) -> ErrorCode:
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:
             return ErrorCode.NONE
-        return ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
+        return (
+            ErrorCode.GROUP_ID_NOT_FOUND
+            if caller.api_version >= 9
+            else ErrorCode.ILLEGAL_GENERATION
+        )
     if generation < 0 and group.state is GroupState.EMPTY:
         return ErrorCode.NONE  # an administrator, or a consumer that assigns by hand
     if generation < 0 and not request.member_id and request.group_instance_id is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    error = check_member(group, request.member_id, request.group_instance_id)
+    error = check_member(group, request, "OffsetCommit", caller, step)
     if error:
         return error
     if generation != group.generation:

@@ -188,6 +188,7 @@ class Group:
     def become(self, state: GroupState, wall_ms: int) -> None:
         """Move along `TRANSITIONS`; anything else is a bug."""
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
+        assert state is not GroupState.EMPTY or not self.members
         self.state = state
         self.state_timestamp_ms = wall_ms
         self.member_records = {}
@@ -292,6 +293,7 @@ class Group:
         for protocol in protocols:
             self.metadata_bytes += by * len(protocol.metadata)
             self.support[protocol.name] = count = self.support.get(protocol.name, 0) + by
+            assert count >= 0, "supporters of a protocol are counted wrong"
             if not count:
                 del self.support[protocol.name]
 

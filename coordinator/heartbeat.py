@@ -9,12 +9,11 @@ Source: `GroupMetadataManager.classicGroupHeartbeat`, `rescheduleClassicGroupMem
 from dataclasses import dataclass
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
-from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.rebalance import rearm_session
-from groupkeeper.coordinator.replies import check_member, note_fenced
+from groupkeeper.coordinator.replies import check_member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -25,23 +24,20 @@ def heartbeat(
 ) -> None:
     """Restart the session; answers REBALANCE_IN_PROGRESS in the join phase, and only there."""
     group = groups.get(request.group_id)
-    error = _check(group, request)
-    if group is not None and error:
-        who = Who.calling(caller, request.member_id, request.group_instance_id)
-        note_fenced(group, error, who, "Heartbeat", step)
-    elif group is not None:
+    error = _check(group, request, caller, step)
+    if group is not None and not error:
         rearm_session(group, group.members[request.member_id], step)
         if group.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
     step.reply(reply_to, HeartbeatResponse(error_code=error))
 
 
-def _check(group: Group | None, request: HeartbeatRequest) -> ErrorCode:
+def _check(group: Group | None, request: HeartbeatRequest, caller: Caller, step: Step) -> ErrorCode:
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    error = check_member(group, request.member_id, request.group_instance_id)
+    error = check_member(group, request, "Heartbeat", caller, step)
     if not error and request.generation_id != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
     return error
@@ -60,9 +56,13 @@ class Beat:
 def steady_beat(groups: Groups, request: HeartbeatRequest) -> Beat | None:
     """The short cut for a request that was just answered NONE, or None."""
     group = groups.get(request.group_id)
-    if group is None or group.state is GroupState.PREPARING_REBALANCE or _check(group, request):
+    if group is None or group.state is GroupState.PREPARING_REBALANCE:
         return None
-    member = group.members[request.member_id]
+    member = group.members.get(request.member_id)
+    if member is None or request.generation_id != group.generation:
+        return None
+    if request.group_instance_id not in (None, member.instance_id):
+        return None
     if member.waits:  # its session timer may have expired without effect, and does not run
         return None
     timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)

@@ -1,8 +1,11 @@
-"""JoinGroup: who may join, and what a join changes.
+"""JoinGroup: checks whether a member may join, and adds or updates it.
 
-The order of the checks is Kafka's (`GroupMetadataManager.classicGroupJoin`); the first that
-fails decides. Static members follow KIP-345 as Kafka implements it, the two-step join KIP-394,
-the size limit KIP-389, the quick answer to a returning leader KIP-814.
+The order of the checks is Kafka's; the first that fails decides. Static members follow KIP-345 as
+Kafka implements it, the two-step join KIP-394, the size limit KIP-389, the quick answer to a
+returning leader KIP-814.
+
+Source: `GroupMetadataManager.classicGroupJoinToClassicGroup`, `acceptJoiningMember`,
+`classicGroupJoinNewMember`, `classicGroupJoinExistingMember`.
 """
 
 from typing import Final
@@ -16,7 +19,7 @@ from groupkeeper.coordinator.config import (
     GroupConfig,
 )
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
-from groupkeeper.coordinator.facts import LimitReached, MemberJoined, PendingMemberDropped
+from groupkeeper.coordinator.facts import MemberJoined, PendingMemberDropped
 from groupkeeper.coordinator.group import Group, GroupState, Member
 from groupkeeper.coordinator.groups import Groups, note_group_refused
 from groupkeeper.coordinator.join_call import JoinCall, park, what_changed
@@ -30,16 +33,16 @@ from groupkeeper.coordinator.rebalance import (
     remove,
 )
 from groupkeeper.coordinator.records import empty_group_record
-from groupkeeper.coordinator.replies import check_member, join_reply, note_fenced
+from groupkeeper.coordinator.replies import check_member, join_reply, note_limit
 from groupkeeper.coordinator.static_join import replace_static_member
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 
 UTF8_MOST: Final = 4
-"""Bytes of a character."""
+"""The most bytes of a character."""
 EMPTY_RECORD_BYTES: Final = 200
-"""More than the record of a group without members takes as a batch, beside its names."""
+"""More than a batch with the record of an Empty group takes, without its names."""
 
 
 def join_error(request: JoinGroupRequest, version: int, config: GroupConfig) -> ErrorCode:
@@ -83,23 +86,15 @@ def _join_group(group: Group, call: JoinCall, step: Step) -> None:
         _turn_away(group, call, step)
         return
     if len(request.protocols) > MAX_PROTOCOLS:
-        call.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
-        _note_limit(group, call, "MAX_PROTOCOLS", MAX_PROTOCOLS, step)
-        return
-    if not group.accepts(request.protocol_type, request.protocols):
-        call.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
-        return
-    if _metadata_with(group, call) > step.config.max_metadata_bytes:
-        call.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
-        _note_limit(group, call, "max_metadata_bytes", step.config.max_metadata_bytes, step)
-        return
-    if not _fits(group, request.protocol_type, step.config.message_max_bytes):
-        call.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
-        _note_limit(group, call, "message_max_bytes", step.config.message_max_bytes, step)
-        return
-    if not group.member_bytes.may_join(_growth(group, call)):
-        call.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step, member_id)
-        _note_limit(group, call, "MAX_MEMBER_BYTES", group.member_bytes.total.most, step)
+        error, limit = ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ("MAX_PROTOCOLS", MAX_PROTOCOLS)
+    elif not group.accepts(request.protocol_type, request.protocols):
+        error, limit = ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None
+    else:
+        error, limit = _size_error(group, call, step.config)
+    if limit is not None:
+        note_limit(group, *limit, call.who(member_id), step)
+    if error:
+        call.refuse(error, step, member_id)
         return
     if member_id:
         _join_with_id(group, call, step)
@@ -107,9 +102,27 @@ def _join_group(group: Group, call: JoinCall, step: Step) -> None:
     _join_without_id(group, call, step)
 
 
+def _size_error(
+    group: Group, call: JoinCall, config: GroupConfig
+) -> tuple[ErrorCode, tuple[str, int] | None]:
+    """The error of a member that is too large for its group, with the limit that it exceeds."""
+    most = config.max_metadata_bytes
+    if _metadata_with(group, call) > most:
+        return ErrorCode.UNKNOWN_SERVER_ERROR, ("max_metadata_bytes", most)
+    most = config.message_max_bytes
+    if not _fits(group, call.request.protocol_type, most):
+        return ErrorCode.UNKNOWN_SERVER_ERROR, ("message_max_bytes", most)
+    if not group.member_bytes.may_join(_growth(group, call)):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE, (
+            "MAX_MEMBER_BYTES",
+            group.member_bytes.total.most,
+        )
+    return ErrorCode.NONE, None
+
+
 def _fits(group: Group, protocol_type: str, most: int) -> bool:
-    """Does the group's record fit into a batch when it has no members? That one is written when the
-    last member leaves, which cannot be refused.
+    """Whether the record of the Empty group fits into a batch: it is written when the last member
+    leaves, which cannot be refused.
     """
     characters = len(group.group_id) + len(protocol_type)
     if characters * UTF8_MOST + EMPTY_RECORD_BYTES <= most:  # nearly always
@@ -118,13 +131,13 @@ def _fits(group: Group, protocol_type: str, most: int) -> bool:
 
 
 def _known(group: Group, request: JoinGroupRequest) -> Member | None:
-    """The member that the request is from, or takes the place of."""
+    """The member that the request is from or replaces."""
     known = group.instances.get(request.group_instance_id or "", request.member_id)
     return group.members.get(known)
 
 
 def _growth(group: Group, call: JoinCall) -> int:
-    """How much more memory the group's members would take."""
+    """How many more bytes the group's members would take."""
     request, member = call.request, _known(group, call.request)
     size = bytes_of(request.protocols)
     if member is not None:
@@ -134,19 +147,14 @@ def _growth(group: Group, call: JoinCall) -> int:
 
 
 def _metadata_with(group: Group, call: JoinCall) -> int:
-    """Bytes of metadata that the group would hold with what the request says."""
+    """The bytes of metadata that the group would hold with the request's."""
     request, member = call.request, _known(group, call.request)
     before = 0 if member is None else sum(len(p.metadata) for p in member.protocols)
     return group.metadata_bytes - before + sum(len(p.metadata) for p in request.protocols)
 
 
-def _note_limit(group: Group, call: JoinCall, limit: str, most: int, step: Step) -> None:
-    who = call.who(call.request.member_id)
-    step.note(LimitReached(*group.fact_head, limit=limit, most=most, who=who))
-
-
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
-    """KIP-389. In the join phase the first `max_size` to join stay, whoever they were."""
+    """KIP-389. In the join phase the first `max_size` to join stay, members before it or not."""
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
@@ -157,7 +165,7 @@ def _has_room(group: Group, member_id: str, max_size: int) -> bool:
 
 
 def _turn_away(group: Group, call: JoinCall, step: Step) -> None:
-    """The group is full. Who came too late for its own place loses it; so with a pending id."""
+    """The group is full. A member that rejoins too late is removed; so is a pending id."""
     member_id = call.request.member_id
     if member_id in group.members:
         cause = call.cause(CauseCode.GROUP_SHRUNK, member_id)
@@ -169,7 +177,7 @@ def _turn_away(group: Group, call: JoinCall, step: Step) -> None:
     complete_if_all_joined(group, step)
 
 
-# -- without a member id: somebody new, or a static member that restarted ------------------------
+# -- without a member id: a new member, or a static member that restarted ------------------------
 
 
 def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
@@ -213,7 +221,7 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
     )
     group.add(member)
     group.park_join(member, call.reply_to, caller.api_version)
-    # A session would run out while the first join phase lasts; ghosts go after five minutes.
+    # Its session would expire during the first join phase, so it has a longer timer until then.
     timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
     step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
     step.note(MemberJoined(*group.fact_head, who=member.who, cause=cause))
@@ -227,16 +235,15 @@ def _join_with_id(group: Group, call: JoinCall, step: Step) -> None:
     request = call.request
     member_id, instance_id = request.member_id, request.group_instance_id
     if member_id in group.pending:
-        if instance_id is not None:  # static members never get a pending id: a foreign client
+        if instance_id is not None:  # static members never get a pending id
             call.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step)
             return
         drop_pending(group, member_id, step)
         cause = call.cause(CauseCode.MEMBER_JOINED, member_id)
         _add(group, call, member_id, cause, step)
         return
-    error = check_member(group, member_id, instance_id)
+    error = check_member(group, request, "JoinGroup", call.caller, step)
     if error:
-        note_fenced(group, error, call.who(member_id), "JoinGroup", step)
         call.refuse(error, step, member_id)
         return
     _rejoin(group, group.members[member_id], call, step)
@@ -250,7 +257,7 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
         complete_if_all_joined(group, step)
         return
     if not changed and (group.state is GroupState.COMPLETING_REBALANCE or not leads):
-        # A lost answer is given again. In Stable only the leader's wish starts a new round.
+        # The answer was lost. In Stable only the leader's rejoin starts a rebalance.
         step.reply(call.reply_to, join_reply(group, member, call.caller.api_version))
         return
     code = CauseCode.LEADER_REJOINED
@@ -264,12 +271,14 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
 
 
 def give_up_pending(groups: Groups, timer: Timer, expired: bool, step: Step) -> None:
-    """The id was never used (KIP-394); nobody waits for it any longer."""
+    """Drop an id that was never used (KIP-394), and end the join phase if it was the last one.
+
+    Source: `GroupMetadataManager.removePendingMemberAndUpdateClassicGroup`.
+    """
     group, member_id = groups[timer.group_id], timer.member_id
     drop_pending(group, member_id, step)
     step.note(PendingMemberDropped(*group.fact_head, member=member_id, expired=expired))
     if not expired:
-        limit, most = "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS
-        step.note(LimitReached(*group.fact_head, limit=limit, most=most, who=Who(member_id)))
+        note_limit(group, "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS, Who(member_id), step)
     complete_early(group, step)
     groups.drop_unused(group, step)

@@ -13,7 +13,7 @@ from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.group import Group, GroupState, Member
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.rebalance import drop_pending, prepare, remove
-from groupkeeper.coordinator.replies import check_member, note_fenced
+from groupkeeper.coordinator.replies import check_member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.leave_group import (
@@ -88,10 +88,7 @@ def _remove(group: Group, entry: MemberIdentity, leaving: Leaving, step: Step) -
         return ErrorCode.NONE
     if instance_id in group.instances and not member_id:  # an operator names only the instance
         member_id = group.instances[instance_id]
-    error = check_member(group, member_id, instance_id)
-    if error:
-        who = Who.calling(leaving.caller, member_id, instance_id)
-        note_fenced(group, error, who, "LeaveGroup", step)
+    elif error := check_member(group, entry, "LeaveGroup", leaving.caller, step):
         return error
     member = group.members[member_id]
     cause = leaving.cause_for(member, entry)

@@ -1,8 +1,10 @@
 """A rebalance from its cause to the new generation: the join phase.
 
-`prepare` starts a join phase, or adds a cause to the one under way; `complete` ends it. The
-sync phase that follows belongs to `coordinator.sync`. There is no way to start a rebalance, or
-to remove a member, without a `Cause`.
+`prepare` starts a join phase, or adds a cause to the one under way; `complete` ends it. The sync
+phase that follows is in `coordinator.sync`.
+
+Source: `GroupMetadataManager.prepareRebalance`, `maybePrepareRebalanceOrCompleteJoin`,
+`tryCompleteInitialRebalanceElseSchedule`, `completeClassicGroupJoin`.
 """
 
 from groupkeeper.coordinator.causes import Cause, CauseCode
@@ -21,11 +23,11 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 
 PROLONG_AT_LEAST_MS = 1_000
-"""A join phase in which nobody joined goes on at least this long: a timeout of 0 must not spin."""
+"""A join phase without a JoinGroup is extended by at least this: a timeout of 0 must not spin."""
 
 
 def prepare(group: Group, cause: Cause, step: Step) -> None:
-    """Everybody has to join again. Under way already: the cause is added, and it may be over."""
+    """Start a join phase. If one is under way, add the cause, and end it if all have joined."""
     if group.state is GroupState.PREPARING_REBALANCE:
         add_cause(group, cause, step)
         complete_if_all_joined(group, step)
@@ -54,24 +56,26 @@ def prepare(group: Group, cause: Cause, step: Step) -> None:
 
 
 def add_cause(group: Group, cause: Cause, step: Step) -> None:
-    """One more reason for the join phase under way; its first one stays the round's."""
+    """Note another cause of the join phase under way; the first one stays the rebalance's."""
     step.note(RebalanceCauseAdded(*group.fact_head, cause=cause))
 
 
 def complete_if_all_joined(group: Group, step: Step) -> None:
-    """End the join phase when nobody is left to wait for; an initial delay is waited out."""
+    """End the join phase if all have joined, but not during an initial delay."""
     if group.rebalance is not None and not group.rebalance.initial_delay:
         complete_early(group, step)
 
 
 def complete_early(group: Group, step: Step) -> None:
-    """Somebody who was waited for is gone. Kafka 4 then does not wait out the delay either."""
+    """End the join phase if all have joined, after a member or a pending id was removed. That ends
+    an initial delay as well, as in Kafka 4.
+    """
     if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
         complete(group, step)
 
 
 def _start_join_timer(group: Group, step: Step, at_least_ms: int = 0) -> int:
-    """How long the join phase may take, in ms. 0 is legal, and nobody is waited for then."""
+    """Returns how long the join phase may take, in ms; 0 is legal, and means not to wait."""
     wait = max(group.rebalance_timeout_ms, at_least_ms)
     step.deadlines.set(Timer(TimerKind.JOIN, group.group_id), step.now + wait)
     return wait
@@ -81,7 +85,10 @@ def _start_join_timer(group: Group, step: Step, at_least_ms: int = 0) -> int:
 
 
 def _start_delay(group: Group, step: Step) -> int:
-    """Leaving Empty: wait for newcomers, so that a starting fleet costs one rebalance, not N."""
+    """Wait for more members after Empty, so that N starting members cost one rebalance, not N.
+
+    Returns how long the join phase may take, in ms.
+    """
     delay = step.config.initial_rebalance_delay_ms
     rebalance = group.rebalance
     assert rebalance is not None
@@ -95,7 +102,7 @@ def _start_delay(group: Group, step: Step) -> int:
 
 
 def delay_over(group: Group, step: Step) -> None:
-    """Wait again while newcomers keep coming and the first member's patience lasts."""
+    """Extend the delay while members keep joining, up to the first member's rebalance timeout."""
     rebalance = group.rebalance
     assert rebalance is not None
     if not rebalance.newcomers or rebalance.delay_left_ms <= 0:
@@ -113,7 +120,7 @@ def delay_over(group: Group, step: Step) -> None:
 
 
 def complete(group: Group, step: Step) -> None:
-    """The join phase is over: all joined, or time is up."""
+    """End the join phase: all joined, or time is up."""
     for kind in (TimerKind.JOIN, TimerKind.INITIAL_DELAY):
         step.deadlines.cancel(Timer(kind, group.group_id))
     if group.rebalance is not None:
@@ -122,14 +129,14 @@ def complete(group: Group, step: Step) -> None:
     if not group.members:
         empty(group, step)
     elif not group.joined_count:
-        # Only offline static members are left. Their sessions decide, not the rebalance timeout.
+        # Only static members that are offline are left; they stay until their sessions expire.
         _start_join_timer(group, step, PROLONG_AT_LEAST_MS)
     else:
         _next_generation(group, step)
 
 
 def _drop_late_members(group: Group, step: Step) -> None:
-    """Dynamic members that did not rejoin go; static ones stay (KIP-345)."""
+    """Remove dynamic members that did not rejoin; static ones stay (KIP-345)."""
     if group.joined_count == len(group.members):
         return
     for member in list(group.members.values()):
@@ -138,7 +145,7 @@ def _drop_late_members(group: Group, step: Step) -> None:
 
 
 def empty(group: Group, step: Step) -> None:
-    """The last member is gone. The generation rises and the protocol type stays."""
+    """Become Empty. The generation rises and the protocol type stays."""
     cause = group.last_removal
     assert cause is not None
     group.generation += 1
@@ -171,6 +178,7 @@ def _next_generation(group: Group, step: Step) -> None:
             member.is_new = False
             step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
         rearm_session(group, member, step)
+    assert group.joined_count == 0, "a JoinGroup was not answered"
     assert group.rebalance is not None
     step.note(
         RebalanceJoined(
@@ -188,13 +196,13 @@ def _next_generation(group: Group, step: Step) -> None:
 
 
 def rearm_session(group: Group, member: Member, step: Step) -> None:
-    """The member was heard of, or is owed a fresh start: its session runs in full again."""
+    """Restart the member's session."""
     timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
 
 def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
-    """Take a member out and answer what it had waiting. The rebalance is the caller's business."""
+    """Remove a member and answer its parked requests. Does not start a rebalance."""
     answer_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, step)
     answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID, step)
     for kind in (TimerKind.SESSION, TimerKind.NEW_MEMBER):
@@ -205,7 +213,7 @@ def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
 
 
 def drop_pending(group: Group, member_id: str, step: Step) -> None:
-    """An id that was handed out is not waited for any longer (KIP-394)."""
+    """Stop waiting for an id that was handed out (KIP-394)."""
     del group.pending[member_id]
     timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id)
     step.deadlines.cancel(timer)
@@ -213,7 +221,10 @@ def drop_pending(group: Group, member_id: str, step: Step) -> None:
 
 
 def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:
-    """The sync phase is broken off: no assignments, and everybody who waits for one is told."""
+    """End the sync phase: clear all assignments, and refuse the SyncGroups that wait.
+
+    Source: `GroupMetadataManager.resetAndPropagateAssignmentWithError`.
+    """
     for member in group.members.values():
         group.assign(member, b"")
         if member.awaiting_sync is not None:

@@ -1,9 +1,12 @@
-"""A static member comes back: JoinGroup without a member id, with an instance id that is known.
+"""A static member returns: JoinGroup without a member id, with a known instance id.
 
-KIP-345 as Kafka implements it: the member keeps its place under a new id, and from that instant
-the old id is fenced. In a Stable group this costs no rebalance while the elected protocol stays;
-in CompletingRebalance it always does, because the leader may be planning for the old id
-(KAFKA-9801). Returning with the id it holds is an ordinary rejoin and not handled here.
+KIP-345 as Kafka implements it: the member continues under a new id, and the old id is fenced at
+once. In a Stable group this costs no rebalance while the elected protocol stays the same; in
+CompletingRebalance it always does, because the leader may be assigning to the old id (KAFKA-9801).
+A member that returns with the id it holds is an ordinary rejoin and not handled here.
+
+Source: `GroupMetadataManager.classicGroupJoinNewStaticMember`,
+`updateStaticMemberThenRebalanceOrCompleteJoin`.
 """
 
 from dataclasses import replace
@@ -22,7 +25,7 @@ from groupkeeper.protocol.messages.join_group import JoinGroupResponse
 
 
 def replace_static_member(group: Group, call: JoinCall, step: Step) -> None:
-    """The instance's new incarnation takes the member over."""
+    """Give the member a new id, and rebalance if that is needed."""
     instance_id = call.request.group_instance_id or ""
     member = group.members[group.instances[instance_id]]
     new_id = step.new_member_id(instance_id)
@@ -31,7 +34,7 @@ def replace_static_member(group: Group, call: JoinCall, step: Step) -> None:
         _keep_generation(group, member, new_id, call, step)
         return
     old_id = member.member_id
-    _take_over(group, member, new_id, step)
+    _fence_and_rename(group, member, new_id, step)
     _note_replaced(group, member, old_id, False, step)
     park(group, member, call, step)
     code = CauseCode.STATIC_MEMBER_RETURNED_UNREADY
@@ -41,7 +44,7 @@ def replace_static_member(group: Group, call: JoinCall, step: Step) -> None:
 
 
 def _keep_generation(group: Group, member: Member, new_id: str, call: JoinCall, step: Step) -> None:
-    """Stable stays Stable: the new id is written, and nobody else notices."""
+    """Write the new id and answer at the current generation; the other members notice nothing."""
     old_id, led = member.member_id, group.leader_id == member.member_id
     records = _member_records_with(group, member, new_id, call)
     leader = new_id if led else group.leader_id
@@ -50,7 +53,7 @@ def _keep_generation(group: Group, member: Member, new_id: str, call: JoinCall, 
     if size_of([record]) > step.config.message_max_bytes:
         step.reply(call.reply_to, _too_large(group, call))
         return
-    _take_over(group, member, new_id, step)
+    _fence_and_rename(group, member, new_id, step)
     group.update(member, call.protocols, call.timeouts)
     group.member_records = records
     step.append(*record)
@@ -61,8 +64,8 @@ def _keep_generation(group: Group, member: Member, new_id: str, call: JoinCall, 
     _note_replaced(group, member, old_id, True, step)
 
 
-def _take_over(group: Group, member: Member, new_id: str, step: Step) -> None:
-    """Fence the old incarnation, at once also in what it has waiting."""
+def _fence_and_rename(group: Group, member: Member, new_id: str, step: Step) -> None:
+    """Fence the old id, and refuse its parked requests."""
     old_id = member.member_id
     answer_join(group, member, ErrorCode.FENCED_INSTANCE_ID, step, old_id)
     answer_sync(member, ErrorCode.FENCED_INSTANCE_ID, step)
@@ -70,7 +73,7 @@ def _take_over(group: Group, member: Member, new_id: str, step: Step) -> None:
         step.deadlines.cancel(Timer(kind, group.group_id, old_id))
     member.is_new = False
     group.rename(member, new_id)
-    # The first session still has the old length; the request's holds from the next re-arming.
+    # The first session has the old timeout; the request's holds from the next heartbeat on.
     timer = Timer(TimerKind.SESSION, group.group_id, new_id)
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
@@ -78,9 +81,9 @@ def _take_over(group: Group, member: Member, new_id: str, step: Step) -> None:
 def _member_records_with(
     group: Group, member: Member, new_id: str, call: JoinCall
 ) -> dict[str, bytes]:
-    """The members of the group record as it will be: all as they were but for the one.
+    """The members of the next group record: as before, except for this one.
 
-    Made before anything changes: a record that is too large must change nothing.
+    Built before anything changes: a record that is too large must change nothing.
     """
     session_ms, rebalance_ms = call.timeouts
     new = replace(
@@ -99,10 +102,10 @@ def _member_records_with(
 
 
 def _tell_leader(response: JoinGroupResponse, old_id: str, version: int) -> None:
-    """A leader that came back leads on, but must not send a plan that nobody waits for.
+    """A leader that returned stays the leader, but must not compute assignments.
 
-    From v9 it is told so (KIP-814: watch topics, do not assign). Older clients are shown their
-    *old* id as leader's, and no members.
+    From v9 the reply says so (KIP-814). Older clients get their *old* id as the leader's, and no
+    members.
     """
     if version >= 9:
         response.skip_assignment = True

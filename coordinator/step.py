@@ -1,7 +1,8 @@
-"""One turn of the state machine: what goes in besides the request, and everything that comes out.
+"""One step of the state machine: what it may consult besides the request, and everything it brings.
 
-Handlers receive a step as an out-parameter, so that they compose by being called. A step performs
-nothing: replies are sent, records are written and facts are read by whoever drives the partition.
+Handlers receive the step as an out-parameter, so that they compose by being called. A step has no
+effect by itself: the driver of the partition writes its records, sends its replies and hands its
+facts to readers (`coordinator.partition`).
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +49,7 @@ BATCH_OVERHEAD = 61
 """The bytes of a record batch without records."""
 
 PREFIX_BYTES = 255
-"""So much of a client or instance id, in UTF-8, a member id begins with: it is kept for long."""
+"""The most bytes of a client or instance id, in UTF-8, that a member id begins with."""
 
 
 def size_of(records: Sequence[KeyValue]) -> int:
@@ -61,7 +62,7 @@ def size_of(records: Sequence[KeyValue]) -> int:
 
 @dataclass(slots=True)
 class Step:
-    """The time it is, what may be consulted, and what came of it."""
+    """The inputs of a decision, and its outputs: `replies`, `records` and `facts`."""
 
     now: int
     """Monotonic milliseconds: for deadlines."""
@@ -72,21 +73,28 @@ class Step:
     make_member_id: Callable[[str], str]
     """Makes `<prefix>-<uuid>`."""
     pending: dict[Timer, None]
-    """The partition's pending ids, by their timers and in the order they were handed out."""
+    """The partition's pending ids, by their timers, in the order they were handed out."""
     replies: list[tuple[ReplyTo, GroupResponse]] = field(default_factory=list)
+    """While the handler runs, the answers to this request and to others that waited in members. In
+    a step that `Partition` returned, only those that the driver may send now, in this order; the
+    rest is returned by `Partition.written`."""
     records: list[KeyValue] = field(default_factory=list)
+    """Records to append to the partition's log, in this order. `Partition` moves them to its queue,
+    for `Partition.take`, so that a returned step has none."""
     facts: list[Fact] = field(default_factory=list)
+    """What happened, in order. Readers must not use it: see `told`."""
     told: Sequence[NotedFact] = ()
-    """Those of the facts that readers may be told now; the gate says so, at the step's end."""
+    """The facts that readers may see now: all of the step's, or none while records before them are
+    not durable; then `Partition.written` returns them."""
     size: int = BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
     cuts: tuple[int, ...] = ()
-    """Places among the records where a batch ends: together they would be too large for one."""
+    """Indexes of the records at which a new batch begins, as one batch would be too large."""
     size_before: int = 0
-    """What of the size is that of batches before the last."""
+    """The part of `size` that belongs to batches before the last."""
 
     def new_member_id(self, prefix: str) -> str:
-        """An id nobody has, beginning with at least the first characters of the prefix."""
+        """A new member id that begins with the prefix, cut to PREFIX_BYTES."""
         if len(prefix) > PREFIX_BYTES // 4:  # only then can it be too long
             prefix = prefix.encode()[:PREFIX_BYTES].decode(errors="ignore")
         return self.make_member_id(prefix)
@@ -96,8 +104,8 @@ class Step:
         self.replies.append((reply_to, response))
 
     def append(self, key: bytes, value: bytes | None) -> None:
-        """Write a record that does not need the others of the step: a crash may leave some of them
-        out, the last first.
+        """Write a record. If the step gets too large for one batch, a crash may lose the records
+        from here on, and keep those before.
         """
         size = RECORD_OVERHEAD + len(key) + len(value or b"")
         if self.records and self.size - self.size_before + size > self.config.message_max_bytes:
@@ -107,16 +115,16 @@ class Step:
         self.size += size
 
     def batches(self) -> list[tuple[list[KeyValue], int]]:
-        """The records as they may be torn, with their `size_of`."""
+        """The records of each batch, with their `size_of`."""
         bounds = pairwise([0, *self.cuts, len(self.records)])
         batches = [self.records[begin:end] for begin, end in bounds]
         return [(records, size_of(records)) for records in batches]
 
     def write(self, records: list[KeyValue], size: int) -> None:
-        """Write several records that belong together, of which `size_of` is known."""
+        """Write records that have to stay in one batch, of which `size_of` is `size`."""
         self.records += records
         self.size += size - BATCH_OVERHEAD
 
     def note(self, fact: Fact) -> None:
-        """Note what happened. Readers are told when the records written before it are durable."""
+        """Note what happened. Readers see it when the records written before it are durable."""
         self.facts.append(fact)

@@ -24,7 +24,7 @@ from groupkeeper.coordinator.sync import sync_over
 
 
 def expire(groups: Groups, timer: Timer, step: Step) -> None:
-    """A timer has come due."""
+    """Handle a timer that has come due."""
     if timer.kind is TimerKind.OFFSET_EXPIRY:
         is_over = expire_offsets(groups, step)
         interval = step.config.offsets_retention_check_interval_ms
@@ -51,7 +51,7 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
 
 
 def _session_over(group: Group, member: Member, step: Step) -> None:
-    """Not while a request of the member waits: the session runs anew when that is answered."""
+    """Remove the member, unless a request of it waits: its session restarts with the answer."""
     if not member.waits:
         _remove(group, member, Cause(CauseCode.SESSION_EXPIRED, member.who), step)
 
