@@ -7,10 +7,11 @@ and stores. Transactional commits are not here.
 Source: `OffsetMetadataManager.validateOffsetCommit` and `commitOffset`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Who
@@ -94,11 +95,8 @@ def _check(
     if group is None:
         if generation < 0:
             return ErrorCode.NONE
-        return (
-            ErrorCode.GROUP_ID_NOT_FOUND
-            if caller.api_version >= 9
-            else ErrorCode.ILLEGAL_GENERATION
-        )
+        later = caller.api_version >= 9
+        return ErrorCode.GROUP_ID_NOT_FOUND if later else ErrorCode.ILLEGAL_GENERATION
     if generation < 0 and group.state is GroupState.EMPTY:
         return ErrorCode.NONE  # an administrator, or a consumer that assigns by hand
     if generation < 0 and not request.member_id and request.group_instance_id is None:
@@ -168,16 +166,22 @@ def _is_longer(text: str, limit: int) -> bool:
 
 def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
     """An error of the whole group: the protocol has it on every partition."""
-    return OffsetCommitResponse(topics=mapped(partial(_refused_topic, error), request.topics))
+    return _with_rows(partial(_refused_row, error), request.topics)
 
 
-def _refused_topic(error: ErrorCode, topic: OffsetCommitRequestTopic) -> OffsetCommitResponseTopic:
-    rows = mapped(partial(_refused_row, error), topic.partitions)
-    return OffsetCommitResponseTopic(name=topic.name, partitions=rows)
+def _with_rows(
+    row: Callable[[Any], OffsetCommitResponsePartition], topics: Any
+) -> OffsetCommitResponse:
+    """Made while it is encoded: one row for each partition of the topics of a request or reply."""
+
+    def topic(each: Any) -> OffsetCommitResponseTopic:
+        return OffsetCommitResponseTopic(name=each.name, partitions=mapped(row, each.partitions))
+
+    return OffsetCommitResponse(topics=mapped(topic, topics))
 
 
 def _refused_row(
-    error: ErrorCode, asked: OffsetCommitRequestPartition
+    error: ErrorCode, asked: OffsetCommitRequestPartition | OffsetCommitResponsePartition
 ) -> OffsetCommitResponsePartition:
     return OffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=error)
 
@@ -228,17 +232,9 @@ class PreparedCommit:
 
 def spoil_commit(response: OffsetCommitResponse, error: ErrorCode) -> OffsetCommitResponse:
     """The error on every partition except those that do not exist."""
-    return OffsetCommitResponse(topics=mapped(partial(_spoilt_topic, error), response.topics))
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
+    def row(each: OffsetCommitResponsePartition) -> OffsetCommitResponsePartition:
+        return each if each.error_code == missing else _refused_row(error, each)
 
-def _spoilt_topic(error: ErrorCode, topic: OffsetCommitResponseTopic) -> OffsetCommitResponseTopic:
-    rows = mapped(partial(_spoilt_row, error), topic.partitions)
-    return OffsetCommitResponseTopic(name=topic.name, partitions=rows)
-
-
-def _spoilt_row(
-    error: ErrorCode, row: OffsetCommitResponsePartition
-) -> OffsetCommitResponsePartition:
-    missing = row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    code = row.error_code if missing else error
-    return OffsetCommitResponsePartition(partition_index=row.partition_index, error_code=code)
+    return _with_rows(row, response.topics)

@@ -25,6 +25,8 @@ class TimerKind(StrEnum):
     OFFSET_EXPIRY = "offset_expiry"
     GROUP_DELETION = "group_deletion"
 
+    __hash__ = str.__hash__  # that of Enum is Python code, and every heartbeat hashes its timer
+
 
 class Timer(NamedTuple):
     """The name of a deadline. `group_id` and `member_id` are empty where the kind has none."""

@@ -32,7 +32,7 @@ Source: `ClassicGroup`, `ClassicGroupMember`, `ClassicGroupState`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -317,19 +317,19 @@ class Group:
 
         Source: `ClassicGroup.selectProtocol`.
         """
-        all_members = len(self.members)
-        candidates = {name for name, count in self.support.items() if count == all_members}
-        return _most_wanted(candidates, (m.protocols for m in self.members.values()))
+        return self._elected(self.support, (m.protocols for m in self.members.values()))
 
     def would_elect(self, member: Member, protocols: Protocols) -> str:
         """The protocol that `elect` would choose if the member's list were this one."""
         support = Counter(self.support)
         support.subtract(protocol.name for protocol in member.protocols)
         support.update(protocol.name for protocol in protocols)
-        all_members = len(self.members)
-        candidates = {name for name, count in support.items() if count == all_members}
         others = self.members.values()
-        return _most_wanted(candidates, (protocols if m is member else m.protocols for m in others))
+        return self._elected(support, (protocols if m is member else m.protocols for m in others))
+
+    def _elected(self, support: Mapping[str, int], ballots: Iterable[Protocols]) -> str:
+        all_members = len(self.members)
+        return _most_wanted({n for n, count in support.items() if count == all_members}, ballots)
 
     def resubscribe(self) -> None:
         """Read the members' topics from their metadata; see `topics_of_all`."""

@@ -61,9 +61,8 @@ def steady_beat(groups: Groups, request: HeartbeatRequest) -> Beat | None:
     member = group.members.get(request.member_id)
     if member is None or request.generation_id != group.generation:
         return None
-    if request.group_instance_id not in (None, member.instance_id):
-        return None
-    if member.waits:  # its session timer may have expired without effect, and does not run
+    # While a request of it waits, its session timer may have expired without effect.
+    if member.waits or request.group_instance_id not in (None, member.instance_id):
         return None
     timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
     return Beat(group, group.changes, timer, member.session_timeout_ms)

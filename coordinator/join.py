@@ -81,20 +81,15 @@ def join(
 
 
 def _join_group(group: Group, call: JoinCall, step: Step) -> None:
-    request, member_id = call.request, call.request.member_id
+    member_id = call.request.member_id
     if not _has_room(group, member_id, step.config.max_size):
         _turn_away(group, call, step)
         return
-    if len(request.protocols) > MAX_PROTOCOLS:
-        error, limit = ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ("MAX_PROTOCOLS", MAX_PROTOCOLS)
-    elif not group.accepts(request.protocol_type, request.protocols):
-        error, limit = ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None
-    else:
-        error, limit = _size_error(group, call, step.config)
-    if limit is not None:
-        note_limit(group, *limit, call.who(member_id), step)
+    error, limit, most = _admission_error(group, call, step.config)
     if error:
         call.refuse(error, step, member_id)
+        if limit:
+            note_limit(group, limit, most, call.who(member_id), step)
         return
     if member_id:
         _join_with_id(group, call, step)
@@ -102,22 +97,22 @@ def _join_group(group: Group, call: JoinCall, step: Step) -> None:
     _join_without_id(group, call, step)
 
 
-def _size_error(
+def _admission_error(
     group: Group, call: JoinCall, config: GroupConfig
-) -> tuple[ErrorCode, tuple[str, int] | None]:
-    """The error of a member that is too large for its group, with the limit that it exceeds."""
-    most = config.max_metadata_bytes
-    if _metadata_with(group, call) > most:
-        return ErrorCode.UNKNOWN_SERVER_ERROR, ("max_metadata_bytes", most)
-    most = config.message_max_bytes
-    if not _fits(group, call.request.protocol_type, most):
-        return ErrorCode.UNKNOWN_SERVER_ERROR, ("message_max_bytes", most)
+) -> tuple[ErrorCode, str, int]:
+    """Why the group cannot take the member, with the name and value of the limit, if it is one."""
+    request, total = call.request, group.member_bytes.total
+    if len(request.protocols) > MAX_PROTOCOLS:
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "MAX_PROTOCOLS", MAX_PROTOCOLS
+    if not group.accepts(request.protocol_type, request.protocols):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "", 0
+    if _metadata_with(group, call) > (most := config.max_metadata_bytes):
+        return ErrorCode.UNKNOWN_SERVER_ERROR, "max_metadata_bytes", most
+    if not _fits(group, request.protocol_type, most := config.message_max_bytes):
+        return ErrorCode.UNKNOWN_SERVER_ERROR, "message_max_bytes", most
     if not group.member_bytes.may_join(_growth(group, call)):
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE, (
-            "MAX_MEMBER_BYTES",
-            group.member_bytes.total.most,
-        )
-    return ErrorCode.NONE, None
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE, "MAX_MEMBER_BYTES", total.most
+    return ErrorCode.NONE, "", 0
 
 
 def _fits(group: Group, protocol_type: str, most: int) -> bool:

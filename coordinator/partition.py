@@ -168,14 +168,10 @@ class Partition:
         step = self._start or self._begin(now, wall)
         check = now + self._config.offsets_retention_check_interval_ms
         self.deadlines.set(Timer(TimerKind.OFFSET_EXPIRY), check)
+        head, records, groups = ("", 0, ""), self._replay.record_count, len(self.groups)
+        members, offsets = self._members, self._offsets
         step.note(
-            GroupsLoaded(
-                *("", 0, ""),
-                records=self._replay.record_count,
-                groups=len(self.groups),
-                members=self._members,
-                offsets=self._offsets,
-            )
+            GroupsLoaded(*head, records=records, groups=groups, members=members, offsets=offsets)
         )
         self._replay = self._start = None
         self.groups.member_bytes.count()
@@ -194,19 +190,17 @@ class Partition:
         step see duty 3. May raise: duty 5.
         """
         step = self._begin(*at)
-        api, absence, deletions = (
-            GROUP_APIS[type(request)],
-            ABSENCE.get(self.state),
-            self.groups.deletions,
-        )
-        # Requests for several groups look at each of them.
-        if deletions and api.for_one_group and request.group_id in deletions:  # type: ignore[union-attr]
+        api, groups = GROUP_APIS[type(request)], self.groups
+        if self.state is not PartitionState.ACTIVE:
+            absence = ABSENCE[self.state]
+        # Handlers for several groups look for deletions of each of them.
+        elif groups.deletions and api.for_one_group and request.group_id in groups.deletions:  # type: ignore[union-attr]
             absence = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        if absence is None:
-            api.handle(self.groups, request, caller, reply_to, step)
         else:
-            error = api.error_in(request, caller.api_version, self._config) or absence
-            step.reply(reply_to, refuse(request, caller, error))
+            api.handle(groups, request, caller, reply_to, step)
+            return self._end(step)
+        error = api.error_in(request, caller.api_version, self._config) or absence
+        step.reply(reply_to, refuse(request, caller, error))
         return self._end(step)
 
     def advance(self, now: int, wall: int) -> Step:

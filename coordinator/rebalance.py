@@ -40,14 +40,9 @@ def prepare(group: Group, cause: Cause, step: Step) -> None:
     group.rebalance = Rebalance(cause, step.now)
     group.become(GroupState.PREPARING_REBALANCE, step.wall)
     wait = _start_delay(group, step) if was is GroupState.EMPTY else _start_join_timer(group, step)
+    head, members = group.fact_head, len(group.members)
     step.note(
-        RebalanceStarted(
-            *group.fact_head,
-            cause=cause,
-            from_state=was,
-            members=len(group.members),
-            deadline_ms=wait,
-        )
+        RebalanceStarted(*head, cause=cause, from_state=was, members=members, deadline_ms=wait)
     )
     if wait:
         complete_if_all_joined(group, step)
@@ -180,16 +175,15 @@ def _next_generation(group: Group, step: Step) -> None:
         rearm_session(group, member, step)
     assert group.joined_count == 0, "a JoinGroup was not answered"
     assert group.rebalance is not None
-    step.note(
-        RebalanceJoined(
-            *group.fact_head,
-            leader=group.leader_id or "",
-            protocol=group.protocol_name,
-            members=len(group.members),
-            missing=missing,
-            duration_ms=step.now - group.rebalance.started_ms,
-        )
+    joined = RebalanceJoined(
+        *group.fact_head,
+        leader=group.leader_id or "",
+        protocol=group.protocol_name,
+        members=len(group.members),
+        missing=missing,
+        duration_ms=step.now - group.rebalance.started_ms,
     )
+    step.note(joined)
 
 
 # -- members -------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def replace_static_member(group: Group, call: JoinCall, step: Step) -> None:
 def _keep_generation(group: Group, member: Member, new_id: str, call: JoinCall, step: Step) -> None:
     """Write the new id and answer at the current generation; the other members notice nothing."""
     old_id, led = member.member_id, group.leader_id == member.member_id
-    records = _member_records_with(group, member, new_id, call)
+    records = _records_with(group, member, new_id, call)
     leader = new_id if led else group.leader_id
     value = group_value(replace(group, leader_id=leader), list(records.values()))
     record = group_key(group.group_id), value
@@ -78,9 +78,7 @@ def _fence_and_rename(group: Group, member: Member, new_id: str, step: Step) -> 
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
 
-def _member_records_with(
-    group: Group, member: Member, new_id: str, call: JoinCall
-) -> dict[str, bytes]:
+def _records_with(group: Group, member: Member, new_id: str, call: JoinCall) -> dict[str, bytes]:
     """The members of the next group record: as before, except for this one.
 
     Built before anything changes: a record that is too large must change nothing.

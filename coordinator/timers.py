@@ -30,11 +30,10 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
         interval = step.config.offsets_retention_check_interval_ms
         step.deadlines.set(timer, step.now + (interval if is_over else PIECE_PAUSE_MS))
         return
-    if timer.kind is TimerKind.GROUP_DELETION:
-        go_on_deleting(groups, timer, step)
-        return
     group = groups[timer.group_id]
     match timer.kind:
+        case TimerKind.GROUP_DELETION:
+            go_on_deleting(groups, timer, step)
         case TimerKind.SESSION:
             _session_over(group, group.members[timer.member_id], step)
         case TimerKind.NEW_MEMBER:
