@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 SLACK = 1_024
-"""How many forgotten entries the heap may hold beyond as many as there are timers."""
+"""How many stale entries the heap may hold beyond one for each running timer."""
 
 
 class TimerKind(StrEnum):
@@ -25,9 +25,11 @@ class TimerKind(StrEnum):
     OFFSET_EXPIRY = "offset_expiry"
     GROUP_DELETION = "group_deletion"
 
+    __hash__ = str.__hash__  # that of Enum is Python code, and every heartbeat hashes its timer
+
 
 class Timer(NamedTuple):
-    """The name of a deadline. ``group_id`` and ``member_id`` are empty where they say nothing."""
+    """The name of a deadline. `group_id` and `member_id` are empty where the kind has none."""
 
     kind: TimerKind
     group_id: str = ""
@@ -60,13 +62,13 @@ class Deadlines:
         self.due.pop(timer, None)
 
     def _sweep(self) -> None:
-        """Cancelled timers stay in the heap until they come up; when they are many, start anew."""
+        """Rebuild the heap: cancelled timers stay in it until they come up."""
         self._bounds = dict(self.due)
         self._heap = [(at_ms, timer) for timer, at_ms in self.due.items()]
         heapq.heapify(self._heap)
 
     def is_before(self, at_ms: int) -> bool:
-        """May a timer be due before that? False is certain, and either answer costs nothing."""
+        """Whether a timer may be due before that: False is certain, True is not. Cheap."""
         return bool(self._heap) and self._heap[0][0] < at_ms
 
     def next(self) -> int | None:

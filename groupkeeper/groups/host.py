@@ -10,14 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from groupkeeper.coordinator.apis import refuse
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.gate import Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.partition import ABSENCE, Partition, PartitionState
-from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.step import Record, Step
+from groupkeeper.coordinator.step import KeyValue, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.groups.host_services import HostServices
 from groupkeeper.groups.loader import claimed_log, read
@@ -202,7 +202,7 @@ class PartitionHost:
         self._writing = self._partition
         return self._partition.take()
 
-    def append_of(self, records: list[Record], wall_ms: int) -> Append:
+    def append_of(self, records: list[KeyValue], wall_ms: int) -> Append:
         """The records as the store takes them."""
         assert self.log is not None and self._epoch is not None
         return Append(self.log, self._epoch, wall_ms, records)

@@ -75,7 +75,8 @@ async def test_a_large_frame_in_many_pieces_is_put_together_once(
 async def test_a_missing_client_id_is_the_empty_string(bench: Bench) -> None:
     bench.receive(beat(bench, client_id=None))
     [caller] = bench.callers
-    assert (caller.client_id, caller.client_host, caller.api_version) == ("", "/10.0.0.7", 4)
+    peer = caller.peer
+    assert (peer.client_id, peer.host, caller.api_version) == ("", "/10.0.0.7", 4)
 
 
 async def test_every_answer_is_counted_by_its_api(bench: Bench) -> None:

@@ -184,7 +184,7 @@ def test_a_deletion_is_confirmed_when_durable() -> None:
 
 def asked(scene: Scene, request: Any, version: int) -> Any:
     """The reply as the partition gives it: one step, and not through the codec."""
-    caller = Caller(version, "", "")
+    caller = Caller(version)
     step = scene.partition.handle(request, caller, "anyone", (scene.now, scene.wall))
     ((_, response),) = step.replies
     return response

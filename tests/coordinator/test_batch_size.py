@@ -1,4 +1,4 @@
-"""No batch exceeds ``message.max.bytes``, whatever is asked. The scene looks at every one."""
+"""No batch exceeds `message.max.bytes`, whatever is asked. The scene looks at every one."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,6 +1,6 @@
 """A log that Apache Kafka wrote, replayed: we know what its broker knew at that moment.
 
-Of a KIP-848 group (``next-generation``) the offsets are read and the members are not.
+Of a KIP-848 group (`next-generation`) the offsets are read and the members are not.
 """
 
 import json

@@ -1,6 +1,6 @@
 """A vocabulary for the coordinator's tests: people join, sync, leave, and time goes by.
 
-A :class:`Scene` drives one pure partition as the server does, with a log in memory. People go by
+A `Scene` drives one pure partition as the server does, with a log in memory. People go by
 names; the scene remembers the member id and the generation each was told, and sends them back as a
 client would. Every request and reply takes the way through the codec in its version, so nothing
 arrives that a client of that version cannot send. After every step the invariants are checked.
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.coordinator.partition import Partition
-from groupkeeper.coordinator.step import Record, Step
+from groupkeeper.coordinator.step import KeyValue, Step
 from groupkeeper.protocol.embedded import Subscription, encode_subscription
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.framing import read_request_header
@@ -64,7 +64,7 @@ CONFIG = GroupConfig(min_session_timeout_ms=1)
 
 
 def topics(*names: str, owned: int = 0) -> bytes:
-    """A consumer's subscription; ``owned`` makes another one of the same topics."""
+    """A consumer's subscription; `owned` makes another one of the same topics."""
     user_data = bytes([owned]) if owned else None
     return encode_subscription(Subscription(version=1, topics=list(names), user_data=user_data))
 
@@ -83,13 +83,17 @@ class Call:
     version: int
     response: Any = None
 
+    def answer(self, response: Any) -> None:
+        """A reply token, as the core sees it; the scene answers it in `Scene._deliver`."""
+        raise AssertionError("the core never answers by itself")
+
     @property
     def parked(self) -> bool:
         return self.response is None
 
     @property
     def outcome(self) -> str:
-        """``parked``, or the name of the first error code in the reply."""
+        """`parked`, or the name of the first error code in the reply."""
         return "parked" if self.parked else ErrorCode(first_error(self.response)).name
 
 
@@ -120,10 +124,10 @@ class Scene:
         self.config = replace(CONFIG, **config)
         self.now = 1_000
         self.hold = hold
-        """Leave what is written on its way until :meth:`flush`."""
+        """Leave what is written on its way until `flush`."""
         self.long_ids = False
         """Make member ids as long as a server's."""
-        self.log: list[Record] = []
+        self.log: list[KeyValue] = []
         self.facts: list[NotedFact] = []
         """What readers were told, of all lives of the partition."""
         self._noted: dict[int, tuple[Fact, int]] = {}
@@ -166,7 +170,7 @@ class Scene:
         return self.load(*batches, deleted=deleted)
 
     def load(self, *batches: bytes, deleted: Sequence[str] = ()) -> Partition:
-        """A new partition from these bytes of a log; topics are ``deleted`` at the beginning."""
+        """A new partition from these bytes of a log; topics are `deleted` at the beginning."""
         self.partition = Partition(self.config, self._new_member_id, self.member_bytes)
         if deleted:
             self.forget_topics(*deleted)
@@ -190,7 +194,7 @@ class Scene:
         assert key is not None
         call = Call(who, type(request).__name__.removesuffix("Request"), key, version)
         self.open.append(call)
-        caller = Caller(version, who, f"/{who[:40]}")
+        caller = Caller(version, Peer(client_id=who, host=f"/{who[:40]}"))
         at = (self.now, self.wall)
         self._settle(self.partition.handle(_sent(request, key, version), caller, call, at))
         return call
@@ -274,7 +278,7 @@ class Scene:
     def crash(self, *deleted: str) -> None:
         """The process dies: what was not durable is gone, and nobody hears of it.
 
-        ``deleted`` are topics that go while the partition is loading.
+        `deleted` are topics that go while the partition is loading.
         """
         self.open.clear()
         self.member_bytes.used = 0
@@ -292,7 +296,7 @@ class Scene:
         return self.people.setdefault(name, Person(name))
 
     def knock(self, name: str, *, version: int = 9, as_id: str | None = None, **says: Any) -> Call:
-        """One JoinGroup. What is not said is as last time; ``as_id`` speaks under another id."""
+        """One JoinGroup. What is not said is as last time; `as_id` speaks under another id."""
         person = self.person(name)
         person.says |= says
         words = {"protocols": RANGE, "session": SESSION, "rebalance": REBALANCE, **person.says}
@@ -330,7 +334,7 @@ class Scene:
         as_id: str | None = None,
         **other: Any,
     ) -> Call:
-        """SyncGroup; ``plan`` by name or by member id."""
+        """SyncGroup; `plan` by name or by member id."""
         person = self.person(name)
         known = {p.name: p.member_id for p in self.people.values()}
         assignments = [
@@ -454,7 +458,7 @@ class Scene:
         return self.ask("anyone", OffsetFetchRequest(groups=[part]), version)
 
     def fetch(self, topic: str | None = "t", *partitions: int, group: str = GROUP) -> Any:
-        """The group's part of the reply to :meth:`try_fetch`."""
+        """The group's part of the reply to `try_fetch`."""
         return self.try_fetch(topic, *partitions, group=group).response.groups[0]
 
     def offset(self, topic: str = "t", partition: int = 0) -> int:
@@ -484,7 +488,7 @@ class Scene:
         return self.ask("anyone", request, version)
 
     def groups(self, **filters: Sequence[str]) -> dict[str, str]:
-        """Group id to state, of the groups that :meth:`try_groups` lists."""
+        """Group id to state, of the groups that `try_groups` lists."""
         listed = self.try_groups(**filters).response.groups
         return {each.group_id: each.group_state for each in listed}
 
@@ -525,7 +529,7 @@ FOUR = ("lea", "fred", "SAM", "TIM")
 
 
 def in_state(state: str, **config: int) -> Scene:
-    """The usual group in a state, nobody waiting; what they offer is ``RANGE_RR``."""
+    """The usual group in a state, nobody waiting; what they offer is `RANGE_RR`."""
     scene = Scene(**config)
     if state == "Dead":
         return scene
