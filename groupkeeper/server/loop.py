@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from groupkeeper.server.logs import Log
-from groupkeeper.server.metrics import ConnectionStats, Histogram
+from groupkeeper.observe.logs import Log
+from groupkeeper.observe.metrics import ConnectionStats, Histogram
 from groupkeeper.turns import ITERATION_S, Turns
 
 MEMBERS: Final = 512

@@ -12,36 +12,36 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
+from groupkeeper.apis.metadata import Node
+from groupkeeper.apis.table import build_routes
+from groupkeeper.clock import Clock
+from groupkeeper.connections.budget import limits_of
+from groupkeeper.connections.call import ConnectionServices
+from groupkeeper.connections.listener import Listener
+from groupkeeper.connections.steady import Driver
+from groupkeeper.connections.table import ConnectionTable
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
+from groupkeeper.groups.forgetting import Forgetting
+from groupkeeper.groups.host_services import HostServices
+from groupkeeper.groups.hosts import Hosts
+from groupkeeper.groups.late_forgetting import LateForgetting
+from groupkeeper.groups.loader import Loader
+from groupkeeper.groups.release import Release
+from groupkeeper.groups.writer import Writer
+from groupkeeper.observe.fact_lines import write_line
+from groupkeeper.observe.fact_readers import FactReaders
+from groupkeeper.observe.logs import Log
+from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.server.budget import limits_of
-from groupkeeper.server.call import ConnectionServices
-from groupkeeper.server.clock import Clock
-from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, Watch, tell_of
-from groupkeeper.server.fact_lines import write_line
-from groupkeeper.server.fact_readers import FactReaders
-from groupkeeper.server.forgetting import Forgetting
-from groupkeeper.server.host_services import HostServices
-from groupkeeper.server.hosts import Hosts
-from groupkeeper.server.late_forgetting import LateForgetting
-from groupkeeper.server.listener import Listener
-from groupkeeper.server.loader import Loader
-from groupkeeper.server.logs import Log
-from groupkeeper.server.metrics import Metrics
-from groupkeeper.server.options import Address, ServeOptions
-from groupkeeper.server.release import Release
-from groupkeeper.server.routes import build_routes
-from groupkeeper.server.settings import Settings
-from groupkeeper.server.steady import Driver
-from groupkeeper.server.writer import Writer
+from groupkeeper.settings.options import Address, ServeOptions
+from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from groupkeeper.turns import Turns
 

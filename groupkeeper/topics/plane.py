@@ -11,33 +11,33 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from groupkeeper.apis.configs.alter import AlteringConfigs
+from groupkeeper.apis.configs.describe import DescribingConfigs
+from groupkeeper.apis.create_partitions import CreatingPartitions
+from groupkeeper.apis.create_topics import CreatingTopics
+from groupkeeper.apis.delete_records import DeletingRecords
+from groupkeeper.apis.delete_topics import DeletingTopics
+from groupkeeper.apis.describe_topic_partitions import DescribingPartitions
+from groupkeeper.apis.fetch import Fetching
+from groupkeeper.apis.init_producer_id import ProducerIds
+from groupkeeper.apis.list_offsets import ListingOffsets
+from groupkeeper.apis.metadata import Describing, Node
+from groupkeeper.apis.offset_for_leader_epoch import EndingEpochs
+from groupkeeper.apis.produce import Producing
 from groupkeeper.exchange import Handler
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
-from groupkeeper.topics.alter_configs import AlteringConfigs
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import CatalogFolders
-from groupkeeper.topics.create_partitions import CreatingPartitions
-from groupkeeper.topics.create_topics import CreatingTopics
-from groupkeeper.topics.delete_records import DeletingRecords
-from groupkeeper.topics.delete_topics import DeletingTopics
-from groupkeeper.topics.describe_configs import DescribingConfigs
-from groupkeeper.topics.describe_topic_partitions import DescribingPartitions
 from groupkeeper.topics.effective_configs import EffectiveConfigs
-from groupkeeper.topics.fetch import Fetching
 from groupkeeper.topics.limits import OPEN_FILES_MOST
-from groupkeeper.topics.list_offsets import ListingOffsets
-from groupkeeper.topics.metadata import Describing, Node
 from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.topics.offload import LateAnswers, OffLoop, WorkerThread
-from groupkeeper.topics.offset_for_leader_epoch import EndingEpochs
 from groupkeeper.topics.open_files import OpenFiles
 from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partitions import Failed, Partitions, TopicFolders
-from groupkeeper.topics.produce import Producing
-from groupkeeper.topics.producer_ids import ProducerIds
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.read import Reader
 from groupkeeper.topics.time_lookup import TimeLookup

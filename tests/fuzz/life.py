@@ -13,8 +13,8 @@ from random import Random
 from typing import Any
 
 from groupkeeper.coordinator.group import GroupState
-from groupkeeper.server import logs
-from groupkeeper.server.forgetting import StoppingError
+from groupkeeper.groups.forgetting import StoppingError
+from groupkeeper.observe import logs
 from groupkeeper.server.server import Server
 from groupkeeper.storage.errors import StorageError
 from tests.simulation.cluster import Machine

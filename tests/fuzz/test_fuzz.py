@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
+from groupkeeper.apis.list_offsets import ListingOffsets
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.protocol.registry import APIS, request_decoder, request_encoder, response_encoder
-from groupkeeper.topics.list_offsets import ListingOffsets
 from tests.fuzz.epoch import Epoch, Size, compile_codecs
 from tests.fuzz.mutations import mutated, random_bytes
 from tests.fuzz.peer import Owed, Peer, Rules

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.server import logs
+from groupkeeper.observe import logs
 from tests.support.served import Served
 
 Lines = Callable[[], list[dict[str, Any]]]

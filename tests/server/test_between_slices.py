@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.apis.groups import PIECE_PARTITIONS, GroupRoutes
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from groupkeeper.server.group_routes import PIECE_PARTITIONS, GroupRoutes
 from tests.support.requests import codes_of, commit_request, delete_topic_request
 from tests.support.served import Client, Served, groups_apart
 

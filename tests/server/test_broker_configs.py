@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.apis.configs.broker import BrokerConfigs
+from groupkeeper.apis.configs.changes import Change
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import (
     ConfigKind,
@@ -12,9 +14,7 @@ from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
     ResourceType,
 )
-from groupkeeper.server.broker_configs import BrokerConfigs
-from groupkeeper.server.settings import TABLE, Settings
-from groupkeeper.topics.config_changes import Change
+from groupkeeper.settings.table import TABLE, Settings
 
 BROKER, LOGGER = ResourceType.BROKER, ResourceType.BROKER_LOGGER
 METRICS, GROUP = ResourceType.CLIENT_METRICS, ResourceType.GROUP

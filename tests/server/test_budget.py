@@ -2,13 +2,13 @@
 
 import asyncio
 
-from groupkeeper.server.budget import (
+from groupkeeper.connections.budget import (
     LEAST_REQUEST_BYTES,
     LOOK_AGAIN,
     Budget,
     limits_of,
 )
-from groupkeeper.server.settings import load
+from groupkeeper.settings.table import load
 
 
 async def test_those_who_wait_look_again_when_less_is_in_use() -> None:

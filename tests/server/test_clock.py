@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from groupkeeper.server.clock import Clock
+from groupkeeper.clock import Clock
 
 
 class Loop(asyncio.SelectorEventLoop):

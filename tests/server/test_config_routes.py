@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.apis.configs.routes import ConfigRoutes
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages import alter_configs as legacy
 from groupkeeper.protocol.messages import incremental_alter_configs as incremental
@@ -14,7 +15,6 @@ from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from groupkeeper.protocol.messages.list_config_resources import ListConfigResourcesRequest
-from groupkeeper.server.config_routes import ConfigRoutes
 from tests.support.served import Served
 from tests.support.slices import counted
 

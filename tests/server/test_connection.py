@@ -8,12 +8,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from groupkeeper.connections.inbox import HELD_BYTES, Inbox
 from groupkeeper.exchange import NO_REPLY
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from groupkeeper.protocol.messages.produce import ProduceRequest
-from groupkeeper.server.inbox import HELD_BYTES, Inbox
 from tests.support.fake_socket import API_VERSIONS, HEARTBEAT, JOIN, LIMIT, PRODUCE, Bench
 from tests.support.requests import join_request, leave_request
 from tests.support.served import Served, settle

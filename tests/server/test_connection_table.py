@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.connections import table as module
+from groupkeeper.connections.connection import Connection
+from groupkeeper.connections.inbox import HELD_BYTES
+from groupkeeper.connections.state import State
+from groupkeeper.connections.table import ANSWER_S, REQUEST_S, SHORT_OF_ROOM_S, STALLED_S
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from groupkeeper.server import connection_table as module
-from groupkeeper.server.connection import Connection
-from groupkeeper.server.connection_state import State
-from groupkeeper.server.connection_table import ANSWER_S, REQUEST_S, SHORT_OF_ROOM_S, STALLED_S
-from groupkeeper.server.inbox import HELD_BYTES
 from tests.support.fake_socket import HEARTBEAT, JOIN, PRODUCE, Bench, FakeSocket
 
 Lines = Callable[[], list[dict[str, Any]]]

@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.connections import call as call_module
+from groupkeeper.connections.budget import LONG_REQUEST_BYTES
+from groupkeeper.connections.call import LONG_ANSWERS
+from groupkeeper.connections.connection import BEATS, SLICED_REQUEST_BYTES, SLOW_TURN_S
+from groupkeeper.connections.state import MAY_FOLLOW, State
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
@@ -29,11 +34,6 @@ from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatR
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.protocol.registry import response_encoder
-from groupkeeper.server import call as call_module
-from groupkeeper.server.budget import LONG_REQUEST_BYTES
-from groupkeeper.server.call import LONG_ANSWERS
-from groupkeeper.server.connection import BEATS, SLICED_REQUEST_BYTES, SLOW_TURN_S
-from groupkeeper.server.connection_state import MAY_FOLLOW, State
 from groupkeeper.turns import TURN_S, Slices
 from tests.support.fake_socket import HEARTBEAT, JOIN, LIMIT, PRODUCE, Bench
 

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from groupkeeper.server.exposition import Exposition
-from groupkeeper.server.metrics import Metrics
+from groupkeeper.observe.exposition import Exposition
+from groupkeeper.observe.metrics import Metrics
 from tests.support.slices import whole
 
 DOCKER = Path(__file__).parent.parent.parent / "docker"

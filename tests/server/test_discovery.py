@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.apis.discovery import CoordinatorLookup, Versions
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.describe_cluster import DescribeClusterRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.registry import APIS
-from groupkeeper.server.discovery import CoordinatorLookup, Versions
 from tests.support.served import Served
 
 NOBODY: Any = None

@@ -27,8 +27,8 @@ from groupkeeper.coordinator.facts import (
     RebalanceJoined,
     RebalanceStarted,
 )
-from groupkeeper.server.fact_lines import write_line
-from groupkeeper.server.fact_readers import Origin
+from groupkeeper.observe.fact_lines import write_line
+from groupkeeper.observe.fact_readers import Origin
 from tests.support.served import Served, settle
 
 Lines = Callable[[], list[dict[str, Any]]]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from groupkeeper.coordinator.facts import GroupCreated, GroupsLoaded, NotedFact, OffsetsCommitted
+from groupkeeper.observe.fact_readers import FACTS_IN_A_SLICE, FactReaders, Origin
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.server.fact_readers import FACTS_IN_A_SLICE, FactReaders, Origin
 from groupkeeper.turns import Turns
 from tests.support.served import Served, groups_apart, settle
 
@@ -82,7 +82,7 @@ async def test_a_reader_that_raises_misses_a_fact_and_costs_nobody_else_one(line
 
 
 async def test_what_takes_long_is_told_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.server.fact_readers.TURN_S", 0.0)
+    monkeypatch.setattr("groupkeeper.observe.fact_readers.TURN_S", 0.0)
     told: list[int] = []
     facts = readers()
     facts.subscribe("one", record_orders(told))

@@ -6,11 +6,11 @@ import pytest
 
 from groupkeeper.coordinator.gate import ReplyGate
 from groupkeeper.coordinator.step import Step
+from groupkeeper.groups.forgetting import Forgetting, StoppingError
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
-from groupkeeper.server.forgetting import Forgetting, StoppingError
 from tests.support.requests import commit_request
 from tests.support.served import Client, Served
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.server.gather import After, Gather
+from groupkeeper.apis.gather import After, Gather
 
 
 class Client:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from groupkeeper.coordinator.placement import partition_of
-from groupkeeper.server import host
-from groupkeeper.server import hosts as module
+from groupkeeper.groups import host
+from groupkeeper.groups import hosts as module
 from tests.support.served import Served, groups_apart
 from tests.support.slices import whole
 

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import pytest
 
-from groupkeeper.server import http, web
-from groupkeeper.server.http import ANSWERS, CONNECTIONS, HttpServer
+from groupkeeper.observe import http, web
+from groupkeeper.observe.http import ANSWERS, CONNECTIONS, HttpServer
 from tests.server.conftest import Lines
 
 Ask = Callable[..., Awaitable[bytes]]

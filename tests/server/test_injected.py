@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.server.settings import Settings, SettingsError, load
+from groupkeeper.settings.table import Settings, SettingsError, load
 
 
 def of_service(name: str, address: str = "10.0.0.1") -> dict[str, str]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from groupkeeper.connections.listener import Listener
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.registry import request_encoder
-from groupkeeper.server.listener import Listener
 from tests.support.fake_socket import Bench
 
 QUESTION = request_encoder(18, 0)(ApiVersionsRequest(), 1, "tester")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.groups import host, loader, retries
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
-from groupkeeper.server import host, loader, retries
 from groupkeeper.turns import Slices
 from tests.support.served import Served, groups_apart, settle
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.server import logs
-from groupkeeper.server.log_writer import FIELD_CHARS, TRACE_LINES, Output, counts
-from groupkeeper.server.logs import Log
+from groupkeeper.observe import logs
+from groupkeeper.observe.log_writer import FIELD_CHARS, TRACE_LINES, Output, counts
+from groupkeeper.observe.logs import Log
 
 HOSTILE = "\x1b[2J\0\x9b31m\u202egnp\u200b\ud800\nlevel=error"
 
@@ -161,7 +161,7 @@ def test_rich_is_hidden_from_one_thread_only() -> None:
     """Another one may be importing it at the same moment."""
     code = """
 import sys, threading
-from groupkeeper.server.log_writer import _without_rich
+from groupkeeper.observe.log_writer import _without_rich
 with _without_rich():
     try:
         import rich
@@ -178,7 +178,7 @@ print("rich" in sys.modules, *(hook for hook in sys.meta_path if "NoRich" in rep
 
 OUT_OF_DESCRIPTORS = """
 import json, os, resource
-from groupkeeper.server import logs
+from groupkeeper.observe import logs
 
 logs.configure()
 resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.observe import logs
+from groupkeeper.observe.log_writer import FIELD_CHARS, QUEUE_LINES, Cause, counts
+from groupkeeper.observe.logs import BURST_LINES, CAUSES, LINES_PER_S, Limiter, Log
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
 from groupkeeper.protocol.registry import request_encoder, response_decoder
-from groupkeeper.server import logs
-from groupkeeper.server.log_writer import FIELD_CHARS, QUEUE_LINES, Cause, counts
-from groupkeeper.server.logs import BURST_LINES, CAUSES, LINES_PER_S, Limiter, Log
 from tests.support.requests import join_request
 
 ROOT = Path(__file__).parents[2]
@@ -168,7 +168,7 @@ def test_a_closed_stream_does_not_end_the_server() -> None:
 
 def test_neither_structlog_nor_rich_is_imported_before_it_is_needed() -> None:
     code = (
-        "import sys; from groupkeeper.server import logs; logs.configure(); log = logs.Log('x');"
+        "import sys; from groupkeeper.observe import logs; logs.configure(); log = logs.Log('x');"
         "print('structlog' in sys.modules); log.info('line'); logs.flush();"
         "print('structlog' in sys.modules, 'rich' in sys.modules); import rich.console"
     )
@@ -356,7 +356,7 @@ def test_a_record_that_cannot_be_made_a_line_is_counted(lines: io.StringIO) -> N
 
 def test_without_lines_there_is_no_thread() -> None:
     code = (
-        "import threading; from groupkeeper.server import logs; log = logs.Log('x');"
+        "import threading; from groupkeeper.observe import logs; log = logs.Log('x');"
         "logs.configure(); log.debug('nothing'); print(threading.active_count());"
         "log.info('line'); print(threading.active_count())"
     )
@@ -367,7 +367,7 @@ def test_without_lines_there_is_no_thread() -> None:
 
 def test_a_forked_process_writes_its_own_lines_only() -> None:
     code = (
-        "import os; from groupkeeper.server import logs; log = logs.Log('x');"
+        "import os; from groupkeeper.observe import logs; log = logs.Log('x');"
         "log.info('early'); child = os.fork(); log.info('late', child=not child);"
         "child and os.waitpid(child, 0)"
     )
@@ -383,7 +383,7 @@ def test_a_forked_process_writes_its_own_lines_only() -> None:
 
 def test_what_is_queued_is_written_when_the_process_ends() -> None:
     code = (
-        "from groupkeeper.server import logs; log = logs.Log('x'); logs.configure();"
+        "from groupkeeper.observe import logs; log = logs.Log('x'); logs.configure();"
         "[log.info('event', number=n) for n in range(100)]; logs.write_text('the reason')"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -394,7 +394,7 @@ def test_what_is_queued_is_written_when_the_process_ends() -> None:
 
 def test_a_process_ends_although_nobody_reads_its_lines() -> None:
     code = (
-        "from groupkeeper.server import logs; logs.configure();"
+        "from groupkeeper.observe import logs; logs.configure();"
         "[logs.Log(f'{n}').info('event', text='x' * 200) for n in range(1000)];"
         "logs.write_text('the reason')"
     )

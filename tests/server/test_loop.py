@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.observe.metrics import ConnectionStats
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.loop import (
     FEW_EVENTS,
@@ -20,7 +21,6 @@ from groupkeeper.server.loop import (
     watched_loop,
     when_read,
 )
-from groupkeeper.server.metrics import ConnectionStats
 from groupkeeper.turns import ITERATION_S, Turns
 
 Lines = Callable[[], list[dict[str, Any]]]

@@ -11,11 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from groupkeeper.coordinator import facts
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.observe import exposition
+from groupkeeper.observe.exposition import COUNTERS, Exposition
+from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.observe.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
 from groupkeeper.protocol.registry import APIS
-from groupkeeper.server import exposition
-from groupkeeper.server.exposition import COUNTERS, Exposition
-from groupkeeper.server.fact_readers import Origin
-from groupkeeper.server.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
 from tests.support.slices import whole
 
 GROUP = {"group": "orders", "generation": 3, "state": "Stable"}
@@ -245,7 +245,7 @@ def test_every_metric_is_in_the_operations_page() -> None:
 
 def test_counting_does_not_import_prometheus_client() -> None:
     code = (
-        "import sys; from groupkeeper.server.metrics import Metrics; Metrics().replayed(1);"
+        "import sys; from groupkeeper.observe.metrics import Metrics; Metrics().replayed(1);"
         "print('prometheus_client' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

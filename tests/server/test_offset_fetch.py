@@ -2,6 +2,7 @@
 
 import pytest
 
+from groupkeeper.apis.offset_fetch import flat_reply, groups_asked
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
@@ -9,7 +10,6 @@ from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from groupkeeper.server.offset_fetch import flat_reply, groups_asked
 from tests.support.requests import codes_of, fetch_request, flat_fetch_request
 
 ASKED = flat_fetch_request("g", {"orders": [0, 1], "payments": [2]})

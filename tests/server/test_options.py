@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.server.options import format_address, parse_address
+from groupkeeper.settings.options import format_address, parse_address
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.server.budget import Budget
-from groupkeeper.server.outbox import PIECE_BYTES, Outbox
+from groupkeeper.connections.budget import Budget
+from groupkeeper.connections.outbox import PIECE_BYTES, Outbox
 
 
 class Socket:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from groupkeeper.server.metrics import Metrics, PartitionSnapshot
-from groupkeeper.server.pages import pages
+from groupkeeper.observe.metrics import Metrics, PartitionSnapshot
+from groupkeeper.observe.pages import pages
 from groupkeeper.turns import Slices
 
 ACTIVE = PartitionSnapshot(0, "active")
@@ -69,7 +69,7 @@ def test_the_first_page_links_the_others() -> None:
 
 def test_the_pages_do_not_import_prometheus_client_before_a_scrape() -> None:
     code = (
-        "import sys; from groupkeeper.server.pages import pages, Metrics; pages(Metrics());"
+        "import sys; from groupkeeper.observe.pages import pages, Metrics; pages(Metrics());"
         "print('prometheus_client' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ The expected pairs are what java.util.Properties makes of the same text.
 
 import pytest
 
-from groupkeeper.server.properties import parse
+from groupkeeper.settings.properties import parse
 
 
 @pytest.mark.parametrize(

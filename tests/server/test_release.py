@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.server.release import RELEASED_AT_ONCE, Release
+from groupkeeper.groups.release import RELEASED_AT_ONCE, Release
 from groupkeeper.turns import Turns
 from tests.support.requests import join_request
 from tests.support.served import Served, settle

@@ -1,11 +1,11 @@
 """The table of routes."""
 
+from groupkeeper.apis.discovery import API_VERSIONS, Versions
+from groupkeeper.apis.metadata import Node
+from groupkeeper.apis.table import build_routes
 from groupkeeper.exchange import Handler
 from groupkeeper.protocol.registry import APIS
-from groupkeeper.server.discovery import API_VERSIONS, Versions
-from groupkeeper.server.routes import build_routes
-from groupkeeper.server.settings import Settings
-from groupkeeper.topics.metadata import Node
+from groupkeeper.settings.table import Settings
 from tests.support.served import Served
 
 

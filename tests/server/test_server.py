@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.connections.state import State
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
-from groupkeeper.server.connection_state import State
-from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server, World, group_config
-from groupkeeper.server.settings import load
+from groupkeeper.settings.options import ServeOptions
+from groupkeeper.settings.table import load
 from groupkeeper.storage.errors import Locked
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.requests import fetch_request, join_request

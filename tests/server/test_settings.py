@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.server.kafka_keys import KEYS
-from groupkeeper.server.settings import LONG_MAX, TABLE, Settings, SettingsError, load
+from groupkeeper.settings.kafka_keys import KEYS
+from groupkeeper.settings.table import LONG_MAX, TABLE, Settings, SettingsError, load
 
 
 def settings(*assignments: str, **more: object) -> Settings:
@@ -166,8 +166,8 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
 def test_the_import_is_cheap() -> None:
     """Nothing heavy may creep into the first milliseconds of the process."""
     code = (
-        "import sys, groupkeeper.server.settings; print([m for m in "
-        "('difflib', 'typing_extensions', 'asyncio', 'logging', 'groupkeeper.server.kafka_keys')"
+        "import sys, groupkeeper.settings.table; print([m for m in "
+        "('difflib', 'typing_extensions', 'asyncio', 'logging', 'groupkeeper.settings.kafka_keys')"
         " if m in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.apis import groups as group_routes
+from groupkeeper.apis import several
+from groupkeeper.apis.groups import LISTED_GROUPS, PIECE_MEMBERS, PIECE_PARTITIONS
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -14,8 +17,6 @@ from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from groupkeeper.server import group_routes, several
-from groupkeeper.server.group_routes import LISTED_GROUPS, PIECE_MEMBERS, PIECE_PARTITIONS
 from tests.server.conftest import Lines
 from tests.support.requests import (
     codes_of,
@@ -99,7 +100,7 @@ def test_others_are_decided_between_the_pieces(
 ) -> None:
     other = served.client()
     member_id, generation = settle(other)
-    monkeypatch.setattr("groupkeeper.server.connection.TURN_S", 0.0)
+    monkeypatch.setattr("groupkeeper.connections.connection.TURN_S", 0.0)
     long = client.frame(15, 5, DescribeGroupsRequest(groups=[f"g{n}" for n in range(MANY)]))
     short = other.frame(14, 5, sync_request(member_id, generation))
     served.at_once({client: long, other: short})
@@ -181,7 +182,7 @@ def test_many_keys_are_found_and_too_many_refused(
     keys = [f"g{n}" for n in range(MANY)]
     found = client.call(10, 4, FindCoordinatorRequest(coordinator_keys=keys)).coordinators
     assert [each.key for each in found] == keys
-    monkeypatch.setattr("groupkeeper.server.discovery.MAX_KEYS_ASKED", 10)
+    monkeypatch.setattr("groupkeeper.apis.discovery.MAX_KEYS_ASKED", 10)
     found = client.call(10, 4, FindCoordinatorRequest(coordinator_keys=keys)).coordinators
     assert {each.error_code for each in found} == {INVALID}
     assert limits(lines) == ["MAX_KEYS_ASKED"]

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.connections import call
+from groupkeeper.connections.steady import SteadyBeat
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.registry import request_decoder, request_encoder
-from groupkeeper.server import call
-from groupkeeper.server.steady import SteadyBeat
 from tests.support.requests import commit_request, heartbeat, join_request, sync_request
 from tests.support.served import Client, Served, settle
 

@@ -1,12 +1,12 @@
 """Which topics and partitions of a commit exist."""
 
+from groupkeeper.groups.topic_check import all_known, overlay
 from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from groupkeeper.server.topic_check import all_known, overlay
 from tests.support.requests import Places, codes_of, commit_request
 
 COUNTS = {"orders": 2, "payments": 1}

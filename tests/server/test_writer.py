@@ -9,8 +9,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from groupkeeper.groups.writer import CATCH_UP_S, LINGER_S
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.server.writer import CATCH_UP_S, LINGER_S
 from tests.support.served import Client, Served, groups_apart, settle
 
 Serve = Callable[..., Served]
@@ -94,7 +94,7 @@ def test_several_partitions_share_a_round(served: Served) -> None:
 def test_what_exceeds_a_round_is_written_in_the_next_one(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("groupkeeper.server.writer.ROUND_BYTES", 100)
+    monkeypatch.setattr("groupkeeper.groups.writer.ROUND_BYTES", 100)
     before = served.syncs()
     clients = in_flight(served, *groups_apart(PARTITIONS, 4))
     served.until(lambda: served.syncs() == before + 1)

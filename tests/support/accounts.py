@@ -6,8 +6,8 @@ that waits. Requests of the data plane that wait for its thread are not looked f
 
 from typing import Any
 
-from groupkeeper.server.call import Call
-from groupkeeper.server.gather import After, Part
+from groupkeeper.apis.gather import After, Part
+from groupkeeper.connections.call import Call
 from groupkeeper.server.server import Server
 
 

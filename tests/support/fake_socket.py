@@ -11,17 +11,17 @@ running event loop.
 import asyncio
 from typing import Any
 
+from groupkeeper.apis.discovery import Versions
+from groupkeeper.clock import Clock
+from groupkeeper.connections.budget import Budget, Limits
+from groupkeeper.connections.call import ConnectionServices
+from groupkeeper.connections.connection import Connection
+from groupkeeper.connections.table import ConnectionTable
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.observe.metrics import ConnectionStats, RequestStats
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.protocol.registry import request_encoder, response_decoder
-from groupkeeper.server.budget import Budget, Limits
-from groupkeeper.server.call import ConnectionServices
-from groupkeeper.server.clock import Clock
-from groupkeeper.server.connection import Connection
-from groupkeeper.server.connection_table import ConnectionTable
-from groupkeeper.server.discovery import Versions
-from groupkeeper.server.metrics import ConnectionStats, RequestStats
 from groupkeeper.turns import Turns
 
 PRODUCE, JOIN, HEARTBEAT, API_VERSIONS = 0, 11, 12, 18

@@ -16,10 +16,10 @@ from typing import Any
 
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.groups.host import PartitionHost
+from groupkeeper.observe.pages import pages
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.registry import request_encoder, response_decoder
-from groupkeeper.server.host import PartitionHost
-from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.support.accounts import check_accounts

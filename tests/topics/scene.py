@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from groupkeeper.apis.metadata import Node
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -29,7 +30,6 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.topics import plane
-from groupkeeper.topics.metadata import Node
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.slices import counted
 

@@ -2,14 +2,15 @@
 
 import pytest
 
+from groupkeeper.apis import describe_topic_partitions
+from groupkeeper.apis.metadata import TOPIC_OPERATIONS
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
-from groupkeeper.topics import describe_topic_partitions, plane
-from groupkeeper.topics.metadata import TOPIC_OPERATIONS
+from groupkeeper.topics import plane
 
 GROUPS = "__consumer_offsets"
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.apis.fetch import MAX_WAIT_MS
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.record_batch import iter_batches
 from groupkeeper.topics import plane
-from groupkeeper.topics.fetch import MAX_WAIT_MS
 from tests.support.slices import counted
 from tests.support.virtual_loop import VirtualLoop
 from tests.topics.scene import HeldWorker, Reply, Scene, batch
@@ -405,7 +405,7 @@ async def test_a_topic_deleted_while_a_long_fetch_is_read_ends_its_wait(scene):
 
 
 async def test_more_than_can_be_watched_is_answered_at_once(scene, monkeypatch):
-    monkeypatch.setattr("groupkeeper.topics.fetch.WATCHED_MOST", 3)
+    monkeypatch.setattr("groupkeeper.apis.fetch.WATCHED_MOST", 3)
     await scene.fetch(("t", 0, 0), ("t", 1, 0))
     first = scene.send_fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=LONG)
     second = scene.send_fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=LONG)

@@ -89,7 +89,7 @@ async def test_what_is_there_survives_a_lower_limit(small, monkeypatch):
 PRODUCER = """
 import asyncio, resource, sys
 from types import SimpleNamespace
-from groupkeeper.topics.metadata import Node
+from groupkeeper.apis.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

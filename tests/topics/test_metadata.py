@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from groupkeeper.apis.metadata import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_partitions import (
@@ -12,7 +13,6 @@ from groupkeeper.protocol.messages.create_partitions import (
 )
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.topics import plane
-from groupkeeper.topics.metadata import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS
 from tests.support.slices import whole
 from tests.topics.scene import HeldWorker, Reply, Scene

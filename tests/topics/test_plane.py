@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from groupkeeper.apis.metadata import Node
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.framing import read_request_header
 from groupkeeper.protocol.messages.create_partitions import (
@@ -47,7 +48,6 @@ from groupkeeper.protocol.registry import (
     response_decoder,
     response_encoder,
 )
-from groupkeeper.topics.metadata import Node
 from groupkeeper.topics.plane import EmbeddedTopics, Snapshot
 from tests.support.slices import counted
 from tests.topics.scene import Reply, Scene, Settings, batch
