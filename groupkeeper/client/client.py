@@ -164,7 +164,7 @@ class Client:
             if await self._kafka.ready(node):
                 return node
         raise CallFailed(
-            _api_of(request), None, ErrorCode.BROKER_NOT_AVAILABLE, f"of nodes {self.nodes} none"
+            _api_of(request), None, ErrorCode.BROKER_NOT_AVAILABLE, f"tried nodes {self.nodes}"
         )
 
     async def _send(self, node: int, request: Message) -> Any:
@@ -175,8 +175,9 @@ class Client:
         code = getattr(response, "error_code", 0)
         if code:
             known = ErrorCode(code) if code in _CODES else ErrorCode.UNKNOWN_SERVER_ERROR
-            said = getattr(response, "error_message", None)
-            raise CallFailed(_api_of(request), node, known, said or f"error {code}")
+            told = getattr(response, "error_message", None) or ""
+            detail = told if known == code else f"error {code}"
+            raise CallFailed(_api_of(request), node, known, detail)
         return response
 
 
