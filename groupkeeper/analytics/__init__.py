@@ -1,5 +1,4 @@
-"""
-Reading `__consumer_offsets` with PySpark: our own log or a copy of a Kafka broker's. Not part of
+"""Reading `__consumer_offsets` with PySpark: our own log or a copy of a Kafka broker's. Not part of
 the server, which runs without any of it.
 
     from groupkeeper.analytics import register register(spark)
@@ -30,9 +29,8 @@ def register(spark: "SparkSession") -> None:
 
 
 def analyze(paths: list[Path], out: Path | None = None) -> int:
-    """
-    Print what the logs under `paths` say, and write it to `out` as Parquet. Returns an exit code:
-    0, or 2 with one line said.
+    """Print what the logs under `paths` say, and write it to `out` as Parquet. Returns an exit
+    code: 0, or 2 with one line said.
     """
     from groupkeeper.analytics.report import analyze as run
 

@@ -1,6 +1,5 @@
-"""
-All records to Parquet, written by the workers themselves: Spark's own writer would be the slowest
-part of the job by far.
+"""All records to Parquet, written by the workers themselves: Spark's own writer would be the
+slowest part of the job by far.
 
 Spark plans, runs and repeats the tasks; only names and counts go back through it. One file per
 chunk of the plan.
@@ -27,8 +26,7 @@ _WRITTEN: Final = pa.schema([("file", pa.string()), ("rows", pa.int64())])
 
 
 def write_records(spark: "SparkSession", plan: Plan, folder: Path) -> int:
-    """
-    Write the rows of `plan` as `part-<chunk>.parquet` into `folder`, which is made. Returns how
+    """Write the rows of `plan` as `part-<chunk>.parquet` into `folder`, which is made. Returns how
     many there are.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,8 +50,7 @@ def write_chunks(
 
 
 def write_chunk(chunk: Chunk, target: Path) -> int:
-    """
-    One file, there whole or not at all.
+    """One file, there whole or not at all.
 
     Spark may run a task twice, even at the same time: each try writes under a name of its own, and
     the result's name depends on the chunk only.

@@ -1,6 +1,5 @@
-"""
-The table that a log becomes: one row per record, twenty columns, the same for every parser. Column
-names and types only.
+"""The table that a log becomes: one row per record, twenty columns, the same for every parser.
+Column names and types only.
 
 See docs/analytics.md for what each column means. Rows about damage have `problem` and
 `problem_bytes` and no offset.
@@ -87,8 +86,7 @@ HARMLESS: Final = (PROBLEM_TEXTS[Problem.TORN_TAIL], PROBLEM_TEXTS[Problem.GONE]
 
 
 def problem_rows(piece: Piece, problems: list[tuple[int, int, int]]) -> pa.RecordBatch:
-    """
-    Rows that stand for bytes without records: (position counted from the piece's start, Problem,
+    """Rows that stand for bytes without records: (position counted from the piece's start, Problem,
     number of bytes).
 
     A batch cut off where the log ends is only one that is still being written.

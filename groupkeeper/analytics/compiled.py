@@ -1,5 +1,4 @@
-"""
-numba, with types that mypy understands and a cache that always finds a place. Not a home for
+"""numba, with types that mypy understands and a cache that always finds a place. Not a home for
 kernels.
 
 Compiling takes seconds and every worker process would pay them, so kernels have fixed signatures
@@ -25,9 +24,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def cache_folder(package: Path) -> Path | None:
-    """
-    Where compiled kernels go when numba's own choice beside the source cannot be written; None when
-    it can.
+    """Where compiled kernels go when numba's own choice beside the source cannot be written; None
+    when it can.
     """
     beside = package / "__pycache__"
     if os.access(beside if beside.is_dir() else package, os.W_OK):
@@ -65,8 +63,7 @@ def kernel(signature: object) -> Callable[[Function], Function]:
 
 
 def inline(function: Function) -> Function:
-    """
-    A part of kernels: compiled into them and only then, so that loading a cached kernel compiles
+    """A part of kernels: compiled into them and only then, so that loading a cached kernel compiles
     nothing.
     """
     return numba.njit(function, nogil=True)  # type: ignore[no-any-return]  # numba has no types

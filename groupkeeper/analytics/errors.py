@@ -1,5 +1,4 @@
-"""
-The one error of an analysis that is the user's to mend. Not for damage inside a log: that is
+"""The one error of an analysis that is the user's to mend. Not for damage inside a log: that is
 reported as data.
 """
 

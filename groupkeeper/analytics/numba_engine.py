@@ -1,6 +1,5 @@
-"""
-The fast parser: compiled kernels over whole windows of batches, columns handed to Arrow. Says the
-same as `reference`, sooner.
+"""The fast parser: compiled kernels over whole windows of batches, columns handed to Arrow. Says
+the same as `reference`, sooner.
 
 Works in windows of about a hundred thousand records, so that memory stays flat. Compressed batches
 are unfolded behind the bytes of the window first, so the kernels see plain records only. A window
@@ -50,8 +49,7 @@ def read(buffer: bytes, piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def _unfold(buffer: bytes, view: Bytes, batches: Table) -> tuple[Bytes, Table]:
-    """
-    A buffer in which all of the batches are plain, and those batches: fewer than given when
+    """A buffer in which all of the batches are plain, and those batches: fewer than given when
     unfolding filled the memory allowed.
 
     RECORDS and RECORDS_END of compressed batches are moved to where their records now are.

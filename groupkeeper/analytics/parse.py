@@ -1,6 +1,5 @@
-"""
-Bytes of segments in, Arrow record batches out, by whichever engine there is. Opens files; knows no
-Spark.
+"""Bytes of segments in, Arrow record batches out, by whichever engine there is. Opens files; knows
+no Spark.
 
     for piece in chunk:
         for batch in parse_piece(piece): ...
@@ -20,8 +19,7 @@ Engine = Literal["auto", "numba", "reference"]
 
 
 def parse(buffer: bytes, piece: Piece, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
-    """
-    The rows of `buffer`, which holds the bytes of `piece` and starts with a batch. Columns:
+    """The rows of `buffer`, which holds the bytes of `piece` and starts with a batch. Columns:
     groupkeeper.analytics.columns.
 
     Raises nothing because of what the bytes are: what cannot be read becomes a row with `problem`
@@ -37,8 +35,7 @@ def parse(buffer: bytes, piece: Piece, engine: Engine = "auto") -> Iterator[pa.R
 
 
 def parse_piece(piece: Piece, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
-    """
-    The rows of one piece of a file. A file that a compaction took away meanwhile is one row that
+    """The rows of one piece of a file. A file that a compaction took away meanwhile is one row that
     says so.
     """
     try:

@@ -1,6 +1,5 @@
-"""
-Which bytes of which segments to read, cut into pieces of work. Decides; does not decode records and
-knows no Spark.
+"""Which bytes of which segments to read, cut into pieces of work. Decides; does not decode records
+and knows no Spark.
 
 A partition folder `__consumer_offsets-<n>` holds segments `<20 digits>.log` and beside them sparse
 `.index` files whose 8-byte entries (int32 offset minus the segment's base, int32 position) name
@@ -42,8 +41,7 @@ _WALK_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """
-    Bytes [start, end) of one segment. `last`: the log ends here, so a torn batch is one that is
+    """Bytes [start, end) of one segment. `last`: the log ends here, so a torn batch is one that is
     still being written.
     """
 
@@ -60,9 +58,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """
-    One log file: `size` bytes when it was looked at, first offset `base`. A lone file has partition
-    -1.
+    """One log file: `size` bytes when it was looked at, first offset `base`. A lone file has
+    partition -1.
     """
 
     path: Path
@@ -85,8 +82,7 @@ class Plan:
 
 
 def plan(paths: Iterable[Path], chunk_bytes: int | None = None) -> Plan:
-    """
-    Plan the reading of everything under `paths`: data folders, partition folders or single
+    """Plan the reading of everything under `paths`: data folders, partition folders or single
     segments.
 
     `chunk_bytes` bounds a piece from below: it ends at the first batch boundary at or after that
@@ -107,9 +103,8 @@ def plan(paths: Iterable[Path], chunk_bytes: int | None = None) -> Plan:
 
 
 def _chunk_bytes(size: int) -> int:
-    """
-    A few chunks per core, so that cores finish together, yet none so small that starting it costs
-    more than reading it.
+    """A few chunks per core, so that cores finish together, yet none so small that starting it
+    costs more than reading it.
     """
     wanted = size // (CHUNKS_PER_CORE * (os.cpu_count() or 1))
     return min(max(wanted, SMALLEST_CHUNK), LARGEST_CHUNK)
@@ -147,8 +142,7 @@ def partition_of(folder: Path) -> int:
 
 
 def _log_files(path: Path) -> Iterator[Path]:
-    """
-    Segments at or under `path`. Only names of finished files match: not `.log.deleted`,
+    """Segments at or under `path`. Only names of finished files match: not `.log.deleted`,
     `.log.swap`, `.log.cleaned`.
     """
     if not path.exists():
@@ -184,9 +178,8 @@ def _segment(file: Path) -> Segment | None:
 
 
 def cut(segment: Segment, limit: int, *, last: bool) -> Iterator[Piece]:
-    """
-    Pieces of at least `limit` bytes, save the remainder, that start where batches start and cover
-    the whole segment.
+    """Pieces of at least `limit` bytes, save the remainder, that start where batches start and
+    cover the whole segment.
     """
     start = 0
     places = read_index(segment) if segment.size > limit * 3 // 2 else []
@@ -201,8 +194,7 @@ def cut(segment: Segment, limit: int, *, last: bool) -> Iterator[Piece]:
 
 
 def read_index(segment: Segment) -> list[int]:
-    """
-    Positions from the usable part of the segment's index, rising; empty without an index.
+    """Positions from the usable part of the segment's index, rising; empty without an index.
 
     Zero padding and rubbish begin at the first entry that does not grow.
     """
@@ -232,8 +224,7 @@ def _boundary(segment: Segment, places: list[int], start: int, wanted: int) -> i
 
 
 def _starts_batch(file: BinaryIO, position: int, size: int) -> bool:
-    """
-    An index may be stale or damaged: only a whole batch with a good checksum makes its entry a
+    """An index may be stale or damaged: only a whole batch with a good checksum makes its entry a
     place to cut.
     """
     file.seek(position)
@@ -248,8 +239,7 @@ def _starts_batch(file: BinaryIO, position: int, size: int) -> bool:
 
 
 def _walk(file: BinaryIO, start: int, size: int) -> Iterator[int]:
-    """
-    Where batches start, from the batch after the one at `start` on. Ends early where the next
+    """Where batches start, from the batch after the one at `start` on. Ends early where the next
     length makes no sense.
     """
     position, window_start, window = start, start, b""

@@ -1,6 +1,5 @@
-"""
-Compiled code over raw log bytes, part two: records, and the keys and values of offset commits. No
-headers, no Arrow.
+"""Compiled code over raw log bytes, part two: records, and the keys and values of offset commits.
+No headers, no Arrow.
 
 Finds where things are and checks that they fit; strings stay in the buffer as start and length
 (start -1: null). Sources: Kafka's DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.json.
@@ -55,9 +54,8 @@ def _set(row: Table, column: int, start: int, length: int) -> None:
 
 @inline
 def _blob_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
-    """
-    Start, length and the position after bytes with a varint length; start -1 for null, position -1
-    if they do not fit.
+    """Start, length and the position after bytes with a varint length; start -1 for null, position
+    -1 if they do not fit.
     """
     length, pos = varint_at(buffer, pos, end)
     if pos < 0 or length < -1 or length > end - pos:
@@ -69,9 +67,8 @@ def _blob_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
 
 @inline
 def _string_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
-    """
-    The same for a string with an int16 length. Null does not fit: no string of an offset commit may
-    be null.
+    """The same for a string with an int16 length. Null does not fit: no string of an offset commit
+    may be null.
     """
     if end - pos < 2:
         return -1, 0, -1
@@ -92,8 +89,7 @@ def _is_ascii(buffer: Bytes, start: int, length: int) -> bool:
 
 @inline
 def _after_headers(buffer: Bytes, pos: int, end: int) -> int:
-    """
-    The position after a record's headers; -1 if they do not fit, UNSURE if a name is not plain
+    """The position after a record's headers; -1 if they do not fit, UNSURE if a name is not plain
     ASCII. The coordinator writes no headers.
     """
     count, pos = varint_at(buffer, pos, end)
@@ -159,8 +155,7 @@ def _read_offset_key(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
 
 @inline
 def _read_key(buffer: Bytes, row: Table) -> bool:
-    """
-    Type, group, topic and partition. Keys of every type up to 24 begin with the group; of others
+    """Type, group, topic and partition. Keys of every type up to 24 begin with the group; of others
     only the type is sure.
     """
     pos = row[KEY]
@@ -181,8 +176,7 @@ def _read_key(buffer: Bytes, row: Table) -> bool:
 
 @inline
 def _read_plain_value(buffer: Bytes, pos: int, end: int, version: int, row: Table) -> bool:
-    """
-    OffsetCommitValue 0 to 3: offset, from 3 on leader epoch, metadata, commit time, in 1 expiry
+    """OffsetCommitValue 0 to 3: offset, from 3 on leader epoch, metadata, commit time, in 1 expiry
     time.
     """
     epoch_size = 4 if version == 3 else 0
@@ -201,8 +195,7 @@ def _read_plain_value(buffer: Bytes, pos: int, end: int, version: int, row: Tabl
 
 @inline
 def _read_flexible_value(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
-    """
-    OffsetCommitValue 4 and later (KIP-915): compact string, and tagged fields, none of which is
+    """OffsetCommitValue 4 and later (KIP-915): compact string, and tagged fields, none of which is
     needed here.
     """
     if end - pos < 12:
@@ -220,9 +213,8 @@ def _read_flexible_value(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
 
 @inline
 def _unsigned_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
-    """
-    An unsigned varint of 32 bits and at most five bytes, as flexible messages have them; position
-    -1 if it is none.
+    """An unsigned varint of 32 bits and at most five bytes, as flexible messages have them;
+    position -1 if it is none.
     """
     value, after = unsigned_varint_at(buffer, pos, min(end, pos + 5))
     return value, -1 if value > 0xFFFFFFFF else after
@@ -230,8 +222,7 @@ def _unsigned_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
 
 @inline
 def _tags_fit(buffer: Bytes, pos: int, end: int) -> bool:
-    """
-    Tags rise (KIP-482), tag 0 is a topic id of 16 bytes, others are passed over, and nothing
+    """Tags rise (KIP-482), tag 0 is a topic id of 16 bytes, others are passed over, and nothing
     follows.
     """
     count, pos = _unsigned_at(buffer, pos, end)
@@ -265,8 +256,7 @@ def _read_value(buffer: Bytes, row: Table) -> bool:
 
 @inline
 def _interpret(buffer: Bytes, row: Table) -> None:
-    """
-    What key and value say. Commits and readable group records do not keep their key, commits not
+    """What key and value say. Commits and readable group records do not keep their key, commits not
     their value either.
     """
     if not _read_key(buffer, row):
@@ -295,9 +285,8 @@ def _clear(row: Table, batch: int) -> None:
 
 @kernel(INT(BYTES, TABLE, TABLE))
 def read_records(buffer: Bytes, batches: Table, rows: Table) -> int:
-    """
-    Fill the record table from the batches, which are not compressed. Returns the number of rows, or
-    UNSURE when the plain parser should have a look.
+    """Fill the record table from the batches, which are not compressed. Returns the number of rows,
+    or UNSURE when the plain parser should have a look.
 
     A batch gives all of its records or none: when one does not fit its frame, or bytes are left,
     the batch is marked as a problem. `rows` has room for the sum of COUNT.

@@ -1,5 +1,4 @@
-"""
-The plain parser: record by record, with the project's own codec. Slow on purpose: it is what the
+"""The plain parser: record by record, with the project's own codec. Slow on purpose: it is what the
 fast one is compared with.
 
 Also reads where there is no numba, and windows that the fast parser leaves to it. The rules for
@@ -52,9 +51,8 @@ Row = dict[str, object]
 def read(
     buffer: bytes, piece: Piece, start: int = 0, end: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """
-    Rows of `buffer[start:end]`; `buffer` holds the bytes of `piece`. Raises nothing, whatever the
-    bytes are.
+    """Rows of `buffer[start:end]`; `buffer` holds the bytes of `piece`. Raises nothing, whatever
+    the bytes are.
     """
     rows: list[Row] = []
     problems: list[tuple[int, int, int]] = []
@@ -80,9 +78,8 @@ def read(
 
 
 def _trouble(buffer: bytes, position: int, limit: int) -> tuple[Problem, int]:
-    """
-    What is wrong with the batch at `position`, and how many bytes it takes: all the rest when that
-    cannot be known.
+    """What is wrong with the batch at `position`, and how many bytes it takes: all the rest when
+    that cannot be known.
     """
     left = limit - position
     if left < LENGTH_OVERHEAD:
@@ -149,9 +146,8 @@ def _read_key(row: Row, key: bytes | None) -> None:
 
 
 def _group_of_other_key(key: bytes) -> str | None:
-    """
-    Every key type from 3 to 24 begins with the group id; a key that does not fit that has none that
-    we know.
+    """Every key type from 3 to 24 begins with the group id; a key that does not fit that has none
+    that we know.
     """
     if len(key) < 4:
         return None

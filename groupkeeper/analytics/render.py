@@ -1,5 +1,4 @@
-"""
-Tables for people: framed and coloured on a terminal, plain aligned columns in a pipe. Knows rows
+"""Tables for people: framed and coloured on a terminal, plain aligned columns in a pipe. Knows rows
 and columns, nothing of Spark or Kafka.
 """
 
@@ -41,9 +40,8 @@ def most_rows(to: Console) -> int:
 def print_table(
     to: Console, title: str, columns: Sequence[Column], rows: Iterable[Sequence[object]]
 ) -> None:
-    """
-    The table under its title, or one line that says it is empty. At most `most_rows` are shown, and
-    said if there are more.
+    """The table under its title, or one line that says it is empty. At most `most_rows` are shown,
+    and said if there are more.
     """
     table = Table(box=box.ROUNDED if to.is_terminal else None, pad_edge=False)
     for column in columns:

@@ -1,6 +1,5 @@
-"""
-`groupkeeper analyze`: plan, read, derive, print, write. The order of things; what they mean is in
-groupkeeper.analytics.tables.
+"""`groupkeeper analyze`: plan, read, derive, print, write. The order of things; what they mean is
+in groupkeeper.analytics.tables.
 """
 
 import sys
@@ -50,9 +49,8 @@ class Findings:
 
 
 def analyze(paths: list[Path], out: Path | None = None) -> int:
-    """
-    Print groups, members, generations and committed offsets of the logs under `paths`; with `out`
-    also write Parquet into that folder.
+    """Print groups, members, generations and committed offsets of the logs under `paths`; with
+    `out` also write Parquet into that folder.
 
     Returns an exit code: 0, or 2 after one line on standard error when there is nothing to read, no
     Java, or `out` is in use.
@@ -130,9 +128,8 @@ def _progress() -> Iterator[Progress]:
 def _find(
     spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
 ) -> Findings:
-    """
-    Two passes over the log: one keeps everything but plain commits, one reduces the commits to the
-    newest.
+    """Two passes over the log: one keeps everything but plain commits, one reduces the commits to
+    the newest.
     """
     from pyspark import StorageLevel
     from pyspark.sql import Observation

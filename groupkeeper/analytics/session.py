@@ -1,7 +1,6 @@
-"""
-A local Spark session that finds its Java and its Python, listens on loopback only and keeps quiet.
-Not for clusters: there the session is the user's own, and groupkeeper.analytics.register teaches it
-the source.
+"""A local Spark session that finds its Java and its Python, listens on loopback only and keeps
+quiet. Not for clusters: there the session is the user's own, and groupkeeper.analytics.register
+teaches it the source.
 """
 
 import os
@@ -32,8 +31,7 @@ _STDERR: Final = 2
 
 
 def local_session(name: str = "groupkeeper-analyze", *, short: bool = False) -> "SparkSession":
-    """
-    The active session, or a new one on all cores of this machine; either way with the source
+    """The active session, or a new one on all cores of this machine; either way with the source
     `consumer_offsets` registered.
 
     `short`: the work is small, so start soon rather than run fast. Takes seconds. Raises
@@ -72,8 +70,7 @@ def _start(name: str, short: bool) -> "SparkSession":
 
 
 def _set_environment(java_home: Path) -> None:
-    """
-    Workers must run this Python and find our packages, even when only a script's own path names
+    """Workers must run this Python and find our packages, even when only a script's own path names
     them.
     """
     os.environ["JAVA_HOME"] = str(java_home)
@@ -100,9 +97,8 @@ def _settings(cores: int, short: bool) -> dict[str, str]:
 
 @contextmanager
 def _quiet_start() -> Iterator[IO[bytes]]:
-    """
-    Give the Java process a file for its standard error: it greets, warns and logs there before any
-    setting is read.
+    """Give the Java process a file for its standard error: it greets, warns and logs there before
+    any setting is read.
 
     Yields the file. Only the child keeps it; what this process says goes where it went before.
     """

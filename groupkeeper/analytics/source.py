@@ -1,5 +1,4 @@
-"""
-The Spark data source `consumer_offsets`: the planner's chunks become Spark's partitions, the
+"""The Spark data source `consumer_offsets`: the planner's chunks become Spark's partitions, the
 parser's Arrow batches its rows.
 
     from groupkeeper.analytics import register
@@ -27,8 +26,7 @@ NAME = "consumer_offsets"
 
 
 class ConsumerOffsetsSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
-    """
-    One row per record of the `__consumer_offsets` folders under the given paths. Columns:
+    """One row per record of the `__consumer_offsets` folders under the given paths. Columns:
     docs/analytics.md.
     """
 
@@ -63,8 +61,7 @@ class ConsumerOffsetsReader(DataSourceReader):  # type: ignore[misc]  # pyspark 
 
 
 def paths_of(options: dict[str, str]) -> list[Path]:
-    """
-    The paths given to load(): one as `path`, several as a JSON list in `paths`. Raises
+    """The paths given to load(): one as `path`, several as a JSON list in `paths`. Raises
     AnalyticsError without any.
     """
     paths = json.loads(options["paths"]) if options.get("paths") else []

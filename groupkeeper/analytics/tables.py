@@ -1,5 +1,4 @@
-"""
-From records to tables: groups, members, generations and committed offsets as Spark DataFrames.
+"""From records to tables: groups, members, generations and committed offsets as Spark DataFrames.
 Reads no files and prints nothing.
 
 The last record of a key wins, by log offset and never by timestamp, as when a coordinator loads its
@@ -34,9 +33,8 @@ def is_rare(records: DataFrame) -> Column:
 
 
 def group_events(records: DataFrame) -> DataFrame:
-    """
-    One row per group record, decoded; a record that is in two segments (a compaction was under way)
-    counts once.
+    """One row per group record, decoded; a record that is in two segments (a compaction was under
+    way) counts once.
     """
     found = records.where(
         (records.key_type == GROUP_KEY_TYPE) & records.problem.isNull()
@@ -47,8 +45,7 @@ def group_events(records: DataFrame) -> DataFrame:
 
 
 def generations(events: DataFrame) -> DataFrame:
-    """
-    Each group record with what it changed: `kind`, and how many generations before it were never
+    """Each group record with what it changed: `kind`, and how many generations before it were never
     written.
     """
     by_offset = Window.partitionBy(*_BY_GROUP).orderBy("offset")
@@ -75,8 +72,7 @@ def generations(events: DataFrame) -> DataFrame:
 
 
 def _kind() -> Column:
-    """
-    What a group record did, seen beside the one before it. A deleted group starts anew.
+    """What a group record did, seen beside the one before it. A deleted group starts anew.
 
     A group without members has one generation more than it had with them, so the order of the cases
     matters.
@@ -156,9 +152,8 @@ def offsets(records: DataFrame) -> DataFrame:
 
 
 def effective_commits(records: DataFrame) -> DataFrame:
-    """
-    Commits and their tombstones that count: outside of transactions, or in one whose commit marker
-    follows.
+    """Commits and their tombstones that count: outside of transactions, or in one whose commit
+    marker follows.
     """
     transactional = records.attributes.bitwiseAND(F.lit(TRANSACTIONAL)) != 0
     plain = records.where(is_commit(records) & ~transactional)
@@ -175,10 +170,9 @@ def effective_commits(records: DataFrame) -> DataFrame:
 
 
 def groups(events: DataFrame, others: DataFrame, committed: DataFrame) -> DataFrame:
-    """
-    Every group that the log knows: `classic` ones with a record of their own, `other` ones of newer
-    protocols (key types from 3 on, not decoded) and `simple` ones that have committed offsets and
-    nothing else. `others` are records with such key types.
+    """Every group that the log knows: `classic` ones with a record of their own, `other` ones of
+    newer protocols (key types from 3 on, not decoded) and `simple` ones that have committed offsets
+    and nothing else. `others` are records with such key types.
     """
     classic = latest(events).select(
         "group",
@@ -221,9 +215,8 @@ def groups(events: DataFrame, others: DataFrame, committed: DataFrame) -> DataFr
 
 
 def problems(rare: DataFrame, events: DataFrame) -> DataFrame:
-    """
-    Bytes that gave no records, records that could not be read, and group values that could not be
-    decoded.
+    """Bytes that gave no records, records that could not be read, and group values that could not
+    be decoded.
     """
     columns = ("partition", "batch_position", "offset", "problem_bytes", "problem")
     found = rare.where(rare.problem.isNotNull()).select(*columns)

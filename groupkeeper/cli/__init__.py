@@ -1,4 +1,4 @@
-"""The ``groupkeeper`` command.
+"""The `groupkeeper` command.
 
 Only the way in: commands live in modules of their own and are imported when they are called, and
 so is click. Nothing of the server is decided here.

@@ -1,6 +1,6 @@
-"""``groupkeeper analyze``: the Spark job over offsets logs.
+"""`groupkeeper analyze`: the Spark job over offsets logs.
 
-Only the way in; the work is done in ``groupkeeper.analytics``, whose libraries are an extra.
+Only the way in; the work is done in `groupkeeper.analytics`, whose libraries are an extra.
 """
 
 from importlib.util import find_spec

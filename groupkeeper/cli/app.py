@@ -11,7 +11,7 @@ COMMANDS = {"serve": "serve", "dump": "dump", "analyze": "analyze"}
 
 
 class _Commands(click.Group):
-    """Imports a command when it is asked for, so that ``serve`` pays for itself only."""
+    """Imports a command when it is asked for, so that `serve` pays for itself only."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]

@@ -1,8 +1,8 @@
-"""``groupkeeper dump``: segments as text, one line per batch and per record.
+"""`groupkeeper dump`: segments as text, one line per batch and per record.
 
 Reads files only: no server, no lock, no index, so it works on a copy and beside a running server.
 The lines are laid out like those of Kafka's own tool (kafka-dump-log). How records become JSON is
-in ``record_text``.
+in `record_text`.
 """
 
 import sys

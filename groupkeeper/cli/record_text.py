@@ -1,7 +1,7 @@
-"""Records as text for people and for jq: ``key: {...} payload: {...}``.
+"""Records as text for people and for jq: `key: {...} payload: {...}`.
 
 Names are Kafka's, in its JSON's spelling. Nothing here raises for what a log may hold: what cannot
-be read is shown as what it is. How files are walked is in ``dump``.
+be read is shown as what it is. How files are walked is in `dump`.
 """
 
 import json
@@ -47,7 +47,7 @@ def control_record(record: Record) -> str:
 
 
 def consumer_offset(record: Record) -> str:
-    """Of ``__consumer_offsets``: a commit, a group, or something of a newer protocol."""
+    """Of `__consumer_offsets`: a commit, a group, or something of a newer protocol."""
     if record.key is None:
         return plain(record)
     try:

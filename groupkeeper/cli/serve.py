@@ -1,4 +1,4 @@
-"""``groupkeeper serve``: read what the user wants, then run the server.
+"""`groupkeeper serve`: read what the user wants, then run the server.
 
 Everything here happens before the port is open: import little.
 """
@@ -19,7 +19,7 @@ EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
 
 
 def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> Address | None:
-    """A callback for options that take HOST:PORT; None where nothing, or ``off``, was given."""
+    """A callback for options that take HOST:PORT; None where nothing, or `off`, was given."""
     if text is None or (text == "off" and param.name == "http"):
         return None
     try:
@@ -127,7 +127,7 @@ def _options(
 
 @contextmanager
 def _data_dir(named: Path | None, *, temporary: bool) -> Iterator[Path]:
-    """The directory to use; one that nobody named under ``--dev`` ends with the server."""
+    """The directory to use; one that nobody named under `--dev` ends with the server."""
     if named is not None or not temporary:
         yield named or DATA_DIR
         return
