@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from groupkeeper.analytics.columns import SCHEMA
-from groupkeeper.analytics.parse import parse_piece
+from groupkeeper.analytics.parse import parse_split
 from groupkeeper.analytics.plan import Chunk, Plan
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def write_chunk(chunk: Chunk, target: Path) -> int:
     rows = 0
     attempt = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     with parquet.ParquetWriter(attempt, SCHEMA, compression="zstd") as writer:
-        for piece in chunk:
-            for batch in parse_piece(piece):
+        for split in chunk:
+            for batch in parse_split(split):
                 writer.write_batch(batch)
                 rows += batch.num_rows
     os.replace(attempt, target)

@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.plan import Piece
+from groupkeeper.analytics.plan import Split
 
 ARROW_TYPES: Final = {
     "int": pa.int32(),
@@ -72,7 +72,7 @@ class Problem(IntEnum):
 PROBLEM_TEXTS: Final = {
     Problem.TORN_TAIL: "unfinished batch at the end of the log",
     Problem.TORN: "batch is cut off",
-    Problem.BAD_HEADER: "not a batch header, rest of the piece skipped",
+    Problem.BAD_HEADER: "not a batch header, rest of the split skipped",
     Problem.BAD_CHECKSUM: "batch with a wrong checksum skipped",
     Problem.OLD_MAGIC: "batch of an old format (magic 0 or 1) skipped",
     Problem.BAD_RECORDS: "batch whose records cannot be told apart skipped",
@@ -85,8 +85,8 @@ PROBLEM_TEXTS: Final = {
 HARMLESS: Final = (PROBLEM_TEXTS[Problem.TORN_TAIL], PROBLEM_TEXTS[Problem.GONE])
 
 
-def problem_rows(piece: Piece, problems: list[tuple[int, int, int]]) -> pa.RecordBatch:
-    """Rows that stand for bytes without records: (position counted from the piece's start, Problem,
+def problem_rows(split: Split, problems: list[tuple[int, int, int]]) -> pa.RecordBatch:
+    """Rows that stand for bytes without records: (position counted from the split's start, Problem,
     number of bytes).
 
     A batch cut off where the log ends is only one that is still being written.
@@ -94,12 +94,12 @@ def problem_rows(piece: Piece, problems: list[tuple[int, int, int]]) -> pa.Recor
     return pa.RecordBatch.from_pylist(
         [
             {
-                "partition": piece.partition,
-                "batch_position": piece.start + position,
+                "partition": split.partition,
+                "batch_position": split.start + position,
                 "tombstone": False,
                 "problem": PROBLEM_TEXTS[
                     Problem.TORN_TAIL
-                    if problem == Problem.TORN and piece.last
+                    if problem == Problem.TORN and split.last
                     else Problem(problem)
                 ],
                 "problem_bytes": size,

@@ -17,9 +17,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
-Table = npt.NDArray[np.int64]
-Offsets = npt.NDArray[np.int32]
+ByteArray = npt.NDArray[np.uint8]
+Int64Array = npt.NDArray[np.int64]
+Int32Array = npt.NDArray[np.int32]
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
@@ -46,7 +46,7 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
         numba.config.CACHE_DIR = str(_folder)
 
 
-# Types of kernel signatures. Bytes are read-only for them, wherever they come from.
+# Types of kernel signatures. ByteArray are read-only for them, wherever they come from.
 INT: Final = numba.int64
 PAIR: Final = numba.types.UniTuple(numba.int64, 2)
 NOTHING: Final = numba.void

@@ -19,9 +19,9 @@ from groupkeeper.analytics.compiled import (
     NOTHING,
     PAIR,
     TABLE,
-    Bytes,
-    Offsets,
-    Table,
+    ByteArray,
+    Int32Array,
+    Int64Array,
     inline,
     kernel,
 )
@@ -54,7 +54,7 @@ _SMALLEST_OLD: Final = 26
 _SMALLEST_RECORD: Final = 7
 
 
-def _crc_tables() -> Table:
+def _crc_tables() -> Int64Array:
     """Eight tables of CRC-32C (Castagnoli), for eight bytes a step."""
     tables = np.zeros((8, 256), np.int64)
     for number in range(256):
@@ -72,13 +72,13 @@ _CRC: Final = _crc_tables().astype(np.uint32)
 
 
 @inline
-def int16_at(buffer: Bytes, pos: int) -> int:
+def int16_at(buffer: ByteArray, pos: int) -> int:
     value = np.int64(buffer[pos]) << 8 | np.int64(buffer[pos + 1])
     return value - ((value & 0x8000) << 1)  # type: ignore[return-value]  # numba's int64
 
 
 @inline
-def int32_at(buffer: Bytes, pos: int) -> int:
+def int32_at(buffer: ByteArray, pos: int) -> int:
     value = np.int64(0)
     for i in range(4):
         value = value << 8 | np.int64(buffer[pos + i])
@@ -86,7 +86,7 @@ def int32_at(buffer: Bytes, pos: int) -> int:
 
 
 @inline
-def int64_at(buffer: Bytes, pos: int) -> int:
+def int64_at(buffer: ByteArray, pos: int) -> int:
     value = np.int64(0)
     for i in range(8):
         value = value << 8 | np.int64(buffer[pos + i])
@@ -94,7 +94,7 @@ def int64_at(buffer: Bytes, pos: int) -> int:
 
 
 @inline
-def unsigned_varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
+def unsigned_varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
     """The number and the position after it; position -1 when it does not end before `end` or within
     64 bits.
     """
@@ -113,7 +113,7 @@ def unsigned_varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
 
 
 @inline
-def varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
+def varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
     """Zig-zag: 0, -1, 1, -2, ... Position -1 as above."""
     raw, pos = unsigned_varint_at(buffer, pos, end)
     # Not >> alone: the raw number of a ten-byte varint may use the sign bit.
@@ -121,7 +121,7 @@ def varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
 
 
 @kernel(INT(BYTES, INT, INT))
-def crc32c(buffer: Bytes, start: int, end: int) -> int:
+def crc32c(buffer: ByteArray, start: int, end: int) -> int:
     """CRC-32C of [start, end). In here because a call per small batch from Python costs more than
     the parsing.
     """
@@ -153,14 +153,14 @@ def crc32c(buffer: Bytes, start: int, end: int) -> int:
 
 
 @inline
-def _only_zeros(buffer: Bytes, pos: int, end: int) -> bool:
+def _only_zeros(buffer: ByteArray, pos: int, end: int) -> bool:
     while pos < end and buffer[pos] == 0:
         pos += 1
     return pos == end
 
 
 @inline
-def _trouble(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
+def _trouble(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
     """What is wrong with the batch at `pos` (0: nothing), and how many bytes it takes."""
     left = end - pos
     if left < 12:
@@ -188,7 +188,7 @@ def _trouble(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
 
 
 @inline
-def _read_header(buffer: Bytes, pos: int, size: int, line: Table) -> None:
+def _read_header(buffer: ByteArray, pos: int, size: int, line: Int64Array) -> None:
     line[BASE_OFFSET] = int64_at(buffer, pos)
     line[LEADER_EPOCH] = int32_at(buffer, pos + 12)
     line[ATTRIBUTES] = int16_at(buffer, pos + 21)
@@ -202,7 +202,7 @@ def _read_header(buffer: Bytes, pos: int, size: int, line: Table) -> None:
 
 
 @inline
-def check_count(line: Table) -> None:
+def check_count(line: Int64Array) -> None:
     """A record takes seven bytes at least: a count beyond that would ask for memory that no records
     will fill.
     """
@@ -212,7 +212,9 @@ def check_count(line: Table) -> None:
 
 
 @kernel(PAIR(BYTES, INT, INT, TABLE, INT))
-def walk(buffer: Bytes, pos: int, end: int, batches: Table, most_records: int) -> tuple[int, int]:
+def walk(
+    buffer: ByteArray, pos: int, end: int, batches: Int64Array, most_records: int
+) -> tuple[int, int]:
     """Fill the batch table from the headers at `pos` on, until it is full, holds `most_records`
     records, or `end` is reached.
 
@@ -239,7 +241,7 @@ def walk(buffer: Bytes, pos: int, end: int, batches: Table, most_records: int) -
 
 
 @kernel(INT(INTS, INTS, INTS32))
-def string_offsets(starts: Table, lengths: Table, offsets: Offsets) -> int:
+def string_offsets(starts: Int64Array, lengths: Int64Array, offsets: Int32Array) -> int:
     """Arrow's offsets for strings of these lengths (null: length 0). Returns their sum."""
     total = 0
     offsets[0] = 0
@@ -250,7 +252,7 @@ def string_offsets(starts: Table, lengths: Table, offsets: Offsets) -> int:
 
 
 @kernel(NOTHING(BYTES, INTS, INTS, BUFFER))
-def gather(buffer: Bytes, starts: Table, lengths: Table, out: Bytes) -> None:
+def gather(buffer: ByteArray, starts: Int64Array, lengths: Int64Array, out: ByteArray) -> None:
     """Copy every string behind the one before."""
     at = 0
     for i in range(len(starts)):

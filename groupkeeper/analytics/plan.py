@@ -1,4 +1,4 @@
-"""Which bytes of which segments to read, cut into pieces of work. Decides; does not decode records
+"""Which bytes of which segments to read, cut into splits of work. Decides; does not decode records
 and knows no Spark.
 
 A partition folder `__consumer_offsets-<n>` holds segments `<20 digits>.log` and beside them sparse
@@ -40,7 +40,7 @@ _WALK_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Split:
     """Bytes [start, end) of one segment. `last`: the log ends here, so a torn batch is one that is
     still being written.
     """
@@ -57,7 +57,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class SegmentFile:
     """One log file: `size` bytes when it was looked at, first offset `base`. A lone file has
     partition -1.
     """
@@ -68,7 +68,7 @@ class Segment:
     size: int
 
 
-Chunk = tuple[Piece, ...]
+Chunk = tuple[Split, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def plan(paths: Iterable[Path], chunk_bytes: int | None = None) -> Plan:
     """Plan the reading of everything under `paths`: data folders, partition folders or single
     segments.
 
-    `chunk_bytes` bounds a piece from below: it ends at the first batch boundary at or after that
+    `chunk_bytes` bounds a split from below: it ends at the first batch boundary at or after that
     many bytes. The plan is empty when the folders hold no bytes. Raises AnalyticsError for a path
     that is missing, has no offsets log or names one partition in two places.
     """
@@ -93,12 +93,12 @@ def plan(paths: Iterable[Path], chunk_bytes: int | None = None) -> Plan:
     size = sum(segment.size for segment in segments)
     limit = chunk_bytes or _chunk_bytes(size)
     last = {segment.partition: segment.path for segment in segments}
-    pieces = (
-        piece
+    splits = (
+        split
         for segment in segments
-        for piece in cut(segment, limit, last=last[segment.partition] == segment.path)
+        for split in cut(segment, limit, last=last[segment.partition] == segment.path)
     )
-    chunks = tuple(pack(pieces, limit))
+    chunks = tuple(pack(splits, limit))
     return Plan(chunks, len(last), len(segments), size)
 
 
@@ -113,7 +113,7 @@ def _chunk_bytes(size: int) -> int:
 # ---------------------------------------------------------------- finding
 
 
-def find_segments(paths: Iterable[Path]) -> list[Segment]:
+def find_segments(paths: Iterable[Path]) -> list[SegmentFile]:
     """Every segment with bytes in it, by partition and base offset. Raises AnalyticsError."""
     folders: dict[int, Path] = {}
     found: set[Path] = set()
@@ -131,7 +131,7 @@ def find_segments(paths: Iterable[Path]) -> list[Segment]:
                     f"partition {partition} is there twice, in {known} and {file.parent}: name one"
                 )
             found.add(file.resolve())
-    segments = (_segment(file) for file in found)
+    segments = (_segment_file(file) for file in found)
     return sorted(filter(None, segments), key=lambda segment: (segment.partition, segment.base))
 
 
@@ -165,35 +165,35 @@ def _segments_in(folder: Path) -> Iterator[Path]:
     return (file for file in folder.iterdir() if _SEGMENT.fullmatch(file.name))
 
 
-def _segment(file: Path) -> Segment | None:
+def _segment_file(file: Path) -> SegmentFile | None:
     """None for an empty file, and for one that went away: brokers delete what is compacted."""
     try:
         size = file.stat().st_size
     except FileNotFoundError:
         return None
-    return Segment(file, partition_of(file.parent), int(file.stem), size) if size else None
+    return SegmentFile(file, partition_of(file.parent), int(file.stem), size) if size else None
 
 
 # ---------------------------------------------------------------- cutting
 
 
-def cut(segment: Segment, limit: int, *, last: bool) -> Iterator[Piece]:
-    """Pieces of at least `limit` bytes, save the remainder, that start where batches start and
+def cut(segment: SegmentFile, limit: int, *, last: bool) -> Iterator[Split]:
+    """Splits of at least `limit` bytes, save the remainder, that start where batches start and
     cover the whole segment.
     """
     start = 0
     places = read_index(segment) if segment.size > limit * 3 // 2 else []
-    # A remainder of less than half a chunk is not worth a piece of its own.
+    # A remainder of less than half a chunk is not worth a split of its own.
     while segment.size - start > limit * 3 // 2:
         end = _boundary(segment, places, start, start + limit)
         if end >= segment.size:
             break
-        yield Piece(str(segment.path), segment.partition, start, end, last=False)
+        yield Split(str(segment.path), segment.partition, start, end, last=False)
         start = end
-    yield Piece(str(segment.path), segment.partition, start, segment.size, last=last)
+    yield Split(str(segment.path), segment.partition, start, segment.size, last=last)
 
 
-def read_index(segment: Segment) -> list[int]:
+def read_index(segment: SegmentFile) -> list[int]:
     """Positions from the usable part of the segment's index, rising; empty without an index.
 
     Zero padding and rubbish begin at the first entry that does not grow.
@@ -212,7 +212,7 @@ def read_index(segment: Segment) -> list[int]:
     return places
 
 
-def _boundary(segment: Segment, places: list[int], start: int, wanted: int) -> int:
+def _boundary(segment: SegmentFile, places: list[int], start: int, wanted: int) -> int:
     """The first start of a batch at or after `wanted`; the segment's end if there is none."""
     with segment.path.open("rb") as file:
         candidate = bisect_left(places, wanted)
@@ -261,15 +261,15 @@ def _walk(file: BinaryIO, start: int, size: int) -> Iterator[int]:
 # ---------------------------------------------------------------- packing
 
 
-def pack(pieces: Iterable[Piece], limit: int) -> Iterator[Chunk]:
-    """Neighbouring pieces together until a chunk has `limit` bytes."""
-    waiting: list[Piece] = []
+def pack(splits: Iterable[Split], limit: int) -> Iterator[Chunk]:
+    """Neighbouring splits together until a chunk has `limit` bytes."""
+    waiting: list[Split] = []
     held = 0
-    for piece in pieces:
-        if waiting and held + piece.size > limit:
+    for split in splits:
+        if waiting and held + split.size > limit:
             yield tuple(waiting)
             waiting, held = [], 0
-        waiting.append(piece)
-        held += piece.size
+        waiting.append(split)
+        held += split.size
     if waiting:
         yield tuple(waiting)

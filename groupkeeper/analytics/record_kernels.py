@@ -10,7 +10,7 @@ them in plain Python.
 from typing import Final
 
 from groupkeeper.analytics import kernels
-from groupkeeper.analytics.compiled import BYTES, INT, TABLE, Bytes, Table, inline, kernel
+from groupkeeper.analytics.compiled import BYTES, INT, TABLE, ByteArray, Int64Array, inline, kernel
 from groupkeeper.analytics.kernels import (
     int16_at,
     int32_at,
@@ -47,13 +47,13 @@ _APPEND_TIME: Final = 0x08
 
 
 @inline
-def _set(row: Table, column: int, start: int, length: int) -> None:
+def _set(row: Int64Array, column: int, start: int, length: int) -> None:
     row[column] = start
     row[column + 1] = length
 
 
 @inline
-def _blob_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
+def _blob_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
     """Start, length and the position after bytes with a varint length; start -1 for null, position
     -1 if they do not fit.
     """
@@ -66,7 +66,7 @@ def _blob_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
 
 
 @inline
-def _string_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
+def _string_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
     """The same for a string with an int16 length. Null does not fit: no string of an offset commit
     may be null.
     """
@@ -80,7 +80,7 @@ def _string_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
 
 
 @inline
-def _is_ascii(buffer: Bytes, start: int, length: int) -> bool:
+def _is_ascii(buffer: ByteArray, start: int, length: int) -> bool:
     end = start + length
     while start < end and buffer[start] < 0x80:
         start += 1
@@ -88,7 +88,7 @@ def _is_ascii(buffer: Bytes, start: int, length: int) -> bool:
 
 
 @inline
-def _after_headers(buffer: Bytes, pos: int, end: int) -> int:
+def _after_headers(buffer: ByteArray, pos: int, end: int) -> int:
     """The position after a record's headers; -1 if they do not fit, UNSURE if a name is not plain
     ASCII. The coordinator writes no headers.
     """
@@ -108,7 +108,7 @@ def _after_headers(buffer: Bytes, pos: int, end: int) -> int:
 
 
 @inline
-def _record_at(buffer: Bytes, pos: int, batch: Table, row: Table) -> int:
+def _record_at(buffer: ByteArray, pos: int, batch: Int64Array, row: Int64Array) -> int:
     """Read one record's frame into `row`. Returns the position after it, -1 if it does not fit."""
     limit = batch[kernels.RECORDS_END]
     length, pos = varint_at(buffer, pos, limit)
@@ -140,7 +140,7 @@ def _record_at(buffer: Bytes, pos: int, batch: Table, row: Table) -> int:
 
 
 @inline
-def _read_offset_key(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
+def _read_offset_key(buffer: ByteArray, pos: int, end: int, row: Int64Array) -> bool:
     start, size, pos = _string_at(buffer, pos, end)
     if pos < 0:
         return False
@@ -154,7 +154,7 @@ def _read_offset_key(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
 
 
 @inline
-def _read_key(buffer: Bytes, row: Table) -> bool:
+def _read_key(buffer: ByteArray, row: Int64Array) -> bool:
     """Type, group, topic and partition. Keys of every type up to 24 begin with the group; of others
     only the type is sure.
     """
@@ -175,7 +175,7 @@ def _read_key(buffer: Bytes, row: Table) -> bool:
 
 
 @inline
-def _read_plain_value(buffer: Bytes, pos: int, end: int, version: int, row: Table) -> bool:
+def _read_plain_value(buffer: ByteArray, pos: int, end: int, version: int, row: Int64Array) -> bool:
     """OffsetCommitValue 0 to 3: offset, from 3 on leader epoch, metadata, commit time, in 1 expiry
     time.
     """
@@ -194,7 +194,7 @@ def _read_plain_value(buffer: Bytes, pos: int, end: int, version: int, row: Tabl
 
 
 @inline
-def _read_flexible_value(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
+def _read_flexible_value(buffer: ByteArray, pos: int, end: int, row: Int64Array) -> bool:
     """OffsetCommitValue 4 and later (KIP-915): compact string, and tagged fields, none of which is
     needed here.
     """
@@ -212,7 +212,7 @@ def _read_flexible_value(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
 
 
 @inline
-def _unsigned_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
+def _unsigned_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
     """An unsigned varint of 32 bits and at most five bytes, as flexible messages have them;
     position -1 if it is none.
     """
@@ -221,7 +221,7 @@ def _unsigned_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
 
 
 @inline
-def _tags_fit(buffer: Bytes, pos: int, end: int) -> bool:
+def _tags_fit(buffer: ByteArray, pos: int, end: int) -> bool:
     """Tags rise (KIP-482), tag 0 is a topic id of 16 bytes, others are passed over, and nothing
     follows.
     """
@@ -241,7 +241,7 @@ def _tags_fit(buffer: Bytes, pos: int, end: int) -> bool:
 
 
 @inline
-def _read_value(buffer: Bytes, row: Table) -> bool:
+def _read_value(buffer: ByteArray, row: Int64Array) -> bool:
     pos = row[VALUE]
     end = pos + row[VALUE + 1]
     if end - pos < 2:
@@ -255,7 +255,7 @@ def _read_value(buffer: Bytes, row: Table) -> bool:
 
 
 @inline
-def _interpret(buffer: Bytes, row: Table) -> None:
+def _interpret(buffer: ByteArray, row: Int64Array) -> None:
     """What key and value say. Commits and readable group records do not keep their key, commits not
     their value either.
     """
@@ -276,7 +276,7 @@ def _interpret(buffer: Bytes, row: Table) -> None:
 
 
 @inline
-def _clear(row: Table, batch: int) -> None:
+def _clear(row: Int64Array, batch: int) -> None:
     row[:] = 0
     row[BATCH] = batch
     row[KEY_TYPE] = NO_TYPE
@@ -284,7 +284,7 @@ def _clear(row: Table, batch: int) -> None:
 
 
 @kernel(INT(BYTES, TABLE, TABLE))
-def read_records(buffer: Bytes, batches: Table, rows: Table) -> int:
+def read_records(buffer: ByteArray, batches: Int64Array, rows: Int64Array) -> int:
     """Fill the record table from the batches, which are not compressed. Returns the number of rows,
     or UNSURE when the plain parser should have a look.
 

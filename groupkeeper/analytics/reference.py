@@ -19,7 +19,7 @@ from groupkeeper.analytics.columns import (
     Problem,
     problem_rows,
 )
-from groupkeeper.analytics.plan import Piece
+from groupkeeper.analytics.plan import Split
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
@@ -49,9 +49,9 @@ Row = dict[str, object]
 
 
 def read(
-    buffer: bytes, piece: Piece, start: int = 0, end: int | None = None
+    buffer: bytes, split: Split, start: int = 0, end: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of `buffer[start:end]`; `buffer` holds the bytes of `piece`. Raises nothing, whatever
+    """Rows of `buffer[start:end]`; `buffer` holds the bytes of `split`. Raises nothing, whatever
     the bytes are.
     """
     rows: list[Row] = []
@@ -62,7 +62,7 @@ def read(
         if not problem:
             header = read_header(buffer, position)
             try:
-                rows += [_row(record, header, piece) for record in decode_records(buffer, header)]
+                rows += [_row(record, header, split) for record in decode_records(buffer, header)]
             except CorruptBatch:
                 problem = Problem.BAD_RECORDS
         if problem:
@@ -74,7 +74,7 @@ def read(
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
     if problems:
-        yield problem_rows(piece, problems)
+        yield problem_rows(split, problems)
 
 
 def _trouble(buffer: bytes, position: int, limit: int) -> tuple[Problem, int]:
@@ -101,10 +101,10 @@ def _trouble(buffer: bytes, position: int, limit: int) -> tuple[Problem, int]:
     return (Problem.NONE if check_crc(buffer, header) else Problem.BAD_CHECKSUM), size
 
 
-def _row(record: Record, header: BatchHeader, piece: Piece) -> Row:
+def _row(record: Record, header: BatchHeader, split: Split) -> Row:
     row: Row = {
-        "partition": piece.partition,
-        "batch_position": piece.start + header.position,
+        "partition": split.partition,
+        "batch_position": split.start + header.position,
         "offset": _int64(record.offset),
         "timestamp_ms": _int64(record.timestamp_ms),
         "leader_epoch": header.leader_epoch,

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from groupkeeper.analytics.columns import SPARK_SCHEMA
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.parse import Engine, parse_piece
+from groupkeeper.analytics.parse import Engine, parse_split
 from groupkeeper.analytics.plan import Chunk, plan
 
 NAME = "consumer_offsets"
@@ -56,8 +56,8 @@ class ConsumerOffsetsReader(DataSourceReader):  # type: ignore[misc]  # pyspark 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         chunk: Chunk | None = partition.value
         # An empty plan is asked once for the partition None.
-        for piece in chunk or ():
-            yield from parse_piece(piece, self._engine)
+        for split in chunk or ():
+            yield from parse_split(split, self._engine)
 
 
 def paths_of(options: dict[str, str]) -> list[Path]:
