@@ -1,16 +1,16 @@
-"""Reading `__consumer_offsets` with PySpark: our own log or a copy of a Kafka broker's. Not part of
-the server, which runs without any of it.
+"""Reads `__consumer_offsets` with PySpark: Groupkeeper's log or a copy of a Kafka broker's. The
+server does not use it.
 
-    from groupkeeper.analytics import register register(spark)
-    # a session that runs already is taught at import
+    from groupkeeper.analytics import register
+
+    register(spark)
     spark.read.format("consumer_offsets").load("groupkeeper-data")
 
-Needs the extra `analytics`. Importing this package imports pyspark only if it is there and already
-in use.
+Needs the extra `analytics`. Importing this package registers the source with the active session, if
+there is one; it does not import pyspark itself.
 """
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.analytics.source import ConsumerOffsetsSource
 
-__all__ = ["ConsumerOffsetsSource", "analyze", "register"]
+__all__ = ["ConsumerOffsetsSource", "register"]
 
 
 def register(spark: "SparkSession") -> None:
@@ -26,15 +26,6 @@ def register(spark: "SparkSession") -> None:
     from groupkeeper.analytics.source import ConsumerOffsetsSource
 
     spark.dataSource.register(ConsumerOffsetsSource)
-
-
-def analyze(paths: list[Path], out: Path | None = None) -> int:
-    """Print what the logs under `paths` say, and write it to `out` as Parquet. Returns an exit
-    code: 0, or 2 with one line said.
-    """
-    from groupkeeper.analytics.report import analyze as run
-
-    return run(paths, out)
 
 
 def __getattr__(name: str) -> object:
@@ -46,7 +37,7 @@ def __getattr__(name: str) -> object:
 
 
 def _register_with_active_session() -> None:
-    """In workers too this module is imported, and there is no session there."""
+    """Does nothing in Spark's workers, which import this module and have no session."""
     sql = sys.modules.get("pyspark.sql")
     session = sql.SparkSession.getActiveSession() if sql is not None else None
     if session is not None:

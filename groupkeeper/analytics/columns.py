@@ -1,8 +1,7 @@
-"""The table that a log becomes: one row per record, twenty columns, the same for every parser.
-Column names and types only.
+"""Names and types of the columns that both parsers produce: one row per record.
 
-See docs/analytics.md for what each column means. Rows about damage have `problem` and
-`problem_bytes` and no offset.
+docs/analytics.md describes each column. Rows about damage have `problem` and `problem_bytes` and no
+offset.
 """
 
 from enum import IntEnum
@@ -21,7 +20,7 @@ ARROW_TYPES: Final = {
     "boolean": pa.bool_(),
 }
 
-# Name and Spark SQL type. Spark refuses batches whose Arrow types differ from these in any detail.
+# Name and Spark SQL type. Spark rejects batches whose Arrow types differ from these.
 COLUMNS: Final = (
     ("partition", "int"),
     ("batch_position", "bigint"),
@@ -55,7 +54,7 @@ GROUP_KEY_TYPE: Final = 2
 
 
 class Problem(IntEnum):
-    """What can be wrong: up to GONE with bytes that gave no rows, after it with one record."""
+    """Damage in a log. Up to GONE it concerns bytes that gave no rows, after that one record."""
 
     NONE = 0
     TORN_TAIL = 1
@@ -81,15 +80,12 @@ PROBLEM_TEXTS: Final = {
     Problem.BAD_VALUE: "unreadable value",
 }
 
-# Harmless: what a running server has not finished writing, or has compacted meanwhile.
-HARMLESS: Final = (PROBLEM_TEXTS[Problem.TORN_TAIL], PROBLEM_TEXTS[Problem.GONE])
-
 
 def problem_rows(split: Split, problems: list[tuple[int, int, int]]) -> pa.RecordBatch:
-    """Rows that stand for bytes without records: (position counted from the split's start, Problem,
-    number of bytes).
+    """Rows for bytes without records, each given as (position in the split, Problem, number of
+    bytes).
 
-    A batch cut off where the log ends is only one that is still being written.
+    A batch that is cut off at the end of the log counts as TORN_TAIL: it is still being written.
     """
     return pa.RecordBatch.from_pylist(
         [

@@ -1,9 +1,7 @@
-"""Compiled code over raw log bytes, part one: integers, checksums, batch headers, and copying
-strings out. No records, no Arrow.
+"""Compiled kernels over raw log bytes: integers, checksums, batch headers, and copying strings out.
 
-Every function takes the whole buffer (uint8) and positions in it. Nothing outside a given range is
-read, whatever the bytes are: compiled code has no bounds checks of its own. Layout: Kafka's
-DefaultRecordBatch.
+Every function takes the whole buffer (uint8) and positions in it. Compiled code has no bounds
+checks, so each function checks its range before it reads. Source: Kafka's DefaultRecordBatch.
 """
 
 from typing import Final
@@ -26,7 +24,7 @@ from groupkeeper.analytics.compiled import (
     kernel,
 )
 
-# One line of the batch table.
+# Columns of the batch table.
 POSITION: Final = 0
 PROBLEM: Final = 1
 SIZE: Final = 2
@@ -95,7 +93,7 @@ def int64_at(buffer: ByteArray, pos: int) -> int:
 
 @inline
 def unsigned_varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
-    """The number and the position after it; position -1 when it does not end before `end` or within
+    """The number and the position after it; position -1 if it does not end before `end` or exceeds
     64 bits.
     """
     value = np.int64(0)
@@ -114,7 +112,7 @@ def unsigned_varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]
 
 @inline
 def varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
-    """Zig-zag: 0, -1, 1, -2, ... Position -1 as above."""
+    """Zig-zag encoded: 0, -1, 1, -2, ... Position -1 as for `unsigned_varint_at`."""
     raw, pos = unsigned_varint_at(buffer, pos, end)
     # Not >> alone: the raw number of a ten-byte varint may use the sign bit.
     return (raw >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(raw & 1), pos
@@ -122,8 +120,8 @@ def varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
 
 @kernel(INT(BYTES, INT, INT))
 def crc32c(buffer: ByteArray, start: int, end: int) -> int:
-    """CRC-32C of [start, end). In here because a call per small batch from Python costs more than
-    the parsing.
+    """CRC-32C of [start, end). Compiled, because one call per small batch from Python costs more
+    than the parsing.
     """
     crc = np.uint32(0xFFFFFFFF)
     low = np.uint32(0xFF)
@@ -161,13 +159,13 @@ def _only_zeros(buffer: ByteArray, pos: int, end: int) -> bool:
 
 @inline
 def _trouble(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
-    """What is wrong with the batch at `pos` (0: nothing), and how many bytes it takes."""
+    """The Problem of the batch at `pos` (0: none), and its size in bytes."""
     left = end - pos
     if left < 12:
         return _TORN, left
     size = int32_at(buffer, pos + 8) + 12
     if size < _SMALLEST_OLD:
-        # Zeros to the end are space that was reserved and not written.
+        # Zeros up to the end are preallocated space.
         return (_TORN if _only_zeros(buffer, pos, end) else _BAD_HEADER), left
     if size > left:
         return _TORN, left
@@ -203,8 +201,8 @@ def _read_header(buffer: ByteArray, pos: int, size: int, line: Int64Array) -> No
 
 @inline
 def check_count(line: Int64Array) -> None:
-    """A record takes seven bytes at least: a count beyond that would ask for memory that no records
-    will fill.
+    """Reject a count that the bytes cannot hold, before rows are allocated for it: a record takes
+    at least seven bytes.
     """
     if line[COUNT] * _SMALLEST_RECORD > line[RECORDS_END] - line[RECORDS]:
         line[PROBLEM] = _BAD_RECORDS
@@ -215,11 +213,11 @@ def check_count(line: Int64Array) -> None:
 def walk(
     buffer: ByteArray, pos: int, end: int, batches: Int64Array, most_records: int
 ) -> tuple[int, int]:
-    """Fill the batch table from the headers at `pos` on, until it is full, holds `most_records`
-    records, or `end` is reached.
+    """Fill the batch table from the headers starting at `pos`, until it is full, holds
+    `most_records` records, or `end` is reached.
 
-    Returns the number of lines and the position after the last of them. Lines with a PROBLEM have
-    COUNT 0. A problem whose size cannot be known takes all the rest.
+    Returns the number of rows and the position after the last batch. Rows with a PROBLEM have COUNT
+    0. A problem of unknown size takes all remaining bytes.
     """
     used = 0
     records = 0
@@ -253,7 +251,7 @@ def string_offsets(starts: Int64Array, lengths: Int64Array, offsets: Int32Array)
 
 @kernel(NOTHING(BYTES, INTS, INTS, BUFFER))
 def gather(buffer: ByteArray, starts: Int64Array, lengths: Int64Array, out: ByteArray) -> None:
-    """Copy every string behind the one before."""
+    """Copy the strings into `out`, one after the other."""
     at = 0
     for i in range(len(starts)):
         start = starts[i]

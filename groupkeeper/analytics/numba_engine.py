@@ -1,9 +1,8 @@
-"""The fast parser: compiled kernels over whole windows of batches, columns handed to Arrow. Says
-the same as `reference`, sooner.
+"""The fast parser: compiled kernels over windows of batches. Gives the same rows as `reference`.
 
-Works in windows of about a hundred thousand records, so that memory stays flat. Compressed batches
-are unfolded behind the bytes of the window first, so the kernels see plain records only. A window
-with a string that is not UTF-8 is left to the reference parser.
+A window has about a hundred thousand records, so memory use is bounded. Compressed batches are
+first decompressed behind the bytes of the window, so the kernels only see plain records. A window
+with a string that is not UTF-8 goes to the reference parser.
 """
 
 from collections.abc import Iterator
@@ -29,7 +28,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def read(buffer: bytes, split: Split) -> Iterator[pa.RecordBatch]:
-    """Rows of `buffer`, the bytes of `split`. Raises nothing, whatever the bytes are."""
+    """Rows of `buffer`, the bytes of `split`. Damaged bytes raise nothing."""
     view = np.frombuffer(buffer, np.uint8)
     table = np.zeros((_WINDOW_BATCHES, kernels.BATCH_FIELDS), np.int64)
     start = 0
@@ -49,10 +48,10 @@ def read(buffer: bytes, split: Split) -> Iterator[pa.RecordBatch]:
 
 
 def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteArray, Int64Array]:
-    """A buffer in which all of the batches are plain, and those batches: fewer than given when
-    unfolding filled the memory allowed.
+    """A buffer with the records of all batches decompressed, and the batches: fewer than given if
+    DECOMPRESSED_LIMIT was reached.
 
-    RECORDS and RECORDS_END of compressed batches are moved to where their records now are.
+    RECORDS and RECORDS_END of compressed batches point to the decompressed records.
     """
     parts: list[bytes] = []
     at = len(view)
@@ -72,7 +71,7 @@ def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteAr
             continue
         line[kernels.RECORDS] = at
         line[kernels.RECORDS_END] = at = at + len(parts[-1])
-        # The plain function: compiling it for one call would cost more.
+        # The Python function: compiling it for one call would cost more.
         kernels.check_count.py_func(line)  # type: ignore[attr-defined]  # numba adds it
     if parts:
         view = np.frombuffer(b"".join((buffer, *parts)), np.uint8)
@@ -82,7 +81,7 @@ def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteAr
 def _tables(
     working: ByteArray, batches: Int64Array, rows: Int64Array, split: Split
 ) -> Iterator[pa.RecordBatch]:
-    """Records, then what went wrong among them. Raises ArrowInvalid for bad UTF-8."""
+    """Records, then problems. Raises ArrowInvalid for bad UTF-8."""
     if len(rows):
         columns = _columns(working, batches[rows[:, fields.BATCH]], rows, split)
         yield pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
@@ -144,7 +143,7 @@ def _numbers(name: str, values: Int64Array, valid: Mask | None = None) -> pa.Arr
 
 
 def _strings(name: str, working: ByteArray, starts: Int64Array, lengths: Int64Array) -> pa.Array:
-    """A string or binary column. Raises ArrowInvalid when a string is not UTF-8."""
+    """A string or binary column. Raises ArrowInvalid if a string is not UTF-8."""
     starts, lengths = np.ascontiguousarray(starts), np.ascontiguousarray(lengths)
     offsets = np.empty(len(starts) + 1, np.int32)
     data = np.empty(kernels.string_offsets(starts, lengths, offsets), np.uint8)

@@ -1,8 +1,7 @@
-"""Bytes of segments in, Arrow record batches out, by whichever engine there is. Opens files; knows
-no Spark.
+"""Parses bytes of segments into Arrow record batches, with numba if it is installed.
 
-    for split in chunk:
-        for batch in parse_split(split): ...
+for split in chunk:
+    for batch in parse_split(split): ...
 """
 
 from collections.abc import Iterator
@@ -20,10 +19,9 @@ Engine = Literal["auto", "numba", "reference"]
 
 def parse(buffer: bytes, split: Split, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
     """The rows of `buffer`, which holds the bytes of `split` and starts with a batch. Columns:
-    groupkeeper.analytics.columns.
+    `groupkeeper.analytics.columns`.
 
-    Raises nothing because of what the bytes are: what cannot be read becomes a row with `problem`
-    and `problem_bytes`.
+    Damaged bytes raise nothing: they become rows with `problem` and `problem_bytes`.
     """
     if engine == "reference" or (engine == "auto" and find_spec("numba") is None):
         from groupkeeper.analytics import reference
@@ -35,8 +33,8 @@ def parse(buffer: bytes, split: Split, engine: Engine = "auto") -> Iterator[pa.R
 
 
 def parse_split(split: Split, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
-    """The rows of one split of a file. A file that a compaction took away meanwhile is one row that
-    says so.
+    """The rows of one split. A file that compaction has deleted meanwhile is one row with the
+    problem GONE.
     """
     try:
         with Path(split.path).open("rb") as file:

@@ -1,10 +1,8 @@
-"""Compiled code over raw log bytes, part two: records, and the keys and values of offset commits.
-No headers, no Arrow.
+"""Compiled kernels over raw log bytes: records, and the keys and values of offset commits.
 
-Finds where things are and checks that they fit; strings stay in the buffer as start and length
-(start -1: null). Sources: Kafka's DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.json.
-Values of group records are not looked into: they are few, and groupkeeper.analytics.groups reads
-them in plain Python.
+They locate fields and check that they fit; strings stay in the buffer as start and length (start
+-1: null). Values of group records are few; `groupkeeper.analytics.groups` decodes them in plain
+Python. Source: Kafka's DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.json.
 """
 
 from typing import Final
@@ -19,7 +17,7 @@ from groupkeeper.analytics.kernels import (
     varint_at,
 )
 
-# One column of the record table. Strings take two: start and length.
+# Columns of the record table. Strings take two: start and length.
 BATCH: Final = 0
 OFFSET: Final = 1
 TIMESTAMP: Final = 2
@@ -54,8 +52,8 @@ def _set(row: Int64Array, column: int, start: int, length: int) -> None:
 
 @inline
 def _blob_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
-    """Start, length and the position after bytes with a varint length; start -1 for null, position
-    -1 if they do not fit.
+    """Start, length and end of bytes with a varint length; start -1 for null, end -1 if they do not
+    fit.
     """
     length, pos = varint_at(buffer, pos, end)
     if pos < 0 or length < -1 or length > end - pos:
@@ -67,8 +65,8 @@ def _blob_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
 
 @inline
 def _string_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
-    """The same for a string with an int16 length. Null does not fit: no string of an offset commit
-    may be null.
+    """As `_blob_at`, for a string with an int16 length. Null counts as not fitting: no string of an
+    offset commit may be null.
     """
     if end - pos < 2:
         return -1, 0, -1
@@ -89,8 +87,8 @@ def _is_ascii(buffer: ByteArray, start: int, length: int) -> bool:
 
 @inline
 def _after_headers(buffer: ByteArray, pos: int, end: int) -> int:
-    """The position after a record's headers; -1 if they do not fit, UNSURE if a name is not plain
-    ASCII. The coordinator writes no headers.
+    """The position after a record's headers; -1 if they do not fit, UNSURE if a name is not ASCII.
+    Coordinators write no headers.
     """
     count, pos = varint_at(buffer, pos, end)
     if pos < 0 or count < 0:
@@ -109,7 +107,7 @@ def _after_headers(buffer: ByteArray, pos: int, end: int) -> int:
 
 @inline
 def _record_at(buffer: ByteArray, pos: int, batch: Int64Array, row: Int64Array) -> int:
-    """Read one record's frame into `row`. Returns the position after it, -1 if it does not fit."""
+    """Read one record's frame into `row`. Returns the position after it; -1 if it does not fit."""
     limit = batch[kernels.RECORDS_END]
     length, pos = varint_at(buffer, pos, limit)
     if pos < 0 or length < 1 or length > limit - pos:
@@ -155,8 +153,8 @@ def _read_offset_key(buffer: ByteArray, pos: int, end: int, row: Int64Array) -> 
 
 @inline
 def _read_key(buffer: ByteArray, row: Int64Array) -> bool:
-    """Type, group, topic and partition. Keys of every type up to 24 begin with the group; of others
-    only the type is sure.
+    """Type, group, topic and partition. Keys of types up to 24 begin with the group; of others only
+    the type is known.
     """
     pos = row[KEY]
     end = pos + row[KEY + 1]
@@ -176,9 +174,7 @@ def _read_key(buffer: ByteArray, row: Int64Array) -> bool:
 
 @inline
 def _read_plain_value(buffer: ByteArray, pos: int, end: int, version: int, row: Int64Array) -> bool:
-    """OffsetCommitValue 0 to 3: offset, from 3 on leader epoch, metadata, commit time, in 1 expiry
-    time.
-    """
+    """OffsetCommitValue 0-3: offset, leader epoch (3), metadata, commit time, expiry time (1)."""
     epoch_size = 4 if version == 3 else 0
     if end - pos < 8 + epoch_size:
         return False
@@ -195,9 +191,7 @@ def _read_plain_value(buffer: ByteArray, pos: int, end: int, version: int, row: 
 
 @inline
 def _read_flexible_value(buffer: ByteArray, pos: int, end: int, row: Int64Array) -> bool:
-    """OffsetCommitValue 4 and later (KIP-915): compact string, and tagged fields, none of which is
-    needed here.
-    """
+    """OffsetCommitValue from 4 on (KIP-915): compact string; its tagged fields are not used."""
     if end - pos < 12:
         return False
     length, start = _unsigned_at(buffer, pos + 12, end)
@@ -213,8 +207,8 @@ def _read_flexible_value(buffer: ByteArray, pos: int, end: int, row: Int64Array)
 
 @inline
 def _unsigned_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
-    """An unsigned varint of 32 bits and at most five bytes, as flexible messages have them;
-    position -1 if it is none.
+    """An unsigned varint of 32 bits in at most five bytes, as in flexible messages; position -1 if
+    it is invalid.
     """
     value, after = unsigned_varint_at(buffer, pos, min(end, pos + 5))
     return value, -1 if value > 0xFFFFFFFF else after
@@ -222,9 +216,7 @@ def _unsigned_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
 
 @inline
 def _tags_fit(buffer: ByteArray, pos: int, end: int) -> bool:
-    """Tags rise (KIP-482), tag 0 is a topic id of 16 bytes, others are passed over, and nothing
-    follows.
-    """
+    """Whether tags increase (KIP-482), tag 0 (the topic id) has 16 bytes, and nothing follows."""
     count, pos = _unsigned_at(buffer, pos, end)
     last = -1
     while pos >= 0 and count > 0:
@@ -256,9 +248,7 @@ def _read_value(buffer: ByteArray, row: Int64Array) -> bool:
 
 @inline
 def _interpret(buffer: ByteArray, row: Int64Array) -> None:
-    """What key and value say. Commits and readable group records do not keep their key, commits not
-    their value either.
-    """
+    """Read key and value. KEY is cleared where it was decoded, VALUE where it is a commit's."""
     if not _read_key(buffer, row):
         row[PROBLEM] = _BAD_KEY
         return
@@ -285,10 +275,10 @@ def _clear(row: Int64Array, batch: int) -> None:
 
 @kernel(INT(BYTES, TABLE, TABLE))
 def read_records(buffer: ByteArray, batches: Int64Array, rows: Int64Array) -> int:
-    """Fill the record table from the batches, which are not compressed. Returns the number of rows,
-    or UNSURE when the plain parser should have a look.
+    """Fill the record table from uncompressed batches. Returns the number of rows, or UNSURE if the
+    reference parser has to read them.
 
-    A batch gives all of its records or none: when one does not fit its frame, or bytes are left,
+    A batch gives all of its records or none: if one does not fit its frame, or bytes are left over,
     the batch is marked as a problem. `rows` has room for the sum of COUNT.
     """
     at = 0
