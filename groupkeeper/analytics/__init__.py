@@ -3,11 +3,10 @@ server does not use it.
 
     from groupkeeper.analytics import register
 
-    register(spark)
+    register(spark)  # not needed for a session that was active at the import
     spark.read.format("consumer_offsets").load("groupkeeper-data")
 
-Needs the extra `analytics`. Importing this package registers the source with the active session, if
-there is one; it does not import pyspark itself.
+Needs the extra `analytics`. Importing this package does not import pyspark.
 """
 
 import sys

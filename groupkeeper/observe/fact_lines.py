@@ -17,9 +17,9 @@ from groupkeeper.coordinator.facts import (
     RebalanceStarted,
 )
 from groupkeeper.observe.fact_readers import Origin
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 
-_log = Log("groups")
+_log = Logger("groups")
 
 
 def write_line(_: Origin, noted: NotedFact) -> None:

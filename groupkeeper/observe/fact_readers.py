@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.coordinator.facts import NotedFact
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import TURN_S, Turns
 
 FACTS_IN_A_SLICE: Final = 64
 """So many facts are told between two looks at the clock: a millisecond, when each is a log line."""
 
-_log = Log("facts")
+_log = Logger("facts")
 
 
 @dataclass(slots=True, frozen=True)

@@ -12,13 +12,13 @@ from types import TracebackType
 
 from tornado.iostream import IOStream, UnsatisfiableReadError
 
-from groupkeeper.observe.http import HEADER_BYTES
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.http_server import HEADER_BYTES
+from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Turns
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n\r\n"
 
-_log = Log("http")
+_log = Logger("http")
 
 
 class Stream(IOStream):

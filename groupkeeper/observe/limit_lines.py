@@ -1,10 +1,10 @@
 """The line of the log that says which limit a request has met."""
 
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 
 
-def limit_reached(log: Log, limit: str, most: int, api: str, caller: Caller) -> None:
+def limit_reached(log: Logger, limit: str, most: int, api: str, caller: Caller) -> None:
     """A client was refused something, or got less, because of a named limit of requests."""
     log.warning(
         "limit reached",

@@ -1,6 +1,6 @@
 """Structured log lines on standard error: readable on a terminal, JSON otherwise.
 
-``log = Log("connection")`` at the top of a module, ``log.info("closed", client_id=...)`` where
+``log = Logger("connection")`` at the top of a module, ``log.info("closed", client_id=...)`` where
 something happened. An event is a few fixed words, what varies is a field. Not used by the pure
 packages: they return facts.
 
@@ -244,7 +244,7 @@ atexit.register(flush)
 os.register_at_fork(before=flush, after_in_child=_after_fork)
 
 
-class Log:
+class Logger:
     """A named source of lines, with fields that all its lines carry."""
 
     __slots__ = ("_fields",)
@@ -252,9 +252,9 @@ class Log:
     def __init__(self, name: str, **fields: object) -> None:
         self._fields: Mapping[str, object] = {"logger": name, **fields}
 
-    def bind(self, **fields: object) -> "Log":
+    def bind(self, **fields: object) -> "Logger":
         """The same source with more fields, for one connection or one partition."""
-        log = Log.__new__(Log)
+        log = Logger.__new__(Logger)
         log._fields = {**self._fields, **fields}
         return log
 

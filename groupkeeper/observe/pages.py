@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from groupkeeper import __version__
-from groupkeeper.observe.http import Page, Pages
+from groupkeeper.observe.http_server import Page, Pages
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.turns import Turns
 
@@ -32,7 +32,7 @@ _INDEX = f"""\
 
 
 def pages(metrics: Metrics, turns: Turns | None = None) -> Pages:
-    """The table for :class:`~groupkeeper.observe.http.HttpServer`."""
+    """The table for :class:`~groupkeeper.observe.http_server.HttpServer`."""
     return {
         "/": lambda: (200, "text/html; charset=utf-8", _INDEX.encode()),
         "/healthz": lambda: (200, _JSON, _dump({"alive": True})),

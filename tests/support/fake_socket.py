@@ -11,7 +11,7 @@ running event loop.
 import asyncio
 from typing import Any
 
-from groupkeeper.apis.discovery import Versions
+from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import Budget, Limits
 from groupkeeper.connections.call import ConnectionServices
@@ -108,7 +108,7 @@ class Bench:
         self.requests: list[Any] = []
         self.parked: list[ReplyTo] = []
         self.routes: dict[int, Any] = {HEARTBEAT: self._at_once, JOIN: self._later}
-        versions = Versions([*self.routes, API_VERSIONS])
+        versions = ApiVersionsHandler([*self.routes, API_VERSIONS])
         self.routes[API_VERSIONS] = versions.handle
         self.stats = ConnectionStats()
         self.requests_seen = RequestStats()

@@ -36,6 +36,9 @@ from tests.support.virtual_loop import Pipe, VirtualLoop
 
 FAST = ("group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=100")
 
+Lines = Callable[[], list[dict[str, Any]]]
+"""What was logged so far, from info on."""
+
 
 class Client(asyncio.Protocol):
     """A raw connection: frames out, frames in."""
