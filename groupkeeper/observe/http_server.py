@@ -1,48 +1,22 @@
 """The HTTP port: bound before the ready line, served by Tornado a moment later.
 
-Importing an HTTP library takes longer than everything else that a client waits for. So the port
-listens first, a thread imports, and what arrives meanwhile waits in the kernel's queue. Here are
-the port, its limits and its life; what a client gets is in ``web`` (the only module that knows
-Tornado), and what the pages say in ``pages``.
+Importing Tornado takes longer than everything else that a client waits for at a start. So the port
+listens first, a thread imports the library, and requests that arrive meanwhile wait in the kernel's
+queue. `http_site` serves them, and `pages` makes the pages.
 """
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from groupkeeper.observe.http_limits import BACKLOG, TIMEOUT_S, Pages
 from groupkeeper.observe.logs import Logger
 from groupkeeper.settings.options import Address
 from groupkeeper.turns import Turns
 
 if TYPE_CHECKING:
     from groupkeeper.observe.http_site import Site
-
-Page = tuple[int, str, bytes]
-"""Status, content type, body."""
-
-Pages = Mapping[str, Callable[[], Page | Awaitable[Page]]]
-"""Path -> what makes the page. What takes more than a millisecond is a coroutine that works in
-slices; its page is kept for :data:`KEPT_S`."""
-
-HEADER_BYTES: Final = 8 * 1024
-"""Request line and headers. As many tiny headers as fit are parsed in 3 ms."""
-BODY_BYTES: Final = 64 * 1024
-"""Of a request. No page has a use for it yet."""
-CONNECTIONS: Final = 64
-"""Open at a time. One more takes the place of the one that has been idle longest."""
-ANSWERS: Final = 56
-"""Of the connections, how many may be busy with an answer. The others can always make room for a
-new one, and are for :data:`HEALTH`."""
-HEALTH: Final = frozenset({"/healthz", "/readyz"})
-"""Paths that are answered even while :data:`ANSWERS` are under way."""
-TIMEOUT_S: Final = 10.0
-"""For a whole request to arrive, idle time before it included; and for an answer to be taken."""
-KEPT_S: Final = 1.0
-"""So long a page that was made in slices is good for whoever asks next."""
-BACKLOG: Final = 128
-"""Connections that wait in the kernel to be accepted."""
 
 _log = Logger("http")
 
@@ -51,7 +25,7 @@ class HttpServer:
     """A listening port and its connections."""
 
     serving: asyncio.Task[None]
-    """Done when what waited in the kernel's queue is accepted."""
+    """Done when the connections of the kernel's queue are accepted."""
 
     def __init__(
         self, pages: Pages, turns: Turns | None = None, *, timeout_s: float = TIMEOUT_S
@@ -63,9 +37,9 @@ class HttpServer:
         self._site: Site | None = None
 
     async def start(self, address: Address) -> Address:
-        """Listen; returns the address really bound. Raises OSError.
+        """Listen on an address and return the one that was bound. Raises OSError.
 
-        The library is imported as soon as the caller lets the loop go on.
+        The import of Tornado begins when the caller returns to the event loop.
         """
         host, port = address
         loop = asyncio.get_running_loop()
@@ -97,8 +71,8 @@ class HttpServer:
 
             self._site = Site(self._pages, self._turns, self._timeout_s)
             self._site.accept(self._sockets)
-        except Exception:  # noqa: BLE001  # Kafka's port goes on; probes see that nobody listens
-            _log.exception("the HTTP port is closed: it cannot be served")
+        except Exception:  # noqa: BLE001  # the Kafka port goes on; probes fail
+            _log.exception("HTTP port closed: it cannot be served")
             self._stop_listening()
 
     def _stop_listening(self) -> None:

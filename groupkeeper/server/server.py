@@ -156,6 +156,7 @@ class Server:
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
+        self.metrics.topics = self.topics.snapshot
         self.topics.serve_group_logs(self.hosts.log_of)
         forgetting = Forgetting(self.hosts, self.turns, self.topics.unforgotten)
         self.topics.topics_deleted.append(forgetting)
