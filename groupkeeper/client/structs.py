@@ -15,7 +15,8 @@ from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.protocol.api import RequestStruct, Response, ResponseHeader_v0
 from aiokafka.protocol.types import Schema
 
-from groupkeeper.protocol.compile_encode import API_VERSIONS_KEY, Framing
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import decoder, encoder
 from groupkeeper.protocol.message import Message, layout_of
 from groupkeeper.protocol.registry import APIS
@@ -97,7 +98,7 @@ def _request_struct(key: int, version: int) -> Any:  # Any: aiokafka's classes a
         "FLEXIBLE_VERSION": api.is_flexible(version),
         "RESPONSE_TYPE": type(api.response_type.__name__, (Response,), response),
     }
-    if key == API_VERSIONS_KEY:
+    if key == ApiKey.API_VERSIONS:
         # Its answer has the oldest header in every version: any client can read it.
         request["parse_response_header"] = lambda _, data: ResponseHeader_v0.decode(data)
     return type(api.request_type.__name__, (RequestStruct,), request)
