@@ -3,7 +3,7 @@ The journal: one append-only file per process, in which all partitions' batches 
 before they are acknowledged.
 
 Not a log: nobody reads it but recovery, and it is dropped as soon as the segments are on the
-disk. The bytes are described in rounds.py.
+disk. The bytes are described in journal_format.py.
 """
 
 import re
@@ -16,8 +16,7 @@ from crc32c import crc32c
 
 from groupkeeper.storage.errors import AppendFailed, Corrupt, SyncFailed
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.marks import SECTOR, Mark, newest, whole_sectors
-from groupkeeper.storage.rounds import (
+from groupkeeper.storage.journal_format import (
     BATCH,
     CLAIM,
     COUNTED,
@@ -30,6 +29,7 @@ from groupkeeper.storage.rounds import (
     round_after,
     round_at,
 )
+from groupkeeper.storage.marks import SECTOR, Mark, newest, whole_sectors
 from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.window import Window
 

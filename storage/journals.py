@@ -16,8 +16,8 @@ from typing import Self
 from groupkeeper.storage.errors import AppendFailed
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.journal import FOLDER, JournalReader, JournalWriter, node_of
+from groupkeeper.storage.journal_format import claim_entry, mark_entry
 from groupkeeper.storage.marks import Mark, newest
-from groupkeeper.storage.rounds import claim_entry, mark_entry
 
 
 class Held:

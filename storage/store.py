@@ -27,11 +27,11 @@ from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.folders import FolderList, is_partition, partition_of
 from groupkeeper.storage.format import read_format, write_format
 from groupkeeper.storage.journal import FOLDER
+from groupkeeper.storage.journal_format import batch_entry
 from groupkeeper.storage.journals import Journals
-from groupkeeper.storage.lease import LEASES, NODES, Lease, lock_node, node_path
 from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.locks import LEASES, NODES, Lease, lock_node, node_path
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.rounds import batch_entry
 from groupkeeper.storage.scan import Batch
 
 WRITE_BACK_BYTES = 4 * 1024 * 1024

@@ -4,7 +4,7 @@ import pytest
 
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.journal import JournalReader, JournalWriter
-from groupkeeper.storage.rounds import batch_entry, claim_entry
+from groupkeeper.storage.journal_format import batch_entry, claim_entry
 from tests.support.batches import batch
 from tests.support.fake_files import FakeDisk, FakeFiles
 
