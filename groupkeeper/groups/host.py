@@ -32,7 +32,8 @@ from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.server.loop import when_read
 from groupkeeper.storage.errors import StorageError, SyncFailed
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.store import Append, Store
+from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.store import Store
 from groupkeeper.turns import Slices
 
 OFFSETS_TOPIC = "__consumer_offsets"

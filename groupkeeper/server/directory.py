@@ -99,7 +99,7 @@ class Directory:
 
     def settle(self) -> None:
         """What has to be there is there: from now on it is a directory of the newest format."""
-        self.store.settle_format(self.settings.offsets_topic_num_partitions)
+        self.store.upgrade_format(self.settings.offsets_topic_num_partitions)
 
     def introduce(self, cluster_id: str) -> None:
         """Say what was found, if it was not what every start finds."""
