@@ -28,8 +28,8 @@ class JournalCover:
         readers: Sequence[JournalReader],
         closing: ExitStack,
         name: str,
-        mark: Mark | None = None,
-        missing_epochs: range = range(0),
+        mark: Mark | None,
+        missing_epochs: range,
     ) -> None:
         self._closing = closing
         self.missing_epochs = missing_epochs

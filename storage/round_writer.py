@@ -59,16 +59,8 @@ class RoundWriter:
             batch = Batch(0, len(data), base, end - 1, append.epoch, append.timestamp_ms)
             queue.append((log, data, batch))
             pieces += batch_entry(log.name_bytes, data)
-        if queue:
-            self._write_round(pieces, ends, queue)
-        return errors
-
-    def _write_round(
-        self,
-        pieces: Sequence[bytes],
-        ends: Mapping[str, int],
-        queue: Sequence[tuple[QueuedLog, bytes, Batch]],
-    ) -> None:
+        if not queue:
+            return errors
         try:
             self._journals.write(pieces, ends)
             for log, data, batch in queue:
@@ -81,6 +73,7 @@ class RoundWriter:
         except SyncFailed as error:
             self.failure = str(error)
             raise
+        return errors
 
     def write_one(self) -> bool:
         """Write the queue of the log that has waited longest; False if no log has a queue."""

@@ -30,11 +30,18 @@ from groupkeeper.storage.round_writer import RoundWriter
 
 
 class Store:
-    """Made by `Store.open`, which takes the lock of the node id; `close` gives it back."""
+    """One data directory, locked by a node id until `close`."""
 
-    def __init__(self, files: Files, data_dir: str, node_id: int, limits: Limits) -> None:
+    def __init__(
+        self, files: Files, data_dir: str, node_id: int, limits: Limits | None = None
+    ) -> None:
+        """Lock the node id in a data directory, created if it is missing, and read its journals.
+
+        Raises Locked if a living process has the node id, Corrupt if the format file is damaged,
+        NewerFormat if a newer version made the directory, and OSError.
+        """
         self._files = files
-        self._limits = limits
+        self._limits = limits = limits or Limits()
         self._logs: dict[str, QueuedLog] = {}
         self._epochs_before: dict[int, tuple[int, int]] = {}
         """The epoch of each shard in the journals and in its lease, before it was claimed."""
@@ -59,17 +66,6 @@ class Store:
             self._locks.close()
             raise
         self._rounds = RoundWriter(self._journals, self._logs)
-
-    @classmethod
-    def open(
-        cls, files: Files, data_dir: str, node_id: int, limits: Limits | None = None
-    ) -> "Store":
-        """Lock the node id in a data directory, created if it is missing, and read its journals.
-
-        Raises Locked if a living process has the node id, Corrupt if the format file is damaged,
-        NewerFormat if a newer version made the directory, and OSError.
-        """
-        return cls(files, data_dir, node_id, limits or Limits())
 
     def write_back_on(self, aside: Callable[[Callable[[], None]], None]) -> None:
         """Sync logs beside the rounds from now on; `aside` runs a job on another thread."""

@@ -53,7 +53,7 @@ def value_of(number: int) -> bytes:
 def fill(disk: FakeDisk, rounds: int = ROUNDS, *, stop: bool) -> None:
     """Commits to three logs, the last of which gets none at the end, and appends to a topic's."""
     files = FakeFiles(disk)
-    store = Store.open(files, "data", 0, LIMITS)
+    store = Store(files, "data", 0, LIMITS)
     epoch = max(store.claim(shard) for shard in range(3))
     logs = [store.open_log(name) for name in NAMES]
     topic = open_log(files, f"data/{TOPIC}", LIMITS)
@@ -197,7 +197,7 @@ def test_a_folder_that_may_go_is_not_missed(disk: FakeDisk) -> None:
     fill(disk, stop=True)
     remove_the_folder(disk, TOPIC)
     files = FakeFiles(disk)
-    folders = Store.open(files, "data", 0, LIMITS).folders
+    folders = Store(files, "data", 0, LIMITS).folders
     folders.note_removed(TOPIC)
     folders.save()
     files.sync_folder("data")
@@ -223,7 +223,7 @@ def test_a_folder_that_was_made_since_is_missed_until_the_machine_starts_anew(
 def test_the_start_of_a_log_is_put_back(disk: FakeDisk, stop: bool) -> None:
     fill(disk, stop=True)
     files = FakeFiles(disk)
-    store = Store.open(files, "data", 0, LIMITS)
+    store = Store(files, "data", 0, LIMITS)
     write_start(files, f"data/{TOPIC}", 2)
     store.folders.note(TOPIC, 2)
     store.close() if stop else disk.revive()
@@ -461,7 +461,7 @@ def test_damage_that_no_round_tells_of_costs_the_logs_without_a_later_round(disk
 
 
 def test_a_lost_journal_is_missed_by_the_next_one(disk: FakeDisk) -> None:
-    store = Store.open(FakeFiles(disk), "data", 0, Limits(journal_bytes=2_000))
+    store = Store(FakeFiles(disk), "data", 0, Limits(journal_bytes=2_000))
     epoch = store.claim(0)
     logs = [store.open_log(name) for name in NAMES]
     disk.write_back()

@@ -109,7 +109,7 @@ def test_wherever_the_writing_crashes_the_next_start_works(mode: str) -> None:
 
 def test_a_disk_without_room_leaves_nothing_open(disk: FakeDisk) -> None:
     files = FakeFiles(disk)
-    store = Store.open(files, "data", 0)
+    store = Store(files, "data", 0)
     before = files.open_paths
     disk.failures[disk.calls + 2] = FULL
     with pytest.raises(OSError, match="No space"):

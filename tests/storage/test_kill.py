@@ -24,7 +24,7 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.queued_log import Append
 from groupkeeper.storage.store import Store
 
-store = Store.open(Files(), sys.argv[1], 0, Limits(segment_bytes=20_000, journal_bytes=60_000))
+store = Store(Files(), sys.argv[1], 0, Limits(segment_bytes=20_000, journal_bytes=60_000))
 epoch = store.claim(0)
 logs = [store.open_log(f"__consumer_offsets-{number}") for number in range(3)]
 number = int(sys.argv[2])
@@ -66,7 +66,7 @@ def run_and_kill(folder: Path, first: int, lines: int) -> int:
 
 
 def read_back(folder: Path) -> list[list[int]]:
-    store = Store.open(Files(), str(folder), 0, LIMITS)
+    store = Store(Files(), str(folder), 0, LIMITS)
     logs = [store.open_log(name) for name in NAMES]
     found = [[int(value or b"") for value in values_in(log)] for log in logs]
     store.close()

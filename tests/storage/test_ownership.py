@@ -165,7 +165,7 @@ class RemovedLocks(FakeFiles):
 def test_a_lock_is_taken_on_the_file_that_others_find(disk: FakeDisk, what: str) -> None:
     files = RemovedLocks(disk)
     files.times = 1 if what == "node" else 0
-    store = Store.open(files, "data", 0)
+    store = Store(files, "data", 0)
     files.times = 1 if what == "lease" else 0
     store.claim(0)
     with pytest.raises(Locked):
@@ -178,5 +178,5 @@ def test_a_lock_file_that_is_always_removed_is_given_up(disk: FakeDisk) -> None:
     files = RemovedLocks(disk)
     files.times = 1000
     with pytest.raises(Locked, match="data/nodes/0 was removed by another process each time"):
-        Store.open(files, "data", 0)
+        Store(files, "data", 0)
     assert files.open_paths == []

@@ -22,7 +22,7 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 
 def open_store(disk: FakeDisk, node: int = 0, limits: Limits | None = None) -> Store:
     """The store of a new process."""
-    return Store.open(FakeFiles(disk), "data", node, limits)
+    return Store(FakeFiles(disk), "data", node, limits)
 
 
 def append(log: Log, *values: bytes, epoch: int = 1) -> Append:
