@@ -269,6 +269,24 @@ def test_a_round_leaves_out_what_cannot_be_written_and_no_more(
     assert [values_of_log(store, name) for name in names] == [[b"v"], [b"newer"], [], []]
 
 
+def test_a_log_that_was_opened_again_is_not_written_to_by_its_former_user(
+    store: Store, disk: FakeDisk
+) -> None:
+    former = store.open_log(NAME)
+    fail_append(disk, former)
+    assert store.open_log(NAME) is not former
+    [error] = store.commit([append(former, b"v")])
+    assert isinstance(error, AppendFailed) and "must be opened again" in str(error)
+
+
+def test_a_log_that_rounds_write_to_is_not_appended_to_directly(store: Store) -> None:
+    logs = [store.open_log(f"__consumer_offsets-{number}") for number in range(2)]
+    store.commit([append(log, b"v") for log in logs])  # the second one is queued
+    logs[1].append(batch(0, b"direct"))
+    with pytest.raises(AssertionError, match="appended to beside the rounds"):
+        store.catch_up()
+
+
 def test_journals_are_dropped_as_their_logs_are_synced(disk: FakeDisk) -> None:
     store = open_store(disk, limits=Limits(journal_bytes=500))
     store.claim(0)
