@@ -31,7 +31,8 @@ from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.storage.errors import StorageError, SyncFailed
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.store import Append, Store
+from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.store import Store
 from groupkeeper.turns import Slices, when_read
 
 OFFSETS_TOPIC = "__consumer_offsets"

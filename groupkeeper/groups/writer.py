@@ -16,7 +16,8 @@ from groupkeeper.coordinator.step import KeyValue
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import AppendStats
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.store import Append, Store
+from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.store import Store
 
 T = TypeVar("T")
 

@@ -52,7 +52,7 @@ class Directory:
                 "mounted? For a first start, set it to false"
             )
         limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
-        self.store = Store.open(files, self._path, options.node_id, limits)
+        self.store = Store(files, self._path, options.node_id, limits)
         for what in self.store.take_repairs():
             _log.warning("data directory repaired", what=what)
         self._found = self.store.format
@@ -99,7 +99,7 @@ class Directory:
 
     def settle(self) -> None:
         """What has to be there is there: from now on it is a directory of the newest format."""
-        self.store.settle_format(self.settings.offsets_topic_num_partitions)
+        self.store.upgrade_format(self.settings.offsets_topic_num_partitions)
 
     def introduce(self, cluster_id: str) -> None:
         """Say what was found, if it was not what every start finds."""

@@ -137,7 +137,7 @@ class Server:
         """Done when the disk cannot be trusted any more and the process has to end."""
         self._executor = self._world.executor("writer")
         self._loader = Loader(self._world.executor("loader"))
-        self.store.aside = self._loader.call_from_thread
+        self.store.write_back_on(self._loader.call_from_thread)
         self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
         services = HostServices(
             clock,

@@ -17,7 +17,7 @@ from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.records.consumer_offsets import GroupMetadataKey, encode_key
-from groupkeeper.storage.store import Append
+from groupkeeper.storage.queued_log import Append
 from tests.support.broken import boom, break_handler
 from tests.support.requests import (
     codes_of,
