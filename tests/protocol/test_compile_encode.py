@@ -14,7 +14,8 @@ from groupkeeper.protocol.registry import response_encoder
 
 
 def bare(message: object, version: int) -> bytes:
-    return encoder(type(message), version, Framing.BARE)(message)
+    cls: type = type(message)
+    return encoder(cls, version, Framing.BARE)(message)
 
 
 def test_a_response_of_fixed_fields_is_a_whole_frame() -> None:
