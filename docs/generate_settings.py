@@ -5,14 +5,14 @@ from pathlib import Path
 
 from generated import run
 
-from groupkeeper.server.settings import TABLE, Setting
+from groupkeeper.settings.table import TABLE, Setting
 
 PAGE = Path(__file__).with_name("configuration.md")
 
 HEAD = """\
 # Configuration
 
-*Generated from `groupkeeper/server/settings.py` by `make docs`; edit there.*
+*Generated from `groupkeeper/settings/table.py` by `make docs`; edit there.*
 
 Addresses and the data directory are options of `groupkeeper serve` (see its `--help`). Everything
 else is a setting under **Kafka's own name**, so that what you know, and your `server.properties`,

@@ -109,6 +109,32 @@ def test_tests_are_imported_by_path() -> None:
     assert [path for path in modules("tests") if path.name == "__init__.py"] == []
 
 
+BARE = re.compile(
+    r"""
+    (?<![\w.]) (from\ NAME(\.\w+)*\ import | import\ NAME) \b   # also in a program inside a string
+    | -m["', ]+ NAME \b
+    | ["'] NAME (\.[a-z_]+)+ ["'] (?<!\.md["'])
+    """.replace("NAME", "(coordinator|protocol|storage)"),
+    re.VERBOSE,
+)
+
+
+def test_our_packages_have_one_name() -> None:
+    """By a second name a module is loaded twice, and its classes are not those of the server."""
+    users = ROOT / "tests" / "packaging" / "programs"  # they have packages of these names
+    files = [ROOT / "Makefile", ROOT / "pyproject.toml", *(ROOT / "docker").rglob("Dockerfile*")]
+    files += modules(*PACKAGES, "tests", "benchmarks", "docs", "tools")
+    files += [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in files
+        if users not in path.parents
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if BARE.search(line)
+    ]
+    assert found == []
+
+
 def pins(lock: str) -> dict[str, set[str]]:
     """Hashes by `name==version`. Every line that is no comment has to be part of a pin."""
     text = (ROOT / "requirements" / lock).read_text(encoding="utf-8")

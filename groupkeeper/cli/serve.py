@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from groupkeeper.server.options import Address, ServeOptions, format_address, parse_address
-from groupkeeper.server.settings import INT_MAX, Settings, SettingsError, load
+from groupkeeper.settings.options import Address, ServeOptions, format_address, parse_address
+from groupkeeper.settings.table import INT_MAX, Settings, SettingsError, load
 
 DATA_DIR = Path("groupkeeper-data")
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to

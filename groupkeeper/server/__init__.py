@@ -1,4 +1,1 @@
-"""The server: sockets, clocks, threads and the event loop around the coordinator.
-
-Not a place for decisions: what a group does is settled in `coordinator`.
-"""
+"""The process: what it is made of, its data directory, its event loop, start and stop."""

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from groupkeeper.server.logs import Log
+from groupkeeper.groups.writer import Writer
+from groupkeeper.observe.logs import Logger
 from groupkeeper.server.made_with import KEY, Folders
-from groupkeeper.server.options import ServeOptions
-from groupkeeper.server.settings import Settings
-from groupkeeper.server.writer import Writer
+from groupkeeper.settings.options import ServeOptions
+from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import is_partition
@@ -30,7 +30,7 @@ is gone; messages to topics do not, so this is how long they are acknowledged in
 NAMED: Final = 5
 """So many folders of no topic are named in the line about them."""
 
-_log = Log("data")
+_log = Logger("data")
 
 
 class NoDataError(StorageError):

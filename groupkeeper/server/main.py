@@ -7,18 +7,18 @@ import asyncio
 import gc
 import signal
 
-from groupkeeper.server import logs
+from groupkeeper.observe import logs
+from groupkeeper.observe.http_server import HttpServer
+from groupkeeper.observe.pages import pages
 from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
-from groupkeeper.server.http import HttpServer
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
-from groupkeeper.server.options import ServeOptions, format_address
-from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
+from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.turns import Turns
 
-_log = logs.Log("server")
+_log = logs.Logger("server")
 
 
 def run(options: ServeOptions) -> int:

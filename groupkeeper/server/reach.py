@@ -4,7 +4,7 @@ import asyncio
 import socket
 from ipaddress import IPv4Address, ip_address
 
-from groupkeeper.server.options import Address
+from groupkeeper.settings.options import Address
 
 
 async def is_reachable(address: Address) -> bool:

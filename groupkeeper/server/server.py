@@ -12,44 +12,44 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
+from groupkeeper.apis.table import Parts, handlers
+from groupkeeper.clock import Clock
+from groupkeeper.connections.budget import limits_of
+from groupkeeper.connections.call import ConnectionServices
+from groupkeeper.connections.listener import Listener
+from groupkeeper.connections.steady import Driver
+from groupkeeper.connections.table import ConnectionTable
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
+from groupkeeper.groups.forgetting import Forgetting
+from groupkeeper.groups.host_services import HostServices
+from groupkeeper.groups.hosts import Hosts
+from groupkeeper.groups.late_forgetting import LateForgetting
+from groupkeeper.groups.loader import Loader
+from groupkeeper.groups.release import Release
+from groupkeeper.groups.writer import Writer
+from groupkeeper.node import Node
+from groupkeeper.observe.fact_lines import write_line
+from groupkeeper.observe.fact_readers import FactReaders
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.server.budget import limits_of
-from groupkeeper.server.call import ConnectionServices
-from groupkeeper.server.clock import Clock
-from groupkeeper.server.connection_table import ConnectionTable
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, Watch, tell_of
-from groupkeeper.server.fact_lines import write_line
-from groupkeeper.server.fact_readers import FactReaders
-from groupkeeper.server.forgetting import Forgetting
-from groupkeeper.server.host_services import HostServices
-from groupkeeper.server.hosts import Hosts
-from groupkeeper.server.late_forgetting import LateForgetting
-from groupkeeper.server.listener import Listener
-from groupkeeper.server.loader import Loader
-from groupkeeper.server.logs import Log
-from groupkeeper.server.metrics import Metrics
-from groupkeeper.server.options import Address, ServeOptions
-from groupkeeper.server.release import Release
-from groupkeeper.server.routes import build_routes
-from groupkeeper.server.settings import Settings
-from groupkeeper.server.steady import Driver
-from groupkeeper.server.writer import Writer
+from groupkeeper.settings.options import Address, ServeOptions
+from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
 from groupkeeper.storage.files import Files
+from groupkeeper.topics.embedded import EmbeddedTopics, TopicsWorld
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.metadata import Node
-from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from groupkeeper.turns import Turns
 
 MAX_GROUPS: Final = 1_000_000
 """How many groups a process has at most, divided among its partitions: 1.3 KB each while they are
 empty, beside their offsets."""
 
-_log = Log("server")
+_log = Logger("server")
 
 
 def _uuid_member_id(prefix: str) -> str:
@@ -114,7 +114,7 @@ class Server:
             open_files_most=self._descriptors.topic_logs,
         )
         self._node = Node(options.node_id, self.address)
-        self.topics = EmbeddedTopics(self.store, settings, self._node, topics, self.turns)
+        self.topics = EmbeddedTopics(self.store, settings, topics, self.turns)
         self._directory.settle()
 
     def _claim(self, shards: int) -> list[int]:
@@ -156,6 +156,7 @@ class Server:
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
+        self.metrics.topics = self.topics.snapshot
         self.topics.serve_group_logs(self.hosts.log_of)
         forgetting = Forgetting(self.hosts, self.turns, self.topics.unforgotten)
         self.topics.topics_deleted.append(forgetting)
@@ -174,7 +175,7 @@ class Server:
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
-        routes, versions = build_routes(self.hosts, self.topics, self._node, self._settings)
+        parts = Parts(self.hosts, self.topics, self._node, self._settings)
         limits = limits_of(settings)
         self.topics.answer_room(lambda: limits.unsent.room)
         idle_ms = settings.connections_max_idle_ms
@@ -186,8 +187,8 @@ class Server:
             max_idle_s=idle_ms / 1000 if idle_ms >= 0 else inf,
         )
         services = ConnectionServices(
-            routes,
-            versions.unknown_version,
+            handlers(parts),
+            parts.api_versions.unknown_version,
             self._steady_beat,
             clock,
             self.turns,

@@ -1,4 +1,4 @@
-"""The embedded data plane: topics, Produce, Fetch, ListOffsets and what else clients ask.
+"""The state of topics: catalog, partitions, producers, and what reads and changes them.
 
-Not the group coordinator, and not a broker for production loads: see docs/topics.md.
+Not the APIs, which are in `apis`, and not a broker for production loads: see docs/topics.md.
 """

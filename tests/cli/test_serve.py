@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from groupkeeper.cli import main
-from groupkeeper.server.options import ServeOptions
+from groupkeeper.settings.options import ServeOptions
 
 Capture = pytest.CaptureFixture[str]
 

@@ -69,7 +69,7 @@ class Cleaning:
         """All but the bystander's. What the disk refused to remove goes when its name is asked for
         again.
         """
-        leftovers = self._life.server.topics._catalog.leftovers
+        leftovers = self._life.server.topics.catalog.leftovers
         for _ in range(ATTEMPTS):
             listed = self._bystander.call(ApiKey.METADATA, 9, MetadataRequest(topics=None)).topics
             doomed = [t.name for t in listed if t.name not in (TOPIC, INTERNAL)]
@@ -85,7 +85,7 @@ class Cleaning:
 
     def let_fetches_end(self) -> None:
         """A Fetch does not hear that its client is gone: it ends with its time."""
-        if self._life.server.topics._fetching.waiting:
+        if self._life.server.topics.waiting_fetches:
             self._life.advance(PATIENCE_S)
             self._bystander.beat()
 
@@ -94,11 +94,11 @@ class Cleaning:
         server = self._life.server
         topics = server.topics
         left = {
-            "tasks": len(topics._late._tasks),
-            "fetches": len(topics._fetching.waiting),
-            "deletions": len(topics._admin._ending) + len(topics._catalog.leftovers),
-            "topics": len(topics._catalog.by_name) - 2,
-            "partitions": sum(not p.topic.internal for p in topics._partitions._known.values()) - 1,
+            "tasks": len(topics.late._tasks),
+            "fetches": len(topics.waiting_fetches),
+            "deletions": len(topics.admin._ending) + len(topics.catalog.leftovers),
+            "topics": len(topics.catalog.by_name) - 2,
+            "partitions": sum(not p.topic.internal for p in topics.partitions._known.values()) - 1,
             "groups": len(self._in_memory()),
             "timers": sum(len(h._partition.deadlines.due) - 1 for h in server.hosts) - 1,
             "parked": sum(h._partition.gate.parked for h in server.hosts),

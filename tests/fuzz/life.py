@@ -13,8 +13,8 @@ from random import Random
 from typing import Any
 
 from groupkeeper.coordinator.group import GroupState
-from groupkeeper.server import logs
-from groupkeeper.server.forgetting import StoppingError
+from groupkeeper.groups.forgetting import StoppingError
+from groupkeeper.observe import logs
 from groupkeeper.server.server import Server
 from groupkeeper.storage.errors import StorageError
 from tests.simulation.cluster import Machine
@@ -183,8 +183,8 @@ class Life:
         self.until(lambda: {each.state for each in states()} == {"active"}, "not all active")
         self.run(self.server._writer.drain())
         topics = self.server.topics
-        self.until(lambda: not topics._late._tasks, "the data plane has not answered")
-        self.until(lambda: not topics._admin._ending, "topics that are deleted do not end")
+        self.until(lambda: not topics.late._tasks, "the data plane has not answered")
+        self.until(lambda: not topics.admin._ending, "topics that are deleted do not end")
         self.run(self.server._writer.drain())
 
     # -- what is there ---------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
+from groupkeeper.connections.table import REQUEST_S
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import encoder
@@ -19,7 +20,6 @@ from groupkeeper.protocol.errors import DecodeError, LeftOver
 from groupkeeper.protocol.framing import read_request_header
 from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.protocol.registry import APIS, request_decoder, response_decoder
-from groupkeeper.server.connection_table import REQUEST_S
 from tests.fuzz.town import Person, Town
 from tests.support.oracle import oracle_body
 

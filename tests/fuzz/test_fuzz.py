@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
+from groupkeeper.apis.list_offsets import ListOffsetsHandler
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.protocol.registry import APIS, request_decoder, request_encoder, response_encoder
-from groupkeeper.topics.list_offsets import ListingOffsets
 from tests.fuzz.epoch import Epoch, Size, compile_codecs
 from tests.fuzz.mutations import mutated, random_bytes
 from tests.fuzz.peer import Owed, Peer, Rules
@@ -47,7 +47,7 @@ def test_a_bug_is_found_and_shown_with_few_operations(monkeypatch: pytest.Monkey
     def fail(*_: object) -> None:
         raise KeyError("planted")
 
-    monkeypatch.setattr(ListingOffsets, "handle", fail)
+    monkeypatch.setattr(ListOffsetsHandler, "handle", fail)
     size = Size(1, 120)
     name, text, operation = outcome(3, size)
     assert name.startswith("Finding: logged: request failed KeyError")

@@ -9,6 +9,7 @@ small letters is a dynamic member, in capitals a static one with that instance i
 connection; ``lea/2`` is a second one of the same person. ``lea@5``, once said, gives somebody the
 age of a client that sends JoinGroup version 5. What is not said is what a real client would send
 next: its own member id, instance id and generation, and the newest version (``v=``) it knows.
+Who plays which part is in docs/glossary.md.
 
     join       member= instance= session= rebalance= type= protocols= reason=
     restart    a join of somebody who has forgotten the member id

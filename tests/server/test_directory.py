@@ -10,7 +10,7 @@ from crc32c import crc32c
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.server.directory import NoDataError
 from groupkeeper.server.made_with import UnknownCountError
-from groupkeeper.server.settings import load
+from groupkeeper.settings.table import load
 from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log

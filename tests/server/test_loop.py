@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.observe.metrics import ConnectionStats
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.loop import (
     FEW_EVENTS,
@@ -18,10 +19,8 @@ from groupkeeper.server.loop import (
     WatchedSelector,
     count_failed_accepts,
     watched_loop,
-    when_read,
 )
-from groupkeeper.server.metrics import ConnectionStats
-from groupkeeper.turns import ITERATION_S, Turns
+from groupkeeper.turns import ITERATION_S, Turns, when_read
 
 Lines = Callable[[], list[dict[str, Any]]]
 

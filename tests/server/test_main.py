@@ -21,8 +21,8 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server import main
-from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server
+from groupkeeper.settings.options import ServeOptions
 from tests.support.requests import codes_of, commit_request, join_request
 
 ROOT = Path(__file__).parents[2]
@@ -311,5 +311,5 @@ def test_little_is_imported_before_the_ready_line(start: Start) -> None:
     assert process.stdout.readline().startswith("groupkeeper ready ")
     modules = set(process.stdout.readline().split())
     late = {"rich", "prometheus_client", "structlog", "pyspark", "aiokafka", "numpy", "pyarrow"}
-    assert "groupkeeper.server.connection" in modules
+    assert "groupkeeper.connections.connection" in modules
     assert (late | {"tornado"}) & modules == set()

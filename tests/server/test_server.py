@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.connections.state import State
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
-from groupkeeper.server.connection_state import State
-from groupkeeper.server.options import ServeOptions
 from groupkeeper.server.server import Server, World, group_config
-from groupkeeper.server.settings import load
+from groupkeeper.settings.options import ServeOptions
+from groupkeeper.settings.table import load
 from groupkeeper.storage.errors import Locked
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.requests import fetch_request, join_request
@@ -137,14 +137,14 @@ def test_a_clean_restart_is_no_rebalance(served: Served) -> None:
 
 def test_a_failure_of_a_topics_log_is_logged(tmp_path: Path, lines: Any) -> None:
     server = Server(ServeOptions(tmp_path))
-    server.topics._partitions._failed("orders-0", OSError("no space"))
+    server.topics.partitions._failed("orders-0", OSError("no space"))
     [line] = lines()
     assert (line["where"], line["error"]) == ("orders-0", "no space")
 
 
 def test_a_bug_in_the_topics_is_not_taken_for_a_disk(tmp_path: Path, lines: Any) -> None:
     server = Server(ServeOptions(tmp_path))
-    server.topics._partitions._failed("request", KeyError("orders"))
+    server.topics.partitions._failed("request", KeyError("orders"))
     [line] = lines()
     assert "KeyError" in line["exception"]
 

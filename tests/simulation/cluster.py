@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from groupkeeper.clock import Clock
 from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
-from groupkeeper.server.clock import Clock
-from groupkeeper.server.fact_readers import Origin
-from groupkeeper.server.options import ServeOptions
+from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.server.server import Server, World
-from groupkeeper.server.settings import load
+from groupkeeper.settings.options import ServeOptions
+from groupkeeper.settings.table import load
+from groupkeeper.topics.embedded import TopicsWorld
 from groupkeeper.topics.partitions import Failed
-from groupkeeper.topics.plane import TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
 

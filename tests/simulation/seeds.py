@@ -7,7 +7,7 @@ import sys
 
 from rich.progress import track
 
-from groupkeeper.server import logs
+from groupkeeper.observe import logs
 from tests.simulation.hour import Hour
 
 

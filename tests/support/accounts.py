@@ -6,8 +6,8 @@ that waits. Requests of the data plane that wait for its thread are not looked f
 
 from typing import Any
 
-from groupkeeper.server.call import Call
-from groupkeeper.server.gather import After, Part
+from groupkeeper.apis.gather import After, Part
+from groupkeeper.connections.call import Call
 from groupkeeper.server.server import Server
 
 
@@ -24,7 +24,7 @@ def check_accounts(server: Server) -> None:
 
 
 def _held(server: Server) -> list[Call]:
-    tokens: list[Any] = [fetch._reply_to for fetch in server.topics._fetching.waiting]
+    tokens: list[Any] = [fetch._reply_to for fetch in server.topics.waiting_fetches]
     tokens += [token for token, _ in server.hosts._release.waiting]
     for host in server.hosts:
         partition = host._partition

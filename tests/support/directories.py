@@ -96,7 +96,7 @@ def seen(served: Served) -> dict[str, Any]:
     return {
         "cluster": topics.cluster_id,
         "topics": {t.name: [t.topic_id.hex(), len(t.partitions)] for t in topics.topics},
-        "configs": served.server.topics._catalog.by_name["orders"].configs,
+        "configs": served.server.topics.catalog.by_name["orders"].configs,
         "orders": _orders(client)[0],
         "groups": {
             group.group_id: [group.group_state, *(each.member_id for each in group.members)]

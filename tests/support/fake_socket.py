@@ -11,18 +11,18 @@ running event loop.
 import asyncio
 from typing import Any
 
+from groupkeeper.apis.api_versions import ApiVersionsHandler
+from groupkeeper.clock import Clock
+from groupkeeper.connections.budget import Budget, Limits
+from groupkeeper.connections.call import ConnectionServices
+from groupkeeper.connections.connection import Connection
+from groupkeeper.connections.table import ConnectionTable
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.observe.metrics import ConnectionStats, RequestStats
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.protocol.registry import request_encoder, response_decoder
-from groupkeeper.server.budget import Budget, Limits
-from groupkeeper.server.call import ConnectionServices
-from groupkeeper.server.clock import Clock
-from groupkeeper.server.connection import Connection
-from groupkeeper.server.connection_table import ConnectionTable
-from groupkeeper.server.discovery import Versions
-from groupkeeper.server.metrics import ConnectionStats, RequestStats
 from groupkeeper.turns import Turns
 
 PRODUCE, JOIN = ApiKey.PRODUCE, ApiKey.JOIN_GROUP
@@ -110,7 +110,7 @@ class Bench:
         self.requests: list[Any] = []
         self.parked: list[ReplyTo] = []
         self.routes: dict[int, Any] = {HEARTBEAT: self._at_once, JOIN: self._later}
-        versions = Versions([*self.routes, API_VERSIONS])
+        versions = ApiVersionsHandler([*self.routes, API_VERSIONS])
         self.routes[API_VERSIONS] = versions.handle
         self.stats = ConnectionStats()
         self.requests_seen = RequestStats()

@@ -16,11 +16,11 @@ from typing import Any
 
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.groups.host import PartitionHost
+from groupkeeper.observe.pages import pages
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.registry import request_encoder, response_decoder
-from groupkeeper.server.host import PartitionHost
-from groupkeeper.server.pages import pages
 from groupkeeper.server.server import Server
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.support.accounts import check_accounts
@@ -36,6 +36,9 @@ from tests.support.requests import (
 from tests.support.virtual_loop import Pipe, VirtualLoop
 
 FAST = ("group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=100")
+
+Lines = Callable[[], list[dict[str, Any]]]
+"""What was logged so far, from info on."""
 
 
 class Client(asyncio.Protocol):

@@ -1,0 +1,142 @@
+"""DescribeTopicPartitions: topics by name and their partitions by index, a page at a time.
+
+Not Metadata, which gives all at once and can make topics. Source: Kafka's
+``DescribeTopicPartitionsRequestHandler``; KIP-966.
+"""
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Final
+
+from groupkeeper.apis.metadata import TOPIC_OPERATIONS
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo
+from groupkeeper.node import Node
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
+)
+from groupkeeper.topics import names
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.slices import Pace, counts, each
+from groupkeeper.turns import Slices
+
+MAX_PAGE: Final = 2000
+"""Most partitions of one page, whatever the client asks for (Kafka's
+``max.request.partition.size.limit``)."""
+
+
+_RUN: Final = 2000
+"""Names sorted in one slice."""
+
+
+class DescribeTopicPartitionsHandler:
+    """Answers DescribeTopicPartitions."""
+
+    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+        self._admin = topics.admin
+        self._node_id = node.node_id
+
+    def handle(
+        self, request: DescribeTopicPartitionsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[DescribeTopicPartitionsResponse]:
+        wanted = list((yield from counts(request.topics, lambda topic: topic.name)))
+        cursor = request.cursor
+        if cursor is not None and not _within(cursor, wanted):
+            return (yield from _refuse_all(request.topics))
+        ordered = yield from _sorted(wanted or list(self._admin.catalog.by_name))
+        if cursor is not None:
+            del ordered[: bisect_left(ordered, cursor.topic_name)]
+        room = max(1, min(request.response_partition_limit, MAX_PAGE))
+        return (yield from self._page(ordered, cursor, room))
+
+    def _page(
+        self, ordered: Iterable[str], cursor: Cursor | None, room: int
+    ) -> Slices[DescribeTopicPartitionsResponse]:
+        """`room` partitions of topics in this order; topics that there are not take none."""
+        page = DescribeTopicPartitionsResponse()
+        pace = Pace()
+        for name in ordered:
+            if room == 0:
+                page.next_cursor = Cursor(topic_name=name)
+                break
+            topic = self._admin.catalog.by_name.get(name)
+            if topic is None:
+                page.topics.append(self._unknown(name))
+                if pace.spent():
+                    yield
+                continue
+            first = 0 if cursor is None or cursor.topic_name != name else cursor.partition_index
+            indexes = range(first, topic.partition_count)
+            page.topics.append(self._topic(topic, indexes[:room]))
+            if pace.spent(len(indexes[:room])):
+                yield
+            if len(indexes) > room:
+                page.next_cursor = Cursor(topic_name=name, partition_index=indexes[room])
+                break
+            room -= len(indexes)
+        return page
+
+    def _topic(self, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+        node_id = self._node_id
+        return DescribeTopicPartitionsResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.internal,
+            partitions=[
+                DescribeTopicPartitionsResponsePartition(
+                    partition_index=index,
+                    leader_id=node_id,
+                    leader_epoch=self._admin.leader_epoch(topic, index),
+                    replica_nodes=[node_id],
+                    isr_nodes=[node_id],
+                    eligible_leader_replicas=[],
+                    last_known_elr=[],
+                )
+                for index in indexes
+            ],
+            topic_authorized_operations=TOPIC_OPERATIONS,
+        )
+
+    def _unknown(self, name: str) -> DescribeTopicPartitionsResponseTopic:
+        illegal = names.complaint(name) is not None
+        return DescribeTopicPartitionsResponseTopic(
+            name=name,
+            error_code=ErrorCode.INVALID_TOPIC_EXCEPTION
+            if illegal
+            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            topic_authorized_operations=TOPIC_OPERATIONS,
+        )
+
+
+def _within(cursor: Cursor, wanted: list[str]) -> bool:
+    """Whether a page can begin there; where all topics are wanted, its topic may be gone."""
+    known = not wanted or cursor.topic_name in wanted
+    return known and cursor.partition_index >= 0
+
+
+def _refuse_all(wanted: list[TopicRequest]) -> Slices[DescribeTopicPartitionsResponse]:
+    topics = yield from each(
+        wanted,
+        lambda topic: DescribeTopicPartitionsResponseTopic(
+            name=topic.name, error_code=ErrorCode.INVALID_REQUEST
+        ),
+    )
+    return DescribeTopicPartitionsResponse(topics=topics)
+
+
+def _sorted(names: list[str]) -> Slices[list[str]]:
+    """Runs are sorted one by one, then merged."""
+    runs = []
+    for at in range(0, len(names), _RUN):
+        if at:
+            yield
+        runs.append(sorted(names[at : at + _RUN]))
+    return (yield from each(heapq.merge(*runs), str))

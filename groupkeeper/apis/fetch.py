@@ -1,0 +1,210 @@
+"""Fetch: answer from the logs now, when enough has come, or when the client's patience ends.
+
+Not the reading itself (read.py). Waiting costs nothing: appends tell the waiting Fetch how much
+came, one timer of the loop ends it. Those that have waited enough take turns (``turns``), in the
+order in which they began to wait. Sessions (KIP-227) are declined with session id 0, so every
+Fetch names all its partitions.
+Source: Kafka's ``DelayedFetch`` and ``FetchManager``.
+"""
+
+import asyncio
+from enum import Enum, auto
+from functools import partial
+from typing import Final
+
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.fetch import FetchRequest, FetchResponse
+from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
+from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.read import Look
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import TURN_S, Slices, Work
+
+_FULL_FETCH: Final = (0, -1)
+"""Session epochs of a request that names all its partitions: it opens a session, or wants none."""
+
+MAX_WAIT_MS: Final = 5 * 60_000
+"""A wait ends by then, whatever the request says: nobody tells a waiting Fetch that its client is
+gone, and clients that are there ask for half a second, at most for their request timeout."""
+
+
+class FetchHandler:
+    """Answers Fetch and keeps those that wait."""
+
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._reader = topics.reader
+        self._late = topics.late
+        self.turns = topics.late.turns
+        self._failed = topics.failed
+        self._closing = False
+        self._ended = asyncio.Event()
+        self._watched = 0
+        self.waiting: dict[WaitingFetch, None] = topics.waiting_fetches
+        topics.before_close.append(self.close)
+
+    def handle(
+        self, request: FetchRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
+        """The response, or None when it waits or logs have to be opened first."""
+        if request.session_epoch not in _FULL_FETCH:
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        unopened, cold = yield from self._reader.unready(request)
+        if not unopened and not cold:
+            return (yield from self._read_or_wait(request, reply_to))
+        self._late.start(self._read_later(request, unopened, reply_to), reply_to, _broken)
+        return None
+
+    async def _read_later(
+        self, request: FetchRequest, unopened: list[Partition], reply_to: ReplyTo
+    ) -> Response | None:
+        await self._reader.prepare(request, unopened, self.turns)
+        return await self.turns.run(self._read_or_wait(request, reply_to))
+
+    async def close(self) -> None:
+        """Answer all that wait with what there is, and let nobody wait any more."""
+        self._closing = True
+        for waiting in self.waiting:
+            waiting.changed()
+        while self.waiting:
+            self._ended.clear()
+            await self._ended.wait()
+
+    def _read_or_wait(
+        self, request: FetchRequest, reply_to: ReplyTo
+    ) -> Slices[FetchResponse | None]:
+        if request.max_wait_ms <= 0 or request.min_bytes <= 0 or not request.topics:
+            look = yield from self._reader.look(request)
+            return look.response
+        waiting = WaitingFetch(self, request, reply_to)
+        try:
+            # What is appended to a partition that was read already must not be missed.
+            look = yield from self._reader.look(request, waiting.watch)
+            missing = min(request.min_bytes, look.budget) - look.size
+            if missing > 0 and not look.failed and self._may_wait(look):
+                self.waiting[waiting] = None
+                waiting.wait(missing, look.partitions)
+                return None
+            yield from waiting.unwatch()
+        except BaseException:  # the client is gone, or this is a bug: nobody must be left to watch
+            self.turns.start(waiting.unwatch(), lambda _: None)
+            raise
+        return look.response
+
+    def _may_wait(self, look: Look) -> bool:
+        if self._closing:
+            return False
+        if self._watched + look.partitions > WATCHED_MOST:
+            limit = f"waiting Fetches name more than {WATCHED_MOST} partitions"
+            self._failed("fetch", OverLimitError(limit))
+            return False
+        self._watched += look.partitions
+        return True
+
+    def finish(self, waiting: "WaitingFetch") -> Slices[FetchResponse]:
+        """Stop watching, look once more."""
+        yield from waiting.unwatch()
+        try:
+            look = yield from self._reader.look(waiting.request)
+        except Exception as error:  # noqa: BLE001  # a request ends here, and must be answered
+            self._failed("request", error)
+            return _broken()
+        return look.response
+
+    def answered(self, waiting: "WaitingFetch") -> None:
+        """It waits no more."""
+        del self.waiting[waiting]
+        self._watched -= waiting.partitions
+        self._ended.set()
+
+
+class _State(Enum):
+    READING = auto()
+    """It reads, counts what comes meanwhile, and does not know yet whether it has to wait."""
+    WAITING = auto()
+    WOKEN = auto()
+    """It has waited, or need not begin to wait."""
+
+
+class WaitingFetch:
+    """A Fetch that waits for bytes to come; answered exactly once."""
+
+    __slots__ = (
+        "_fetching",
+        "_missing",
+        "_reply_to",
+        "_state",
+        "_timer",
+        "_watched",
+        "partitions",
+        "request",
+    )
+
+    def __init__(self, fetching: FetchHandler, request: FetchRequest, reply_to: ReplyTo) -> None:
+        self.request = request
+        self.partitions = 0
+        """As many as it names."""
+        self._fetching = fetching
+        self._reply_to = reply_to
+        self._missing = 0
+        self._watched: list[Partition] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._state = _State.READING
+
+    def watch(self, partition: Partition) -> None:
+        """Count what is appended from now on."""
+        self._watched.append(partition)
+        partition.watch(self)
+
+    def unwatch(self) -> Slices[None]:
+        """Look away from all partitions."""
+        pace = Pace()
+        while self._watched:
+            self._watched.pop().watchers.pop(self, None)
+            if pace.spent():
+                yield
+
+    def wait(self, missing: int, partitions: int) -> None:
+        """Begin to wait for so many bytes, less what came while the partitions were read."""
+        self.partitions = partitions
+        self._missing += missing
+        if self._state is _State.WOKEN or self._missing <= 0:
+            self._wake()
+            return
+        self._state = _State.WAITING
+        patience = min(self.request.max_wait_ms, MAX_WAIT_MS) / 1000
+        self._timer = asyncio.get_running_loop().call_later(patience, self.changed)
+
+    def grew(self, size: int) -> None:
+        self._missing -= size
+        if self._missing <= 0 and self._state is _State.WAITING:
+            self._wake()
+
+    def changed(self) -> None:
+        """Nothing is as it was, or the time is over."""
+        if self._state is _State.WAITING:
+            self._wake()
+        self._state = _State.WOKEN
+
+    def _wake(self) -> None:
+        self._state = _State.WOKEN
+        self._fetching.turns.first(self._turn)
+
+    def _turn(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._go_on(Work(self._fetching.finish(self)))
+
+    def _go_on(self, work: Work[FetchResponse]) -> None:
+        loop = asyncio.get_running_loop()
+        if work.run(loop.time, loop.time() + TURN_S):
+            self._fetching.answered(self)
+            self._reply_to.answer(work.result)
+        else:
+            self._fetching.turns.again(partial(self._go_on, work))
+
+
+def _broken() -> FetchResponse:
+    return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -1,0 +1,251 @@
+"""ListOffsets: the first offset, the next one, or the one at a time.
+
+Not consumer positions: those are the coordinator's. Source: Kafka's
+``KafkaApis.handleListOffsetRequest`` and ``UnifiedLog.fetchOffsetByTimestamp``; KIP-79 (times),
+KIP-320 (epochs), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (remote storage: there is none).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.list_offsets import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.log import Log
+from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
+from groupkeeper.topics.limits import OverLimitError
+from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.turns import TURN_S, Slices
+
+_NAMES_SINCE: Final = {
+    LATEST_TIMESTAMP: 0,
+    EARLIEST_TIMESTAMP: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+}
+"""Negative times are names, and newer versions have more of them."""
+
+
+@dataclass(slots=True)
+class _Sought:
+    """A result that still lacks an offset, because it is one by time."""
+
+    result: ListOffsetsPartitionResponse
+    partition: Partition
+    log: Log
+    wanted: ListOffsetsPartition
+
+
+class ListOffsetsHandler:
+    """Answers ListOffsets."""
+
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._partitions = topics.partitions
+        self._opening = topics.opening
+        self._lookup = topics.lookup
+        self._failed = topics.failed
+
+    def handle(
+        self, request: ListOffsetsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
+        """The response, or None when logs have to be opened or looked through first."""
+        version = caller.api_version
+        return self._opening.answer_when_readable(
+            request.topics,
+            lambda topic: ((topic.name, wanted.partition_index) for wanted in topic.partitions),
+            lambda: self._list(request, version, reply_to),
+            reply_to,
+            lambda: _broken(request),
+        )
+
+    def _list(
+        self, request: ListOffsetsRequest, version: int, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
+        repeated = yield from _repeated(request)
+        sought: list[_Sought] = []
+
+        def answer(
+            topic: ListOffsetsTopic, wanted: ListOffsetsPartition
+        ) -> ListOffsetsPartitionResponse:
+            if (topic.name, wanted.partition_index) in repeated:
+                return _error(wanted, ErrorCode.INVALID_REQUEST)
+            return self._answer(topic.name, wanted, version, sought)
+
+        topics = yield from each_within(request.topics, _partitions_of, answer, _result)
+        response = ListOffsetsResponse(topics=topics)
+        if not sought:
+            return response
+        self._opening.late.start(
+            self._look_up(sought, response, version), reply_to, lambda: _broken(request)
+        )
+        return None
+
+    def _answer(
+        self, topic_name: str, wanted: ListOffsetsPartition, version: int, sought: list[_Sought]
+    ) -> ListOffsetsPartitionResponse:
+        if wanted.timestamp < 0 and version < _NAMES_SINCE.get(wanted.timestamp, version + 1):
+            return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
+        partition = self._partitions.find(topic_name, wanted.partition_index)
+        if partition is None:
+            return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not partition.readable:
+            return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+        code = check_leader_epoch(partition, wanted.current_leader_epoch)
+        if code != ErrorCode.NONE:
+            return _error(wanted, code)
+        result = ListOffsetsPartitionResponse(
+            partition_index=wanted.partition_index, offset=-1, timestamp=-1
+        )
+        by_time = wanted.timestamp >= 0 or wanted.timestamp == MAX_TIMESTAMP
+        if by_time and partition.log is not None:
+            sought.append(_Sought(result, partition, partition.log, wanted))
+        elif version == 0:
+            result.old_style_offsets = _old_style(partition, wanted)
+        elif not by_time:
+            _fill(result, partition, _end(partition, wanted.timestamp), -1)
+        return result
+
+    async def _look_up(
+        self, sought: list[_Sought], response: ListOffsetsResponse, version: int
+    ) -> ListOffsetsResponse:
+        turns, loop = self._opening.late.turns, asyncio.get_running_loop()
+        deadline = loop.time() + TURN_S
+        for one in sought:
+            result, partition = one.result, one.partition
+            try:
+                found = await self._found(one)
+            except CorruptBatch:
+                # Stored as it came, with a good checksum over something that no codec understands.
+                result.error_code = ErrorCode.CORRUPT_MESSAGE
+            except OverLimitError as limit:
+                self._failed(partition.folder, limit)
+                # Kafka has no such limit, and no code for it. An honest log does not come here, and
+                # asking again would not help.
+                result.error_code = ErrorCode.CORRUPT_MESSAGE
+            except (StorageError, OSError) as error:
+                result.error_code = self._unreadable(one, error)
+            else:
+                if version == 0:
+                    offsets = [] if found is None else [found[0]]
+                    result.old_style_offsets = offsets[: max(one.wanted.max_num_offsets, 0)]
+                elif found is not None:
+                    _fill(result, partition, *found)
+            if loop.time() >= deadline:  # many short lookups are a long one
+                await turns.wait()
+                deadline = loop.time() + TURN_S
+        return response
+
+    def _unreadable(self, sought: _Sought, error: Exception) -> ErrorCode:
+        partition = sought.partition
+        if partition.deleted:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # so are the files
+        self._failed(partition.folder, error)
+        if partition.log is sought.log:
+            partition.close()
+        return ErrorCode.KAFKA_STORAGE_ERROR
+
+    async def _found(self, sought: _Sought) -> tuple[int, int] | None:
+        timestamp = sought.wanted.timestamp
+        if timestamp == MAX_TIMESTAMP:
+            return await self._lookup.newest(sought.log)
+        return await self._lookup.first(sought.log, timestamp)
+
+
+def _fill(
+    result: ListOffsetsPartitionResponse, partition: Partition, offset: int, timestamp: int
+) -> None:
+    result.offset = offset
+    result.timestamp = timestamp
+    result.leader_epoch = UNKNOWN_EPOCH if offset < 0 else epoch_at(partition.log, offset)
+
+
+def _end(partition: Partition, name: int) -> int:
+    """The offset that has a name; -1 for none. The ends of a log have no timestamp."""
+    if name == LATEST_TIMESTAMP:
+        return _bounds(partition)[1]
+    if name in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+        return _bounds(partition)[0]
+    return -1  # LATEST_TIERED_TIMESTAMP: all storage is local
+
+
+def _bounds(partition: Partition) -> tuple[int, int]:
+    """First and next offset; the coordinator's partitions have no log until a group needs them."""
+    log = partition.log
+    return (0, 0) if log is None else (log.start_offset, log.next_offset)
+
+
+def _old_style(partition: Partition, wanted: ListOffsetsPartition) -> list[int]:
+    """Version 0: offsets where reading may start, newest first, at most as many as asked for.
+
+    Kafka lists segments by the age of their files; here it is the log's end, its start, or the
+    offset of the time.
+    """
+    start, end = _bounds(partition)
+    if wanted.timestamp == LATEST_TIMESTAMP:
+        offsets = [end, start] if start < end else [end]
+    elif wanted.timestamp == EARLIEST_TIMESTAMP:
+        offsets = [start]
+    else:
+        offsets = []
+    return offsets[: max(wanted.max_num_offsets, 0)]
+
+
+def _repeated(request: ListOffsetsRequest) -> Slices[set[tuple[str, int]]]:
+    pace = Pace()
+    seen: dict[str, set[int]] = {}
+    repeated: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        of_topic = seen.setdefault(topic.name, set())
+        if pace.spent():
+            yield
+        for wanted in topic.partitions:
+            if wanted.partition_index in of_topic:
+                repeated.add((topic.name, wanted.partition_index))
+            of_topic.add(wanted.partition_index)
+            if pace.spent():
+                yield
+    return repeated
+
+
+def _partitions_of(topic: ListOffsetsTopic) -> Sequence[ListOffsetsPartition]:
+    return topic.partitions
+
+
+def _result(
+    topic: ListOffsetsTopic, partitions: list[ListOffsetsPartitionResponse]
+) -> ListOffsetsTopicResponse:
+    return ListOffsetsTopicResponse(name=topic.name, partitions=partitions)
+
+
+def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
+
+
+def _broken(request: ListOffsetsRequest) -> ListOffsetsResponse:
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return ListOffsetsResponse(
+        topics=[
+            _result(topic, [_error(wanted, code) for wanted in topic.partitions])
+            for topic in request.topics
+        ]
+    )

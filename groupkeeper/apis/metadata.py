@@ -1,0 +1,268 @@
+"""Metadata: who the broker is and what topics there are; makes topics that clients ask for, where
+that is allowed.
+
+Not the catalog and not its changes. One broker leads everything, so replicas and leaders say
+nothing new.
+Source: Kafka's ``KafkaApis.handleTopicMetadataRequest``; KIP-204 (creation), KIP-430 (operations),
+KIP-516 (ids).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.node import Node
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.metadata import (
+    AUTHORIZED_OPERATIONS_OMITTED,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from groupkeeper.topics import names
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.partition import LEADER_EPOCH
+from groupkeeper.topics.slices import Item, Pace, each
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS, UnwantedError
+from groupkeeper.turns import Slices
+
+_NO_ID: Final = bytes(16)
+_NULL_MEANS_ALL_SINCE: Final = 1
+_CREATION_CAN_BE_FORBIDDEN_SINCE: Final = 4
+_NO_ROOM: Final = ErrorCode.POLICY_VIOLATION
+_IDS_SINCE: Final = 12
+"""Versions 10 and 11 have the field, but brokers refuse ids in it."""
+
+# Bit n stands for Kafka's AclOperation n; without an authorizer everybody may do all that the
+# resource knows.
+TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+
+
+class MetadataHandler:
+    """Answers Metadata."""
+
+    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+        self._admin = topics.admin
+        self._catalog = topics.catalog
+        self._node = node
+        auto_create = topics.settings.auto_create_topics_enable
+        self._auto_create_partitions = topics.settings.num_partitions if auto_create else None
+        """None: topics are not created."""
+        self._late = topics.late
+        self._shared: list[MetadataResponsePartition] = []
+        """Partitions of ordinary topics differ by their index only, so all answers share them."""
+
+    def handle(
+        self, request: MetadataRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
+        """The response, or None when topics are created first."""
+        version = caller.api_version
+        if _asks_for_all(request, version):
+            topics = yield from self._each(list(self._catalog.by_name.values()), self._topic)
+            return (yield from self._answer(request, topics))
+        assert request.topics is not None, "null asks for all"
+        wanted = yield from _distinct(request.topics)
+        if version < _IDS_SINCE and (yield from _have_ids(wanted)):
+            topics = yield from each(wanted, partial(_error, code=ErrorCode.INVALID_REQUEST))
+            return (yield from self._answer(request, topics))
+        missing = yield from self._to_create(request, wanted, version)
+        if missing:
+            self._late.start(
+                self._create_and_answer(request, wanted, missing),
+                reply_to,
+                lambda: self._broken(request, wanted),
+            )
+            return None
+        topics = yield from self._each(wanted, self._found)
+        return (yield from self._answer(request, topics))
+
+    def _to_create(
+        self, request: MetadataRequest, wanted: Iterable[MetadataRequestTopic], version: int
+    ) -> Slices[list[str]]:
+        allowed = version < _CREATION_CAN_BE_FORBIDDEN_SINCE or request.allow_auto_topic_creation
+        if not allowed or self._auto_create_partitions is None:
+            return []
+        names = yield from each(wanted, self._missing_name)
+        return [name for name in names if name is not None]
+
+    def _missing_name(self, topic: MetadataRequestTopic) -> str | None:
+        """The name that a topic can be made under, where there is none."""
+        name = topic.name
+        if name is None or topic.topic_id != _NO_ID or name in self._catalog.by_name:
+            return None
+        return name if self._admin.name_complaint(name) is None else None
+
+    async def _create_and_answer(
+        self, request: MetadataRequest, wanted: list[MetadataRequestTopic], missing: list[str]
+    ) -> MetadataResponse:
+        partitions = self._auto_create_partitions
+        assert partitions is not None, "creation is allowed"
+        turns = self._late.turns
+        most = MAX_PARTITIONS // partitions
+        refused = dict.fromkeys(missing[most:], _NO_ROOM)
+        await self._admin.ended(missing[:most])
+        async with self._admin.changing:
+            # Somebody else may have made some of them while this request waited.
+            free = await turns.run(each(missing[:most], self._is_free))
+            names_free = [name for name, is_free in zip(missing, free, strict=False) if is_free]
+            distinct = {names.collision_key(name): name for name in names_free}
+            new = await turns.run(self._new_topics(distinct.values(), partitions, refused))
+            code = await self._admin.create(new) if new else ErrorCode.NONE
+        if code != ErrorCode.NONE:
+            refused.update(dict.fromkeys(missing[:most], code))
+        return await turns.run(self._found_or_refused(request, wanted, refused))
+
+    def _new_topics(
+        self, names: Iterable[str], partitions: int, refused: dict[str, ErrorCode]
+    ) -> Slices[list[Topic]]:
+        """As many as there is room for."""
+        room = self._admin.room()
+        new = []
+
+        def make(name: str) -> None:
+            try:
+                room.take(1, partitions)
+            except UnwantedError as unwanted:
+                refused[name] = unwanted.code
+            else:
+                new.append(self._admin.new_topic(name, partitions, {}))
+
+        yield from each(names, make)
+        return new
+
+    def _found_or_refused(
+        self,
+        request: MetadataRequest,
+        wanted: list[MetadataRequestTopic],
+        refused: Mapping[str, ErrorCode],
+    ) -> Slices[MetadataResponse]:
+        def answer(topic: MetadataRequestTopic) -> MetadataResponseTopic:
+            code = refused.get(topic.name) if topic.name is not None else None
+            return self._found(topic) if code is None else _error(topic, code)
+
+        topics = yield from self._each(wanted, answer)
+        return (yield from self._answer(request, topics))
+
+    def _is_free(self, name: str) -> bool:
+        return (
+            name not in self._catalog.by_name
+            and not self._admin.is_ending(name)
+            and self._admin.name_complaint(name) is None
+        )
+
+    def _found(self, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
+        """What there is under a name or an id, or why there is nothing."""
+        # Beside an id the name does not count, as on a Kafka broker: Java's client sends "".
+        if wanted.name is None or wanted.topic_id != _NO_ID:
+            topic = self._catalog.by_id.get(wanted.topic_id)
+            return self._topic(topic) if topic else _error(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
+        topic = self._catalog.by_name.get(wanted.name)
+        if topic is not None:
+            return self._topic(topic)
+        if self._admin.name_complaint(wanted.name) is not None:
+            return _error(wanted, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _topic(self, topic: Topic) -> MetadataResponseTopic:
+        return MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.internal,
+            partitions=self._partitions(topic),
+        )
+
+    def _partitions(self, topic: Topic) -> list[MetadataResponsePartition]:
+        if topic.internal:  # each has epochs of its own
+            epochs = (self._admin.leader_epoch(topic, at) for at in range(topic.partition_count))
+            return [self._partition(index, epoch) for index, epoch in enumerate(epochs)]
+        return self._shared[: topic.partition_count]
+
+    def _each(
+        self, items: Iterable[Item], answer: Callable[[Item], MetadataResponseTopic]
+    ) -> Slices[list[MetadataResponseTopic]]:
+        """``answer(item)`` of every item, where answers may need partitions to share."""
+        pace = Pace()
+        topics = []
+        for item in items:
+            # Before every one: between two slices topics are made, and grow.
+            while len(self._shared) < self._catalog.widest:
+                self._shared.append(self._partition(len(self._shared), LEADER_EPOCH))
+                if pace.spent():
+                    yield
+            topics.append(answer(item))
+            if pace.spent():
+                yield
+        return topics
+
+    def _partition(self, index: int, epoch: int) -> MetadataResponsePartition:
+        node_id = self._node.node_id
+        return MetadataResponsePartition(
+            partition_index=index,
+            leader_id=node_id,
+            leader_epoch=epoch,
+            replica_nodes=[node_id],
+            isr_nodes=[node_id],
+        )
+
+    def _answer(
+        self, request: MetadataRequest, topics: list[MetadataResponseTopic]
+    ) -> Slices[MetadataResponse]:
+        if request.include_topic_authorized_operations:
+            yield from each(topics, _authorize)
+        return self._response(request, topics)
+
+    def _response(
+        self, request: MetadataRequest, topics: list[MetadataResponseTopic]
+    ) -> MetadataResponse:
+        host, port = self._node.address()
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=self._node.node_id, host=host, port=port)],
+            cluster_id=self._catalog.cluster_id,
+            controller_id=self._node.node_id,
+            topics=topics,
+            cluster_authorized_operations=CLUSTER_OPERATIONS
+            if request.include_cluster_authorized_operations
+            else AUTHORIZED_OPERATIONS_OMITTED,
+        )
+
+    def _broken(
+        self, request: MetadataRequest, wanted: list[MetadataRequestTopic]
+    ) -> MetadataResponse:
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+        return self._response(request, [_error(topic, code) for topic in wanted])
+
+
+def _distinct(topics: Iterable[MetadataRequestTopic]) -> Slices[list[MetadataRequestTopic]]:
+    wanted: dict[tuple[str | None, bytes], MetadataRequestTopic] = {}
+    yield from each(topics, lambda topic: wanted.update({(topic.name, topic.topic_id): topic}))
+    return list(wanted.values())
+
+
+def _have_ids(wanted: Iterable[MetadataRequestTopic]) -> Slices[bool]:
+    """Whether any of them is not given by its name alone."""
+    ids = yield from each(wanted, lambda topic: topic.name is None or topic.topic_id != _NO_ID)
+    return any(ids)
+
+
+def _authorize(topic: MetadataResponseTopic) -> None:
+    if topic.error_code == ErrorCode.NONE:
+        topic.topic_authorized_operations = TOPIC_OPERATIONS
+
+
+def _asks_for_all(request: MetadataRequest, version: int) -> bool:
+    if version < _NULL_MEANS_ALL_SINCE:
+        return not request.topics
+    return request.topics is None
+
+
+def _error(wanted: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
+    # Only versions that can say null take an id.
+    name = None if code == ErrorCode.UNKNOWN_TOPIC_ID else wanted.name or ""
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=wanted.topic_id)

@@ -1,0 +1,93 @@
+"""OffsetForLeaderEpoch: where an epoch ended, so that a consumer notices what its log lost.
+
+Not the epochs themselves (leader_epochs.py). Source: Kafka's
+``ReplicaManager.lastOffsetForLeaderEpoch``; KIP-101, KIP-320.
+"""
+
+from collections.abc import Sequence
+
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+    OffsetForLeaderTopicResult,
+)
+from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.leader_epochs import check_leader_epoch, end_of_epoch
+from groupkeeper.topics.partition import LEADER_EPOCH, Partition
+from groupkeeper.topics.slices import each_within
+from groupkeeper.turns import Slices
+
+
+class OffsetForLeaderEpochHandler:
+    """Answers OffsetForLeaderEpoch."""
+
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._partitions = topics.partitions
+        self._opening = topics.opening
+
+    def handle(
+        self, request: OffsetForLeaderEpochRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
+        """The response, or None when logs have to be opened first."""
+        return self._opening.answer_when_readable(
+            request.topics,
+            lambda topic: ((topic.topic, wanted.partition) for wanted in topic.partitions),
+            lambda: self._answer(request),
+            reply_to,
+            lambda: _broken(request),
+        )
+
+    def _answer(self, request: OffsetForLeaderEpochRequest) -> Slices[OffsetForLeaderEpochResponse]:
+        topics = yield from each_within(request.topics, _partitions_of, self._end, _result)
+        return OffsetForLeaderEpochResponse(topics=topics)
+
+    def _end(self, topic: OffsetForLeaderTopic, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+        partition = self._partitions.find(topic.topic, wanted.partition)
+        if partition is None:
+            return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        code = check_leader_epoch(partition, wanted.current_leader_epoch)
+        if code == ErrorCode.NONE and partition.log is None:
+            code = _without_log(partition, wanted)
+        if code != ErrorCode.NONE:
+            return _refused(wanted, code)
+        epoch, end_offset = end_of_epoch(partition.log, wanted.leader_epoch)
+        return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def _without_log(partition: Partition, wanted: OffsetForLeaderPartition) -> ErrorCode:
+    if not partition.topic.internal:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    # The coordinator has none yet, or has closed it for a moment: whoever knows of a later epoch
+    # must not believe that everything is lost.
+    later = wanted.leader_epoch > LEADER_EPOCH
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if later else ErrorCode.NONE
+
+
+def _refused(wanted: OffsetForLeaderPartition, code: ErrorCode) -> EpochEndOffset:
+    return EpochEndOffset(partition=wanted.partition, error_code=code)
+
+
+def _partitions_of(topic: OffsetForLeaderTopic) -> Sequence[OffsetForLeaderPartition]:
+    return topic.partitions
+
+
+def _result(
+    topic: OffsetForLeaderTopic, partitions: list[EpochEndOffset]
+) -> OffsetForLeaderTopicResult:
+    return OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions)
+
+
+def _broken(request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            _result(topic, [_refused(wanted, code) for wanted in topic.partitions])
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,218 @@
+"""Produce: append the batches of a request to their partitions' logs as they came.
+
+Not the checks of one batch (batches.py) or of a producer's sequence (producers.py). Acknowledged
+from the page cache, like Kafka's: acks 1 and all are the same with one replica.
+Source: Kafka's ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendRecords``.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import NO_REPLY, ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.topics.batches import (
+    NO_TRANSACTIONS,
+    TRANSACTIONS_REFUSED,
+    RefusedError,
+    check_batch,
+)
+from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.names import RESERVED
+from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.turns import Slices
+
+FIRST_VERSION: Final = 3
+"""Older ones are advertised, because old librdkafka looks for them, but carry batches of other
+formats."""
+
+_NO_OFFSET: Final = -1
+
+# What an append costs, in small things: it, the first one of a log that makes its files, and so
+# many bytes of its batch.
+_APPEND: Final = 10
+_FIRST: Final = 50
+_BYTES: Final = 8 * 1024
+
+
+class ProduceHandler:
+    """Answers Produce."""
+
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._partitions = topics.partitions
+        self._opening = topics.opening
+        self._message_max_bytes = topics.settings.message_max_bytes
+        self._failed = topics.failed
+
+    def handle(
+        self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
+        """The response, NO_REPLY for acks 0, or None when logs have to be opened first."""
+        version = caller.api_version
+        refusal = _refusal(request, version)
+        if refusal is not None:
+            refused = yield from each_within(
+                request.topic_data,
+                _partitions_of,
+                lambda topic, data: _refused(data.index, *refusal),
+                _result,
+            )
+            return _reply(request, refused)
+        unready = yield from self._unready(request)
+        return (
+            yield from self._opening.answer(
+                unready,
+                lambda: self._append_all(request, version),
+                reply_to,
+                lambda: _broken(request),
+            )
+        )
+
+    def _unready(self, request: ProduceRequest) -> Slices[Iterable[Partition]]:
+        """The partitions for which something is to be done before their batches are appended."""
+        pace = Pace()
+        unready: dict[Partition, None] = {}
+        for topic in request.topic_data:
+            for data in topic.partition_data:
+                partition = self._partitions.find(topic.name, data.index)
+                size = min(len(data.records or b""), self._message_max_bytes)
+                if partition is not None and not self._is_ready(partition, size):
+                    unready[partition] = None
+                if pace.spent():
+                    yield
+            if pace.spent():
+                yield
+        return unready
+
+    def _is_ready(self, partition: Partition, size: int) -> bool:
+        """What is refused in any case is."""
+        return (
+            partition.topic.internal
+            or self._partitions.refuses_writes(partition)
+            or partition.may_append(size)
+        )
+
+    def _append_all(self, request: ProduceRequest, api_version: int) -> Slices[Response]:
+        pace = Pace()
+        results = []
+        for topic in request.topic_data:
+            answers = []
+            for data in topic.partition_data:
+                answers.append(self._append(topic.name, data, api_version))
+                cost = _FIRST if answers[-1].base_offset == 0 else _APPEND
+                if pace.spent(cost + len(data.records or b"") // _BYTES):
+                    yield
+            results.append(_result(topic, answers))
+            if pace.spent():
+                yield
+        return _reply(request, results)
+
+    def _append(
+        self, topic_name: str, data: PartitionProduceData, api_version: int
+    ) -> PartitionProduceResponse:
+        try:
+            return self._append_checked(topic_name, data, api_version)
+        except RefusedError as refused:
+            return _refused(data.index, refused.code, refused.message)
+        except StorageError as error:
+            self._failed(f"{topic_name}-{data.index}", error)
+            self._partitions.write_failed(topic_name, data.index)
+            return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _append_checked(
+        self, topic_name: str, data: PartitionProduceData, api_version: int
+    ) -> PartitionProduceResponse:
+        if topic_name in RESERVED:
+            raise RefusedError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic_name}"
+            )
+        partition = self._partitions.find(topic_name, data.index)
+        if partition is None:
+            return _refused(data.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        log = partition.log
+        if log is None or self._partitions.refuses_writes(partition):
+            return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR)
+        limit = partition.topic.max_message_bytes
+        if limit is None:
+            limit = self._message_max_bytes
+        header = check_batch(data.records, api_version, limit)
+        assert data.records is not None, "check_batch refuses null"
+        base_offset = _duplicate(partition, header)
+        if base_offset is None:
+            base_offset = partition.append(log, data.records, header)
+        return PartitionProduceResponse(
+            index=data.index, base_offset=base_offset, log_start_offset=log.start_offset
+        )
+
+
+def _duplicate(partition: Partition, header: BatchHeader) -> int | None:
+    """Where the batch is stored already, or None; raises RefusedError if it does not fit."""
+    if header.producer_id < 0:
+        return None
+    stored_at = partition.producers.duplicate_of(
+        header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta
+    )
+    if stored_at is None:
+        code = partition.producers.check(
+            header.producer_id, header.producer_epoch, header.base_sequence
+        )
+        if code != ErrorCode.NONE:
+            raise RefusedError(
+                code,
+                f"Producer {header.producer_id} with epoch {header.producer_epoch} "
+                f"and sequence {header.base_sequence} does not fit what was stored",
+            )
+    return stored_at
+
+
+def _refusal(request: ProduceRequest, api_version: int) -> tuple[ErrorCode, str | None] | None:
+    """What is wrong with the request as a whole is still answered partition by partition."""
+    if api_version < FIRST_VERSION:
+        return ErrorCode.UNSUPPORTED_VERSION, None
+    if request.acks not in (-1, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS, None
+    if request.transactional_id is not None:
+        return TRANSACTIONS_REFUSED, NO_TRANSACTIONS
+    return None
+
+
+def _partitions_of(topic: TopicProduceData) -> Sequence[PartitionProduceData]:
+    return topic.partition_data
+
+
+def _refused(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=_NO_OFFSET, error_message=message
+    )
+
+
+def _result(
+    topic: TopicProduceData, answers: list[PartitionProduceResponse]
+) -> TopicProduceResponse:
+    return TopicProduceResponse(name=topic.name, partition_responses=answers)
+
+
+def _broken(request: ProduceRequest) -> Response:
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return _reply(
+        request,
+        [
+            _result(topic, [_refused(data.index, code) for data in topic.partition_data])
+            for topic in request.topic_data
+        ],
+    )
+
+
+def _reply(request: ProduceRequest, results: list[TopicProduceResponse]) -> Response:
+    return NO_REPLY if request.acks == 0 else ProduceResponse(responses=results)

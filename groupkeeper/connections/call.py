@@ -1,0 +1,185 @@
+"""One request under way, and the slices of a long one: decoding, handling, encoding."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from struct import Struct
+from types import GeneratorType
+from typing import Any, Final, Protocol
+
+from groupkeeper.clock import Clock
+from groupkeeper.connections.budget import ANSWER_BYTES, Limits, OverLimitError
+from groupkeeper.connections.table import ConnectionTable
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.exchange import Handler, Response
+from groupkeeper.observe.metrics import RequestStats
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.errors import DecodeError, LeftOver
+from groupkeeper.protocol.framing import RequestHeader
+from groupkeeper.protocol.registry import (
+    APIS,
+    request_decoder,
+    response_encoder,
+    sliced_request_decoder,
+    sliced_response_encoder,
+)
+from groupkeeper.turns import Slices, Turns
+
+API_VERSIONS: Final = ApiKey.API_VERSIONS.value
+HEARTBEAT: Final = ApiKey.HEARTBEAT.value
+PRODUCE: Final = ApiKey.PRODUCE.value
+
+LONG_ANSWERS: Final = frozenset(
+    key.value
+    for key in (
+        ApiKey.FETCH,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    )
+)
+"""APIs whose answer may be far longer than the request: it is encoded in slices."""
+
+SIZE_AND_KEY_BYTES = 6
+"""What tells how long a request may be."""
+
+_pack_size = Struct(">i").pack
+_key_at = Struct(">h").unpack_from
+
+
+@dataclass(slots=True)
+class ConnectionServices:
+    """What all connections of a process share."""
+
+    routes: Mapping[int, Handler]
+    unknown_version: Handler
+    """Answers an ApiVersions request of a version that is not served (KIP-511)."""
+    steady_beat: Callable[[Any], "tuple[Any, Beat] | None"]
+    clock: Clock
+    turns: Turns
+    limits: Limits
+    requests: RequestStats
+    connections: ConnectionTable
+
+
+class Sender(Protocol):
+    """The connection that a request came from."""
+
+    def answered(self, call: "Call", response: Response) -> None: ...
+
+
+class Call:
+    """One request under way: the place its answer goes to."""
+
+    __slots__ = ("_sender", "began", "caller", "header", "in_slices")
+
+    def __init__(self, sender: Sender, header: RequestHeader, caller: Caller, began: float) -> None:
+        self._sender = sender
+        self.header = header
+        self.caller = caller
+        self.began = began
+        self.in_slices = header.api_key in LONG_ANSWERS
+        """How the answer is encoded."""
+
+    @property
+    def api(self) -> str:
+        """The API's name."""
+        return api_name(self.header.api_key)
+
+    def answer(self, response: Response) -> None:
+        """Encode and send the response; drop it when the client is gone."""
+        self._sender.answered(self, response)
+
+
+def api_name(key: int) -> str:
+    """``Heartbeat``; the number of an API that nobody knows."""
+    return APIS[key].name if key in APIS else f"API {key}"
+
+
+def is_served(key: int, version: int) -> bool:
+    """Whether requests of this version can be read."""
+    first, last = APIS[key].served
+    return first <= version <= last
+
+
+def decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:
+    """The request behind a header. Bytes behind the request are ignored, as by Kafka's brokers:
+    librdkafka sends three in every Metadata request for all topics. Raises DecodeError.
+    """
+    try:
+        return request_decoder(header.api_key, header.api_version)(data, pos, end)
+    except LeftOver as odd:
+        return odd.message
+
+
+def encode(header: RequestHeader, response: Response) -> bytes:
+    """The frame of an answer. Raises what the encoder raises."""
+    write = response_encoder(header.api_key, header.api_version)
+    return write(response, header.correlation_id)
+
+
+def handle_in_slices(
+    handler: Handler, call: Call, data: bytes, pos: int, end: int
+) -> Slices[Response]:
+    """Decode a request and ask its handler; returns what the handler returns.
+
+    Raises DecodeError.
+    """
+    header = call.header
+    try:
+        decoding = sliced_request_decoder(header.api_key, header.api_version)
+        request = yield from decoding(data, pos, end)
+    except LeftOver as odd:
+        request = odd.message
+    yield
+    response = handler(request, call.caller, call)
+    if isinstance(response, GeneratorType):
+        response = yield from response
+    return response
+
+
+def encode_in_slices(call: Call, response: Response, limits: Limits) -> Slices[Any]:
+    """The frame of an answer as a list of pieces. What is made so far counts as unsent.
+
+    Raises OverLimitError, and what the encoder raises.
+    """
+    header, budget = call.header, limits.unsent
+    pieces, size = [b""], 0
+    encode = sliced_response_encoder(header.api_key, header.api_version)
+    limits.encoding[call] = None
+    try:
+        for piece in encode(response, header.correlation_id):
+            pieces.append(piece)
+            size += len(piece)
+            budget.change(len(piece))
+            if size > ANSWER_BYTES:
+                raise OverLimitError(f"{call.api} with too long an answer", f"{ANSWER_BYTES} bytes")
+            yield
+    finally:
+        del limits.encoding[call]
+        budget.change(-size)
+    pieces[0] = _pack_size(size)
+    return pieces
+
+
+def check_size(size: int, data: bytes, pos: int, limits: Limits) -> int:
+    """A request at ``pos`` is longer than most: the bytes that have to be there to say whether it
+    may be, or all of it. Raises DecodeError, and OverLimitError: only Produce may be so long.
+    """
+    if size <= 0:
+        raise DecodeError(f"a request of {size} bytes")
+    if size > limits.produce_bytes:
+        raise OverLimitError(f"a request of {size} bytes", "socket.request.max.bytes")
+    if len(data) - pos < SIZE_AND_KEY_BYTES:
+        return SIZE_AND_KEY_BYTES
+    (key,) = _key_at(data, pos + 4)
+    if key == PRODUCE or size <= limits.request_bytes:
+        return size + 4
+    most = f"{limits.request_bytes} bytes, or 4 x message.max.bytes, except for Produce"
+    raise OverLimitError(f"{api_name(key)} of {size} bytes", most)

@@ -1,0 +1,350 @@
+"""One client's connection: bytes in, frames cut, requests answered in order, bytes out.
+
+A Protocol with synchronous dispatch: what can be answered at once is decoded, decided, encoded and
+written in the same call, without a task or a future. One request is under way at a time, as on a
+Kafka broker: a JoinGroup that waits for its group blocks what the client sends after it, so order
+and back-pressure need nothing else. What takes long is done in turns with other connections
+(``turns``): many requests at once, and long requests and answers in slices. A client that goes away
+is no event for its group, and what it sent before it went still counts: a LeaveGroup behind a
+JoinGroup that waits is obeyed.
+
+Not here: what a request means. The routes are a table that is handed in.
+"""
+
+from struct import Struct
+from types import GeneratorType
+from typing import Any
+
+from groupkeeper.connections.budget import SLICED_BYTES, OverLimitError
+from groupkeeper.connections.call import (
+    API_VERSIONS,
+    HEARTBEAT,
+    PRODUCE,
+    Call,
+    ConnectionServices,
+    api_name,
+    check_size,
+    decode,
+    encode,
+    encode_in_slices,
+    handle_in_slices,
+    is_served,
+)
+from groupkeeper.connections.steady import SteadyBeat
+from groupkeeper.connections.stream import (
+    CLOSED,
+    QUEUED,
+    READING,
+    SERVING,
+    WAITING,
+    WORKING,
+    ClientStream,
+)
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import NO_REPLY, Handler, Response
+from groupkeeper.observe.logs import Logger
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.framing import RequestHeader, read_request_header
+from groupkeeper.turns import TURN_S, Work
+
+LARGE_ANSWER_BYTES = 4 * 1024
+"""A larger answer is written at once: a client that takes none is noticed before many pile up."""
+SLICED_REQUEST_BYTES = 8 * 1024
+"""Longer requests are decoded, handled and answered in slices."""
+PRODUCE_SHARE = 16
+"""A long Produce request counts this part of its size among those that are worked on."""
+PRODUCE_MOST = SLICED_BYTES // 2
+"""And never more than that."""
+BEATS = 1_000
+"""Repeated heartbeats in one turn; they take a microsecond or two each."""
+SLOW_TURN_S = 0.1
+"""A longer turn gets a line that names the API and the client."""
+
+_size_at = Struct(">i").unpack_from
+_log = Logger("connection")
+
+
+class Connection(ClientStream):
+    """The protocol of one accepted socket."""
+
+    def __init__(self, services: ConnectionServices) -> None:
+        super().__init__(services)
+        self._most = services.limits.request_bytes + 4
+        self._now = 0.0
+        """Loop time of the last look at the clock."""
+        self._call: Call | None = None
+        self._header: RequestHeader | None = None
+        self._caller: Caller | None = None
+        """Of the last request that was no repeated heartbeat, for who asks what took so long. Not
+        the call, which refers to its connection: the two would outlive the client as a cycle."""
+        self._work: Work[Any] | None = None
+        self._weight = 0
+        """What the long request under way, or the one that waits for room to be worked on, counts
+        among those."""
+        self._has_room = False
+        self._steady: SteadyBeat | None = None
+
+    # -- frames --------------------------------------------------------------------------------
+
+    def _serve(self, data: bytes, now: float) -> None:
+        """Answer requests until one has to wait, the turn is over, or what is left is no whole one.
+
+        The hot path: what happens once in a while is somewhere else.
+        """
+        out, seconds = self._out, self._seconds
+        self.state = SERVING
+        self.since = self._now = now
+        self._in.needed = 4
+        pos, end, beats, deadline = 0, len(data), 0, now + TURN_S
+        try:
+            while end - pos >= 4:
+                size = _size_at(data, pos)[0] + 4
+                if not 4 < size <= self._most:
+                    size = check_size(size - 4, data, pos, self._services.limits)
+                stop = pos + size
+                if stop > end:
+                    self._in.needed = size
+                    break
+                steady = self._steady
+                if steady is not None and steady.matches(data, pos, stop, now):
+                    out.frames.append(steady.answer(data, pos))
+                    beats += 1
+                elif not self._frame(data, pos, stop, deadline):
+                    break  # it has to wait for room
+                pos = stop
+                if (
+                    self.state is not SERVING
+                    or out.unsent
+                    or self._now >= deadline
+                    or beats == BEATS
+                ):
+                    break
+        except (DecodeError, OverLimitError) as error:
+            self._refuse(error)
+            return
+        out.flush()
+        if pos == end and self.state is SERVING and not self._in.charged and not out.unsent:
+            self.state = READING
+        else:
+            self._keep(data[pos:], again=self._now >= deadline)
+        took = seconds() - now
+        if beats or took > SLOW_TURN_S:
+            self._took(took, beats)
+
+    def _keep(self, rest: bytes, again: bool) -> None:
+        """What could not be answered in this turn waits."""
+        if rest:
+            self._hold(rest)
+        if self.state is SERVING:
+            self._next(again=again)
+        else:
+            self._in.limit()
+
+    def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> bool:
+        """One request; its size stands at ``pos``. False when it has to wait for room.
+
+        Raises DecodeError and OverLimitError.
+        """
+        header, body = read_request_header(data, pos + 4, stop)
+        key, request = header.api_key, None
+        handler = self._services.routes.get(key)
+        is_long = stop - pos > SLICED_REQUEST_BYTES
+        if handler is None or not is_served(key, header.api_version):
+            if key != API_VERSIONS:
+                raise DecodeError(f"API {key} version {header.api_version}, which is not served")
+            # Its body cannot be read; the answer is in the form of version 0.
+            header.api_version, handler, is_long = 0, self._services.unknown_version, False
+        elif not is_long:
+            request = decode(header, data, body, stop)
+        elif not self._may_work(key, stop - pos):
+            return False
+        call = self._begin(header)
+        if is_long:
+            call.in_slices = True
+            self._work = Work(handle_in_slices(handler, call, data, body, stop))
+        else:
+            self._ask(handler, request, call)
+        if self._work is not None:
+            self._go_on(deadline)
+        elif self._call is not None:
+            self.state = WAITING
+        elif key == HEARTBEAT and self.state is SERVING:
+            self._remember(request, data, pos, stop)
+        return True
+
+    def _begin(self, header: RequestHeader) -> Call:
+        caller = Caller(header.api_version, header.client_id or "", self.host)
+        self._header, self._caller = header, caller
+        self._call = call = Call(self, header, caller, self._now)
+        return call
+
+    def _ask(self, handler: Handler, request: Any, call: Call) -> None:
+        try:
+            response = handler(request, call.caller, call)
+        except Exception:  # noqa: BLE001  # one request's bug costs its connection, nothing more
+            self._failed("request failed")
+            return
+        if type(response) is GeneratorType:
+            self._work = Work(response)
+        elif response is not None:
+            self.answered(call, response)
+
+    def _is_beat(self, data: bytes) -> bool:
+        return self._steady is not None and self._steady.is_same(data)
+
+    def _remember(self, request: Any, data: bytes, pos: int, stop: int) -> None:
+        """The next heartbeat will be the same but for its correlation id."""
+        found = self._services.steady_beat(request)
+        if found is not None and self._out.frames:
+            driver, beat = found
+            self._turns.members.add(self._fd)
+            self._steady = SteadyBeat(driver, beat, data[pos:stop], self._out.frames[-1])
+
+    # -- work in slices ------------------------------------------------------------------------
+
+    def _may_work(self, key: int, size: int) -> bool:
+        """Is there room for one more long request? If not, the connection waits for it."""
+        if not self._has_room:
+            # Produce has few fields, and long ones: as objects it is little more than on the wire.
+            most = min(size // PRODUCE_SHARE, PRODUCE_MOST)
+            self._weight = most if key == PRODUCE else size
+            if not self._takes_room():
+                self._become(QUEUED)
+                return False
+        self._in.under_way = size
+        return True
+
+    def _may_serve(self) -> bool:
+        return not self._weight or self._takes_room()
+
+    def _takes_room(self) -> bool:
+        """Be one of those that are worked on; without room for it, wait for that."""
+        budget, turns = self._services.limits.sliced_of(self._weight), self._turns
+        if not budget.fits(self._weight):
+            budget.wait(lambda: turns.first(self._turn))
+            return False
+        budget.change(self._weight)
+        self._has_room = True
+        return True
+
+    def _go_on(self, deadline: float) -> None:
+        """Work until it is done, or until this turn is over."""
+        services, limits = self._services, self._services.limits
+        while (work := self._work) is not None:
+            if self._call is not None and not limits.may_encode(self._call):
+                self._wait_to_encode()
+                return
+            try:
+                done = work.run(services.clock.seconds, deadline)
+            except (DecodeError, OverLimitError) as error:
+                self._refuse(error)
+            except Exception:  # noqa: BLE001  # see _ask
+                self._failed("request failed")
+            else:
+                if not done:
+                    if self.state is SERVING:
+                        self._become(WORKING)
+                    services.turns.again(self._turn)
+                    return
+                if self._work is work:  # else it was answered meanwhile, and that is work as well
+                    self._work = None
+                    if work.result is not None and self._call is not None:
+                        self._finish(self._call, work.result)
+        self._end_work(again=services.clock.seconds() >= deadline)
+
+    def _wait_to_encode(self) -> None:
+        if self.state is SERVING:
+            self._become(WORKING)
+        turns = self._services.turns
+        self._services.limits.unsent.wait(lambda: turns.again(self._turn))
+
+    def _finish(self, call: Call, result: Any) -> None:
+        """What work came to: pieces of an encoded answer, or a response to encode."""
+        if type(result) is list:
+            self._out.send(result)
+            self._call = None
+        else:
+            self.answered(call, result)
+
+    def _end_work(self, again: bool) -> None:
+        self._now = self._services.clock.seconds()
+        self._release_long()
+        if self.state is CLOSED:
+            return
+        if self._call is not None:
+            self._become(WAITING)
+        elif self.state is WORKING:
+            self._out.flush()
+            self._next(again=again)
+
+    def _release_long(self) -> None:
+        self._in.under_way = 0
+        if self._has_room:
+            self._has_room = False
+            self._services.limits.sliced_of(self._weight).change(-self._weight)
+        self._weight = 0
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def answered(self, call: Call, response: Response) -> None:
+        """The answer of the request under way; NO_REPLY only makes way for the next request."""
+        if self.state is CLOSED:
+            return
+        assert self._call is call, "a request is answered exactly once"
+        services, header = self._services, call.header
+        self._now = now = self._seconds()
+        if self._transport is not None:
+            services.requests.record(header.api_key, now - call.began)
+            if response is not NO_REPLY:
+                if call.in_slices:
+                    self._work = Work(encode_in_slices(call, response, services.limits))
+                    if self.state is WAITING:
+                        self._become(WORKING)
+                        services.turns.first(self._turn)
+                    return
+                try:
+                    frame = encode(header, response)
+                except Exception:  # noqa: BLE001  # who answers may be answering others as well
+                    self._failed("answer cannot be written")
+                    return
+                self._out.frames.append(frame)
+                if len(frame) > LARGE_ANSWER_BYTES:
+                    self._out.flush()
+        self._call = None
+        if self.state is WAITING:
+            self._out.flush()
+            if self._in.charged or self._out.unsent or self._transport is None:
+                # What is held is not decided here: who answers may be answering others as well.
+                self._next()
+            else:
+                self.state = READING
+
+    # -- ends ----------------------------------------------------------------------------------
+
+    def _took(self, seconds: float, beats: int) -> None:
+        if beats:
+            self._services.requests.record(HEARTBEAT, seconds, beats)
+        if seconds > SLOW_TURN_S and self._header is not None and self._caller is not None:
+            self._services.connections.stats.slow_turns += 1
+            api, client = api_name(self._header.api_key), self._caller.client_id
+            ms = round(seconds * 1000)
+            _log.warning("slow request", took_ms=ms, api=api, client_id=client, client=self.host)
+
+    def _refuse(self, error: DecodeError | OverLimitError) -> None:
+        """Not Kafka, or more than is allowed: say so once, and close without an answer."""
+        limit = {"limit": error.limit} if isinstance(error, OverLimitError) else {}
+        _log.warning("connection refused", client=self.host, received=str(error), **limit)
+        self._services.connections.stats.broken += 1
+        self._out.flush()
+        self.close()
+
+    def _failed(self, event: str) -> None:
+        """A bug: one line with its traceback, and the connection ends."""
+        assert self._header is not None and self._caller is not None
+        key, client = self._header.api_key, self._caller.client_id
+        _log.exception(event, api_key=key, client_id=client)
+        self.abort()
+
+    def _dropped(self) -> None:
+        self._release_long()
+        self._call = self._work = None

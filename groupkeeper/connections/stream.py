@@ -1,0 +1,230 @@
+"""The bytes of one accepted socket: what came and waits, what leaves, and the state between.
+
+Not the requests in them. Whoever answers those derives from this (``connection``), and is called
+when it is time: with bytes to serve, or to go on with work in slices.
+"""
+
+import asyncio
+import socket
+from abc import abstractmethod
+from typing import Final
+
+from groupkeeper.connections.call import ConnectionServices
+from groupkeeper.connections.inbox import HELD_BYTES, Inbox
+from groupkeeper.connections.outbox import Outbox
+from groupkeeper.connections.state import MAY_FOLLOW, State
+from groupkeeper.turns import TURN_S
+
+BUFFERED_BYTES: Final = 16 * 1024
+"""Of answers that a client does not take, before nothing more is done for it."""
+
+READING, QUEUED, SERVING, WAITING, WORKING, BLOCKED, CLOSED = State
+
+
+class ClientStream(asyncio.Protocol):
+    """A connection as bytes, with the table of its states in ``connection_state``."""
+
+    def __init__(self, services: ConnectionServices) -> None:
+        self._services = services
+        self._turns = services.turns
+        self._seconds = services.clock.seconds
+        self._in = Inbox(services.limits.requests)
+        self._out = Outbox(services.limits.unsent)
+        self._transport: asyncio.Transport | None = None
+        """None: the client is gone, or we have hung up."""
+        self._fd = -1
+        self.host = ""
+        self.state = READING
+        self.since = 0.0
+        """Loop time when its last request came, or the one began that is not complete, or the
+        client took something of its answers."""
+
+    @abstractmethod
+    def _serve(self, data: bytes, now: float) -> None:
+        """Answer the requests in ``data``, for one turn, and see to what is left of it."""
+
+    @abstractmethod
+    def _may_serve(self) -> bool:
+        """False while the first request that is held waits for room to be worked on."""
+
+    @abstractmethod
+    def _is_beat(self, data: bytes) -> bool:
+        """Is this a repeated heartbeat? It takes no time worth waiting for."""
+
+    @abstractmethod
+    def _go_on(self, deadline: float) -> None:
+        """Work in slices until the deadline."""
+
+    @abstractmethod
+    def _took(self, seconds: float, beats: int) -> None:
+        """A turn was so long, and answered so many repeated heartbeats."""
+
+    @abstractmethod
+    def _dropped(self) -> None:
+        """The end: let go of the request under way."""
+
+    # -- the transport's calls -----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        services = self._services
+        self._transport = self._in.transport = self._out.transport = transport
+        transport.set_write_buffer_limits(BUFFERED_BYTES)
+        accepted = transport.get_extra_info("socket")
+        if accepted is not None:  # a peer whose machine died says nothing, and would stay for ever
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._fd = accepted.fileno()
+        peer = transport.get_extra_info("peername")
+        self.host = f"/{peer[0]}" if peer else "/"
+        self.since = services.clock.seconds()
+        if not services.connections.enter(self):
+            self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing happens to memberships: only timers and LeaveGroup remove members.
+
+        What is held back for a request that waits stays, as it does in the socket of a Kafka
+        broker, which does not notice before it has answered.
+        """
+        services = self._services
+        self._transport = self._in.transport = None
+        self._out.close()
+        services.connections.leave(self)
+        self._turns.members.discard(self._fd)
+        self._turns.bulk.discard(self._fd)
+        if self.state is WAITING and not self._in.size:
+            self._end()
+        elif self.state in (READING, BLOCKED):
+            self._next()
+        if self.state is not CLOSED:
+            services.connections.keep(self)
+
+    def pause_writing(self) -> None:
+        self.since = self._seconds()
+        self._out.paused()
+
+    def resume_writing(self) -> None:
+        self.since = self._seconds()
+        self._out.resumed()
+        if self.state is BLOCKED and not self._out.unsent:
+            self._next()
+
+    def data_received(self, data: bytes) -> None:
+        now = self._seconds()
+        in_time = now < self._turns.until
+        if self.state is READING and not self._in.size and (in_time or self._is_beat(data)):
+            self._serve(data, now)
+            return
+        self._hold(data)
+        if self.state is READING and self._in.is_ready:
+            if in_time:
+                self._serve(self._in.take(), now)
+            else:
+                self._become(QUEUED)
+                self._turns.first(self._turn)
+
+    def _hold(self, data: bytes) -> None:
+        if self.state is CLOSED:
+            return
+        if not self._in.size:
+            self.since = self._seconds()
+        self._in.hold(data)
+        if self.state is READING:
+            self._read_on()
+        else:
+            self._in.limit()
+
+    def _read_on(self) -> None:
+        """Read on if there is room for the request that has begun."""
+        if self.state is not READING:
+            return
+        if self._in.size and self._in.needed > HELD_BYTES:
+            self._turns.bulk.add(self._fd)
+        else:
+            self._turns.bulk.discard(self._fd)
+        if not self._in.has_room():
+            self._services.limits.requests.wait(self._read_on, self._in.charged)
+        elif self._in.read_on():
+            self.since = self._seconds()
+
+    # -- states --------------------------------------------------------------------------------
+
+    def _become(self, state: State) -> None:
+        assert state in MAY_FOLLOW[self.state], f"{self.state.name} to {state.name}"
+        self.state = state
+
+    def _next(self, *, again: bool = False) -> None:
+        """No request is under way: what comes next? ``again``: a turn is used up."""
+        turns = self._services.turns
+        if self._out.unsent:
+            self._become(BLOCKED)
+        elif self._in.is_ready:
+            self._become(QUEUED)
+            (turns.again if again else turns.first)(self._turn)
+        elif self._transport is None:
+            self._end()
+            return
+        else:
+            self._become(READING)
+            self._read_on()
+        if not self._in.size:
+            self._in.charge(0)
+
+    def _turn(self) -> None:
+        """It is this connection's turn."""
+        now = self._seconds()
+        if self.state is QUEUED:
+            if self._may_serve():
+                self._serve(self._in.take(), now)
+        elif self.state is WORKING:
+            self._go_on(now + TURN_S)
+            self._took(self._seconds() - now, 0)
+
+    # -- ends ----------------------------------------------------------------------------------
+
+    def abort(self) -> None:
+        """Hang up at once."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._out.close()
+        self._end()
+
+    def close(self) -> None:
+        """Send what is answered, then hang up."""
+        if self._transport is not None:
+            self._transport.close()
+        self._end()
+
+    def _end(self) -> None:
+        """Nothing more is read, kept or answered."""
+        self._become(CLOSED)
+        self.since = self._seconds()
+        self._services.connections.orphans.pop(self, None)
+        self._in.drop()
+        self._dropped()
+
+    # -- for who watches all connections -------------------------------------------------------
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of answers that the client does not take; 0 while it takes them."""
+        return self._out.unsent
+
+    def takes_answers(self) -> bool:
+        """Has the client taken something since this was asked before?"""
+        return self._out.look()
+
+    @property
+    def held(self) -> int:
+        """Bytes that came and are not answered."""
+        return self._in.size
+
+    @property
+    def awaited(self) -> int:
+        """Bytes of the request that has begun."""
+        return self._in.needed
+
+    @property
+    def is_read(self) -> bool:
+        """False while there is no room for more of what the client sends."""
+        return self._transport is not None and self._transport.is_reading()

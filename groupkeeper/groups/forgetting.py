@@ -1,0 +1,108 @@
+"""Forgets the committed offsets of deleted topics, and says when that is durable everywhere.
+
+Not the deletion of topics, and not the decision what goes: that is the coordinator's. A partition
+that is loading, or fails meanwhile, is told again until it has answered. One that cannot be loaded
+is not waited for: that it has to forget them is durable instead (topics/unforgotten.py).
+"""
+
+import asyncio
+from typing import Final
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.coordinator.admin import ListOfGroups
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import Response
+from groupkeeper.groups.host import PartitionHost
+from groupkeeper.groups.hosts import Hosts
+from groupkeeper.observe.logs import Logger
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.turns import Turns, Work
+
+PAUSE_FIRST_S: Final = 0.05
+PAUSE_MOST_S: Final = 1.0
+"""A partition that is not active is asked ever more rarely."""
+
+_log = Logger("topics")
+
+
+class StoppingError(Exception):
+    """The process ends before all is forgotten; its next start has to begin again."""
+
+
+class Forgetting:
+    """What ``topics_deleted`` of the data plane calls."""
+
+    def __init__(self, hosts: Hosts, turns: Turns, unforgotten: Unforgotten) -> None:
+        self._hosts = hosts
+        self._turns = turns
+        self._unforgotten = unforgotten
+
+    async def __call__(self, topics: list[str]) -> None:
+        """Done when no offset of these topics would be seen again after a crash. Raises
+        StoppingError, and what `Unforgotten.add` raises.
+        """
+        deleted, left = set(topics), list(self._hosts)
+        self._hosts.deletions.note(deleted)  # first: what is committed from now on knows of it
+        backoff = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S)
+        while left:
+            asked = {
+                host: _written(host)  # at once: it must not fail in between
+                for host in left
+                if await self._forget(host, deleted)
+            }
+            codes = {host: (await answer).error_code for host, answer in asked.items()}
+            if ErrorCode.COORDINATOR_NOT_AVAILABLE in codes.values():
+                raise StoppingError("stopped before the offsets of deleted topics were forgotten")
+            left = [host for host in left if codes.get(host) != ErrorCode.NONE]
+            if left and await self._put_off(left, deleted):
+                return
+            if left:
+                await asyncio.sleep(backoff.failed())
+
+    async def _put_off(self, hosts: list[PartitionHost], topics: set[str]) -> bool:
+        """Leave it to the next time that these partitions are loaded; False if some of them may be
+        loaded at any moment. One that is loaded meanwhile is told now or knows it by then.
+        """
+        if not all(host.cannot_be_loaded for host in hosts):
+            return False
+        partitions = [host.index for host in hosts]
+        await self._unforgotten.add(topics, partitions)
+        _log.warning(
+            "offsets of deleted topics are forgotten later",
+            topics=len(topics),
+            partitions=partitions,
+        )
+        return True
+
+    async def _forget(self, host: PartitionHost, topics: set[str]) -> bool:
+        """A piece at a time, and the next one when the last is durable: whoever asks the partition
+        for something meanwhile waits for one of them only.
+        """
+        seconds = asyncio.get_running_loop().time
+        work = Work(host.forget_topics(topics))
+        while not work.run(seconds, 0.0):
+            await _written(host)
+            await self._turns.wait()
+        return work.result
+
+
+class _Answer:
+    """The place for the answer of a partition."""
+
+    def __init__(self) -> None:
+        self.response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+    def answer(self, response: Response) -> None:
+        if not self.response.done():  # given up, as the process ends
+            self.response.set_result(response)
+
+
+def _written(host: PartitionHost) -> "asyncio.Future[Response]":
+    """Answered without an error when all that the partition has decided so far is durable: no
+    reply, to whatever question, leaves an active partition earlier.
+    """
+    answer = _Answer()
+    host.call(ListOfGroups(ListGroupsRequest(), ()), Caller(0), answer)
+    return answer.response

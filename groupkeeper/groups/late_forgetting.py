@@ -1,0 +1,56 @@
+"""What was committed for topics that were deleted while a partition was loading, or could not be
+loaded: it goes before the partition is served.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from groupkeeper.clock import Clock
+from groupkeeper.coordinator.partition import Partition
+from groupkeeper.coordinator.step import Step
+from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.turns import Slices, Turns
+
+
+@dataclass(slots=True)
+class LateForgetting:
+    """For all partitions of a process."""
+
+    turns: Turns
+    clock: Clock
+    unforgotten: Unforgotten
+
+    def is_due(self, index: int) -> bool:
+        """The partition was not told of all deletions when they happened."""
+        return bool(self.unforgotten.of(index))
+
+    async def run(
+        self,
+        partition: Partition,
+        index: int,
+        settle: Callable[[Step], None],
+        durable: Callable[[Partition], Awaitable[None]],
+    ) -> None:
+        """When this returns, nothing is left to forget. ``settle`` takes steps, and ``durable``
+        waits until what they have written is; it is cancelled if that fails.
+
+        What the partition could not be told is crossed out before anybody can commit offsets of a
+        new topic of the same name, and therefore has to be durable by then. Raises StorageError
+        and OSError if it cannot be crossed out.
+        """
+        await self.turns.run(self._forget(partition, settle))
+        while topics := self.unforgotten.of(index):
+            partition.forget_when_loaded(topics)
+            await self.turns.run(self._forget(partition, settle))
+            await durable(partition)
+            await self.unforgotten.remove(topics, index)
+            await self.turns.run(self._forget(partition, settle))
+
+    def _forget(self, partition: Partition, settle: Callable[[Step], None]) -> Slices[None]:
+        """What it was told while loading, and that meanwhile, too."""
+        while topics := partition.take_deleted():
+            left = partition.group_ids()
+            while left:
+                at = self.clock.now(), self.clock.wall()
+                settle(partition.forget_topics(topics, left, at))
+                yield

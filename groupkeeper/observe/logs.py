@@ -1,0 +1,277 @@
+"""Structured log lines on standard error: readable on a terminal, JSON otherwise.
+
+`_log = Logger("connection")` at the top of a module, `_log.info("closed", client_id=...)` where
+something happens. An event is a few fixed words; everything that varies is a field. The pure
+packages write no lines: they return facts.
+
+Logging never blocks the caller: a line goes into a bounded queue, and a thread writes it
+(`log_writer`). The rate of lines with the same event is limited, so that one client can neither
+fill the disk nor hide the lines about others. The thread starts with the first line.
+"""
+
+import atexit
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
+from traceback import TracebackException
+from typing import Any, Final, TextIO
+
+from groupkeeper.observe.log_writer import (
+    QUEUE_LINES,
+    TRACE_LINES,
+    Cause,
+    Line,
+    Listener,
+    Output,
+    counts,
+    cut,
+)
+
+LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+LINES_PER_S: Final = 10
+"""Lines of one cause that are written per second, once its burst is used up."""
+
+BURST_LINES: Final = 200
+"""Lines of one cause that are written at once: enough for a restart of the consumers of two hundred
+groups."""
+
+CAUSES: Final = 1_000
+"""Causes that are tracked at a time."""
+
+OTHERS: Final[Cause] = "warning", "logs", "others"
+"""Stands for the suppressed lines of causes beyond `CAUSES`."""
+
+FLUSH_S: Final = 2.0
+"""How long the end of the process waits until its last lines are written."""
+
+NUMBER: Final = 1e300
+"""Larger numbers, infinities and NaN have no portable form in JSON."""
+
+
+class Limiter:
+    """A token bucket for each cause: `BURST_LINES`, refilled at `LINES_PER_S`."""
+
+    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._buckets: dict[Cause, tuple[float, float]] = {}
+        """Lines allowed and since when, with the cause that was quiet for longest first."""
+        self._left_out: dict[Cause, int] = {}
+
+    def admits(self, cause: Cause) -> bool:
+        """Whether one more line may be written. If not, it is counted."""
+        now, buckets = self._seconds(), self._buckets
+        allowed, since = buckets.pop(cause, (BURST_LINES, now))
+        allowed = min(BURST_LINES, allowed + (now - since) * LINES_PER_S)
+        if len(buckets) >= CAUSES:
+            del buckets[next(iter(buckets))]
+        if allowed >= 1:
+            buckets[cause] = allowed - 1, now
+            return True
+        buckets[cause] = allowed, now
+        left_out = self._left_out
+        if cause not in left_out and len(left_out) >= CAUSES:
+            cause = OTHERS
+        left_out[cause] = left_out.get(cause, 0) + 1
+        return False
+
+    def take_left_out(self) -> dict[Cause, int]:
+        """The suppressed lines by cause since the last call."""
+        taken, self._left_out = self._left_out, {}
+        return taken
+
+
+class _Lines(QueueHandler):
+    """The destination of lines: one per process, replaced by `configure`.
+
+    It is also a handler of the standard library's logging, for the records of libraries such as
+    asyncio. The queue is a SimpleQueue because a finalizer may log in the middle of `put`.
+    """
+
+    def __init__(
+        self, stream: TextIO | None = None, level: str = "info", json: bool | None = None
+    ) -> None:
+        super().__init__(SimpleQueue())
+        self.threshold = LEVELS[level]
+        self.setLevel(max(self.threshold, logging.WARNING))
+        self._output = Output(stream, json)
+        self.begin()
+
+    def begin(self) -> None:
+        """Start with an empty queue and no thread."""
+        self.queue = self._lines = SimpleQueue[object]()
+        self._limiter = Limiter()
+        self._adding = threading.RLock()
+        self._listener = Listener(self._lines, self._output, self._take_left_out)
+        self._listening = False
+
+    def add(self, level: str, event: str, fields: dict[str, Any]) -> None:
+        """Queue a line, unless its cause is limited or the queue is full."""
+        exc_info = fields.pop("exc_info", None)
+        with self._adding:
+            # Messages of libraries: the first line is fixed words, then come objects and addresses.
+            if not self._limiter.admits((level, fields["logger"], cut(event.partition("\n")[0]))):
+                counts.suppressed += 1
+            elif self._lines.qsize() >= QUEUE_LINES:
+                counts.crowded_out += 1
+            else:
+                kept = {key: _kept(value) for key, value in fields.items()}
+                self.add_item(Line(time.time(), level, cut(event), kept, _trace(exc_info)))
+
+    def add_item(self, item: Line | str) -> None:
+        """Queue a line, or a text that is written unchanged."""
+        with self._adding:
+            self._lines.put(item)
+            if not self._listening:
+                self._listening = True
+                try:
+                    self._listener.start()
+                except RuntimeError:  # no more threads can be started: try again with the next line
+                    self._listening = False
+
+    def _take_left_out(self) -> dict[Cause, int]:
+        with self._adding:
+            return self._limiter.take_left_out()
+
+    def flush_within(self, seconds: float) -> bool:
+        if not self._listening:
+            return True
+        written = threading.Event()
+        self._lines.put(written)
+        return written.wait(seconds)
+
+    def stop(self, seconds: float) -> None:
+        """Write the queued lines, if that takes no longer, and end the thread."""
+        self.flush_within(seconds)
+        if self._listening:
+            self._listener.stop()
+
+    # -- records of the standard library's logging -----------------------------------------------
+
+    def prepare(self, record: logging.LogRecord) -> tuple[str, str, dict[str, object]]:
+        level = record.levelname.lower()
+        fields: dict[str, object] = {"logger": record.name, "exc_info": record.exc_info}
+        return level if level in LEVELS else "error", record.getMessage(), fields
+
+    # Any: the base class takes whatever prepare() returns for a record.
+    def enqueue(self, record: Any) -> None:
+        self.add(*record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
+        """A record could not be formatted. The base class would block and print that."""
+        counts.failed += 1
+
+
+def _kept(value: object) -> object:
+    """A short, immutable copy of a field's value."""
+    if isinstance(value, str):
+        return cut(value)
+    if value is None or (isinstance(value, int | float) and abs(value) < NUMBER):
+        return value
+    try:
+        return cut(repr(value))
+    except Exception:  # noqa: BLE001  # a broken repr must not fail the caller
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def _trace(exc_info: Any) -> TracebackException | None:
+    """The traceback of `exc_info`, which has any of logging's forms.
+
+    Source lines are read by the thread that writes it.
+    """
+    if exc_info is True:
+        error = sys.exc_info()[1]
+    else:
+        error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
+    if not isinstance(error, BaseException):
+        return None
+    return TracebackException(
+        type(error),
+        error,
+        error.__traceback__,
+        limit=-TRACE_LINES,
+        lookup_lines=False,
+        compact=True,
+    )
+
+
+_lines = _Lines()
+
+
+def configure(
+    stream: TextIO | None = None, level: str = "info", *, json: bool | None = None
+) -> None:
+    """Set the stream of all lines (default: standard error), the lowest level, and the form.
+
+    `json=None`: JSON unless `stream` is a terminal. Imports nothing yet. Records of the standard
+    library's logging go to the same stream from now on. Lines logged before this call are written
+    to the stream that was set then.
+    """
+    global _lines
+    old, _lines = _lines, _Lines(stream, level, json)
+    old.stop(FLUSH_S)
+    root = logging.getLogger()
+    root.handlers = [each for each in root.handlers if not isinstance(each, _Lines)]
+    root.addHandler(_lines)
+
+
+def flush(seconds: float = FLUSH_S) -> bool:
+    """Wait until all lines are written; False if that takes longer. Also called when the process
+    ends.
+    """
+    return _lines.flush_within(seconds)
+
+
+def write_text(text: str) -> None:
+    """Write a text, such as why the process ends, in order with the lines."""
+    _lines.add_item(text)
+
+
+def _after_fork() -> None:
+    """In the child: the thread and its queued lines belong to the parent."""
+    _lines.begin()
+
+
+atexit.register(flush)
+# Before a fork, too: a module that the thread is importing would stay half imported in the child.
+os.register_at_fork(before=flush, after_in_child=_after_fork)
+
+
+class Logger:
+    """A named source of lines, with fields that all its lines carry."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, name: str, **fields: object) -> None:
+        self._fields: Mapping[str, object] = {"logger": name, **fields}
+
+    def bind(self, **fields: object) -> "Logger":
+        """The same source with more fields, for one connection or one partition."""
+        log = Logger.__new__(Logger)
+        log._fields = {**self._fields, **fields}
+        return log
+
+    def debug(self, event: str, **fields: object) -> None:
+        self._write("debug", event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        self._write("info", event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        self._write("warning", event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        self._write("error", event, fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """An error with the traceback of the exception being handled."""
+        self._write("error", event, {"exc_info": True, **fields})
+
+    def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
+        if LEVELS[level] >= _lines.threshold:
+            _lines.add(level, event, {**self._fields, **fields})

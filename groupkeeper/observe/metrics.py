@@ -1,0 +1,200 @@
+"""What the server counts about itself, as plain numbers.
+
+The hot path adds integers here and does nothing else; `exposition` turns the numbers into
+Prometheus' families at a scrape, so this module does not import prometheus-client. Every server has
+a `Metrics` of its own: tests start many servers in a process.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from groupkeeper.coordinator.facts import (
+    Fact,
+    GroupCreated,
+    GroupDeleted,
+    GroupDropped,
+    GroupsLoaded,
+    LimitReached,
+    MemberFenced,
+    MemberJoined,
+    MemberRemoved,
+    MemberReplaced,
+    NotedFact,
+    OffsetsCommitted,
+    OffsetsRemoved,
+    PendingMemberDropped,
+    RebalanceCauseAdded,
+    RebalanceCompleted,
+    RebalanceJoined,
+    RebalanceStarted,
+)
+from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.turns import Slices
+
+SECONDS = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
+"""Upper bounds of buckets, from a heartbeat to a JoinGroup that waits for its group."""
+
+ITERATION_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Upper bounds for iterations of the event loop; none should take longer than 0.02."""
+
+
+class Histogram:
+    """How long things took: a count per bucket, and their sum."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...] = SECONDS) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float, times: int = 1) -> None:
+        self.counts[bisect_left(self.bounds, seconds)] += times
+        self.total += seconds * times
+
+    def count(self) -> int:
+        return sum(self.counts)
+
+
+class RequestStats:
+    """Requests answered, and the time from their last byte in to their answer, by API key."""
+
+    __slots__ = ("by_api",)
+
+    def __init__(self) -> None:
+        self.by_api: defaultdict[int, Histogram] = defaultdict(Histogram)
+
+    def record(self, api_key: int, seconds: float, times: int = 1) -> None:
+        self.by_api[api_key].observe(seconds, times)
+
+
+@dataclass(slots=True)
+class ConnectionStats:
+    """Client connections. `open` rises and falls, the others only rise."""
+
+    open: int = 0
+    accepted: int = 0
+    refused: int = 0
+    """Closed at once: `max.connections` or `max.connections.per.ip` were open."""
+    broken: int = 0
+    """Closed by the server: not Kafka's protocol, or over a limit."""
+    idle: int = 0
+    """Closed by the server after `connections.max.idle.ms`."""
+    stuck: int = 0
+    """Closed by the server: a request stayed incomplete, or an answer was not read."""
+    unaccepted: int = 0
+    """Failed accepts: the process had no file descriptor left."""
+    slow_turns: int = 0
+    """Turns of requests that took longer than 100 ms."""
+
+
+@dataclass(slots=True)
+class AppendStats:
+    """Rounds of the journal: one write and one sync each."""
+
+    seconds: Histogram = field(default_factory=Histogram)
+    records: int = 0
+    bytes: int = 0
+    failures: int = 0
+
+    def record(self, seconds: float, records: int, size_bytes: int) -> None:
+        self.seconds.observe(seconds)
+        self.records += records
+        self.bytes += size_bytes
+
+
+@dataclass(slots=True)
+class PartitionSnapshot:
+    """One partition of the offsets log at the moment of a request for it."""
+
+    partition: int
+    state: str
+    """loading, active or closed."""
+    groups: Counter[str] = field(default_factory=Counter)
+    """Groups by state, in DescribeGroups' words."""
+    members: int = 0
+    offsets: int = 0
+    reason: str = ""
+    """Why it is not active, in words."""
+
+
+Snapshots = Callable[[], Iterable[PartitionSnapshot]]
+Counted = Callable[[], Slices[Iterable[PartitionSnapshot]]]
+
+
+class Metrics:
+    """All numbers of one server."""
+
+    def __init__(self, snapshots: Snapshots = tuple) -> None:
+        """`snapshots` returns every partition of this node."""
+        self.snapshots: Snapshots = snapshots
+        """State and reason only, which is cheap."""
+        self.counted: Counted = self._counted
+        """The same with groups, members and offsets, counted in slices."""
+        self.requests = RequestStats()
+        self.connections = ConnectionStats()
+        self.appends = AppendStats()
+        self.iterations = Histogram(ITERATION_SECONDS)
+        self.replay_seconds = Histogram()
+        self.rebalance_seconds = Histogram()
+        self.join_seconds = Histogram()
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """(name, label value) -> count, with the names of `exposition.COUNTERS`."""
+        self.topics: Callable[[], object] | None = None
+        """Returns an object with the attributes of `exposition.TOPICS`."""
+
+    def _counted(self) -> Slices[Iterable[PartitionSnapshot]]:
+        yield
+        return self.snapshots()
+
+    def replayed(self, seconds: float) -> None:
+        """A partition was loaded from its log in this time."""
+        self.replay_seconds.observe(seconds)
+
+    def observe(self, _: Origin, noted: NotedFact) -> None:
+        """Count a fact; of most kinds only some are counted."""
+        fact = noted.fact
+        kind = type(fact)
+        count = _COUNTS.get(kind)
+        if count is not None:
+            name, label, amount = count(fact)
+            self.counts[name, label] += amount
+        if kind is RebalanceJoined:
+            self.join_seconds.observe(fact.duration_ms / 1000)  # type: ignore[attr-defined]
+        elif kind is RebalanceCompleted:
+            self.rebalance_seconds.observe(fact.duration_ms / 1000)  # type: ignore[attr-defined]
+
+
+def _deleted(expired: bool) -> str:
+    return "expired" if expired else "requested"
+
+
+# Any: each function takes the fact of its own row.
+_COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[str, str, int]]]] = {
+    GroupCreated: lambda fact: ("groups_created", "", 1),
+    GroupDeleted: lambda fact: ("groups_deleted", _deleted(fact.expired), 1),
+    GroupDropped: lambda fact: ("groups_deleted", "unused", 1),
+    GroupsLoaded: lambda fact: ("replayed_records", "", fact.records),
+    LimitReached: lambda fact: ("limits_reached", fact.limit, 1),
+    MemberFenced: lambda fact: ("members_fenced", fact.api, 1),
+    MemberJoined: lambda fact: ("members_joined", fact.cause.code, 1),
+    MemberRemoved: lambda fact: ("members_removed", fact.cause.code, 1),
+    MemberReplaced: lambda fact: ("members_replaced", "no" if fact.quick else "yes", 1),
+    OffsetsCommitted: lambda fact: ("offsets_committed", "", fact.offsets),
+    OffsetsRemoved: lambda fact: ("offsets_removed", _deleted(fact.expired), fact.offsets),
+    PendingMemberDropped: lambda fact: (
+        "pending_members_dropped",
+        "expired" if fact.expired else "limit",
+        1,
+    ),
+    RebalanceCauseAdded: lambda fact: ("rebalance_causes_added", fact.cause.code, 1),
+    RebalanceCompleted: lambda fact: ("rebalances_completed", "", 1),
+    RebalanceStarted: lambda fact: ("rebalances", fact.cause.code, 1),
+}
+"""Kind of fact -> name and label value of its counter, and by how much it rises."""

@@ -1,0 +1,54 @@
+"""The options of one server process: addresses, data directory, node id.
+
+Values are checked where they are read. The settings under Kafka's names are one field of them.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from groupkeeper.settings.table import Settings
+
+Address = tuple[str, int]
+"""Host and port, as asyncio takes them. Port 0 asks for any free one."""
+
+
+@dataclass(slots=True)
+class ServeOptions:
+    """The arguments of `groupkeeper.server.main.run`."""
+
+    data_dir: Path
+    listen: Address = ("127.0.0.1", 9092)
+    advertise: Address | None = None
+    """The address that clients are given; None: the one that was bound."""
+    http: Address | None = ("127.0.0.1", 9644)
+    """None: no HTTP port."""
+    node_id: int = 0
+    dev: bool = False
+    settings: Settings = field(default_factory=Settings)
+    unused_keys: tuple[str, ...] = ()
+    """Given settings that only Kafka uses; they are named in a log line."""
+
+
+def parse_address(text: str, *, any_port: bool = True) -> Address:
+    """`HOST:PORT`, with IPv6 hosts in brackets. Raises ValueError, whose text says what is wrong.
+
+    `any_port` allows port 0, which can be listened on but not advertised.
+    """
+    host, colon, digits = text.strip().rpartition(":")
+    if not colon or not host:
+        raise ValueError(f"{text!r} is not HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(f"{text!r}: put an IPv6 address in brackets, such as [::1]:9092")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 5 and int(digits) <= 65535):
+        raise ValueError(f"{text!r}: the port is a number from 0 to 65535")
+    if int(digits) == 0 and not any_port:
+        raise ValueError(f"{text!r}: clients cannot connect to port 0")
+    return host, int(digits)
+
+
+def format_address(address: Address) -> str:
+    """The inverse of `parse_address`."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

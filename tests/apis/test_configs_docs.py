@@ -1,0 +1,10 @@
+"""The documentation of topic configs."""
+
+from groupkeeper.apis.configs.docs import DOCUMENTATION, NO_EFFECT
+from groupkeeper.topics.configs import MAX_MESSAGE_BYTES, TABLE
+
+
+def test_every_config_is_documented_and_says_whether_it_acts() -> None:
+    assert set(DOCUMENTATION) == set(TABLE)
+    acting = {name for name, text in DOCUMENTATION.items() if not text.startswith(NO_EFFECT)}
+    assert acting == {MAX_MESSAGE_BYTES}
