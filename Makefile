@@ -1,8 +1,8 @@
 # The verbs of the project. Every one works on a fresh clone with Python 3.11 or later and make.
 #
 #   make serve      run a server (ARGS="--dev --listen 127.0.0.1:0" for more)
-#   make test       every test (ARGS="tests/server -k http" for fewer)
-#   make check      lint, format, types, import contracts, house limits, generated docs
+#   make test       every test (ARGS="tests/observe -k http" for fewer)
+#   make check      lint, format, types, import contracts, house limits, links, generated docs
 #   make bench      measure, and write benchmarks/RESULTS.md
 #   make parity     the transcripts of tests/parity, on Apache Kafka and on this server, compared
 #   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
@@ -11,6 +11,7 @@
 #   make chaos      attacks on a server and damage to its files (ARGS="metadata-all", "damage", or --help)
 #   make kills      kill -9 and restart under real clients, 200 times (ARGS="20", or --help)
 #   make docs       regenerate the generated pages
+#   make structure  files, lines and imports of each folder, cycles (ARGS="PATH" for another checkout)
 #   make lock       resolve the lock files anew
 #   make clean      remove the virtual environment and the tools' caches
 
@@ -34,10 +35,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench parity simulate fuzz chaos kills suites docs lock clean
+.PHONY: help serve test check format bench parity simulate fuzz chaos kills suites docs structure lock clean
 
 help:
-	@sed -n '3,16s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,17s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
@@ -50,7 +51,7 @@ check: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest --quiet tests/test_tidy.py
+	$(BIN)/python -m pytest --quiet tests/test_tidy.py tests/test_docs.py
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \
 		echo "$$generator --check"; $(BIN)/python $$generator --check; done
 
@@ -82,6 +83,9 @@ kills: $(DEV)
 docs: $(DEV)
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \
 		echo "$$generator"; $(BIN)/python $$generator; done
+
+structure: $(DEV)
+	@$(BIN)/python tools/structure.py $(ARGS)
 
 lock: $(DEV)
 	$(LOCK) -o requirements/server.txt pyproject.toml

@@ -146,3 +146,23 @@ class Turns:
 def _grant(turn: "asyncio.Future[None]") -> None:
     if not turn.done():  # cancelled meanwhile
         turn.set_result(None)
+
+
+def when_read(turns: Turns, then: Callable[[], None], most_s: float) -> None:
+    """Call back when everything has been read and served that was in the sockets by now; when that
+    takes longer than ``most_s``, then at once.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + most_s
+    settled = 0
+
+    def look() -> None:
+        nonlocal settled
+        settled = 0 if turns.waiting or turns.has_more else settled + 1
+        # What the selector gave this iteration is read behind this: only the next one may tell.
+        if settled > 1 or loop.time() >= deadline:
+            then()
+        else:
+            loop.call_soon(look)
+
+    loop.call_soon(look)

@@ -9,17 +9,16 @@ that are too long to be encoded in one go.
 """
 
 from collections.abc import Iterator
-from enum import Enum
+from enum import Enum, auto
 from struct import calcsize, pack
 from struct import error as struct_error
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.explain import explain
 from groupkeeper.protocol.message import Field, default_code, fields_in, layout_of, structs_in
 from groupkeeper.protocol.source import Source
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 from groupkeeper.protocol.wire import ONE_BYTE, write_tags, write_varint
-
-API_VERSIONS_KEY = 18
 
 SLICE_PIECES = 1_000
 """Pieces that an encoder in slices joins before it yields them."""
@@ -30,17 +29,26 @@ LONG_RECORDS = 16_384
 
 
 class Framing(Enum):
-    """What stands in front of the body; the value is the parameter that the encoder takes beside
-    the message.
-    """
+    """What the encoder writes in front of the body."""
 
-    RESPONSE = (
-        ", correlation_id"  # int32 size, int32 correlation id, a tag buffer in flexible versions
-    )
-    SLICED_RESPONSE = ", correlation_id "  # the same without the size, in pieces
-    REQUEST = ", header"  # int32 size, the request header as finished bytes
-    VERSIONED = ""  # int16 version: the form of keys and values in logs
-    BARE = " "  # nothing
+    RESPONSE = auto()
+    """int32 size, int32 correlation id, in flexible versions an empty tag buffer."""
+    SLICED_RESPONSE = auto()
+    """As RESPONSE without the size, in pieces."""
+    REQUEST = auto()
+    """int32 size, then the request header, which is an argument."""
+    VERSIONED = auto()
+    """int16 version: the form of keys and values in logs."""
+    BARE = auto()
+    """Nothing."""
+
+
+_PARAMETERS = {
+    Framing.RESPONSE: "message, correlation_id",
+    Framing.SLICED_RESPONSE: "message, correlation_id",
+    Framing.REQUEST: "message, header",
+}
+"""The parameters of an encoder; `message` alone for the others."""
 
 
 def write_encoder(source: Source, cls: type, version: int, framing: Framing) -> str:
@@ -76,7 +84,7 @@ class _EncoderWriter:
                 for field in fields_in(part, self.version)[1]:
                     self.tag_writer(part, field)
             self.sliced = sliced
-        with source.block(f"def encode(message{framing.value}):"):
+        with source.block(f"def encode({_PARAMETERS.get(framing, 'message')}):"):
             with source.block("try:"):
                 if self.sliced:
                     self.slices(cls, framing)
@@ -138,7 +146,7 @@ class _EncoderWriter:
             case Framing.RESPONSE | Framing.SLICED_RESPONSE:
                 self.run.append(("i", "correlation_id"))
                 # ApiVersions keeps header v0: its reader may not know our versions yet (KIP-511).
-                if self.flexible and layout_of(cls).key != API_VERSIONS_KEY:
+                if self.flexible and layout_of(cls).key != ApiKey.API_VERSIONS:
                     self.run.append(("x", ""))
 
     def tag_writer(self, cls: type, field: Field) -> None:

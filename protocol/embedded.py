@@ -26,7 +26,9 @@ class TopicPartition:
     """Partitions of one topic."""
 
     topic: String = ""
+    """Name of the topic."""
     partitions: Array[Int32] = empty()
+    """Partitions of the topic, from 0."""
 
 
 @message(versions=(0, NEWEST_VERSION), open_ended=True)
@@ -36,11 +38,17 @@ class Subscription:
     """
 
     version: Int16 = 0
+    """Version of the layout, 0 to 3."""
     topics: Array[String] = empty()
+    """Names of the topics that the consumer reads."""
     user_data: NullableBytes = None
+    """Bytes of the assignor; null if it has none."""
     owned_partitions: Array[TopicPartition] = since(1)
+    """Partitions that the consumer holds before the rebalance."""
     generation_id: Int32 = since(2, default=-1)
+    """Generation in which it got them; -1 if unknown."""
     rack_id: NullableString = since(3, default=None)
+    """Rack of the consumer; null without one."""
 
 
 @message(versions=(0, NEWEST_VERSION), open_ended=True)
@@ -48,8 +56,11 @@ class Assignment:
     """What a consumer gets; the same in every version."""
 
     version: Int16 = 0
+    """Version of the layout, 0 to 3."""
     assigned_partitions: Array[TopicPartition] = empty()
+    """Partitions for the consumer to read."""
     user_data: NullableBytes = None
+    """Bytes of the assignor; null if it has none."""
 
 
 def decode_subscription(data: bytes) -> Subscription:

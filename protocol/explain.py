@@ -5,8 +5,7 @@ from struct import pack
 
 from groupkeeper.protocol.message import fields_in, layout_of
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
-
-LONGEST_STRING = 32767
+from groupkeeper.protocol.wire import LONGEST_TEXT
 
 
 def explain(message: object, version: int, error: Exception) -> Exception:
@@ -75,6 +74,6 @@ def _wrong_sized(kind: Sized, value: object, version: int, path: str) -> Excepti
             size = len(value.encode())
         except UnicodeEncodeError as error:
             return ValueError(f"{path} is no UTF-8: {error}")
-        if size > LONGEST_STRING:
-            return ValueError(f"{path} has {size} bytes, a string at most {LONGEST_STRING}")
+        if size > LONGEST_TEXT:
+            return ValueError(f"{path} has {size} bytes, a string at most {LONGEST_TEXT}")
     return None

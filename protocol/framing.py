@@ -11,8 +11,6 @@ from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.wire import bad_length, skip_tags
 
-SIZE_BYTES = 4  # int32 in front of every frame, not counted in itself
-
 _read_fixed_header = Struct(">hhih").unpack_from
 _FIXED_HEADER_BYTES = 10
 _NEVER_FLEXIBLE = 1 << 16

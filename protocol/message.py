@@ -1,12 +1,17 @@
 """Message classes: one class per message for all its versions, the lifetime of a field beside the
 field.
 
-    @message(key=12, versions=(0, 4), flexible=4)
+    @message(key=ApiKey.HEARTBEAT, versions=(0, 4), flexible=4)
     class HeartbeatRequest:
         group_id: String = ""
         generation_id: Int32 = 0
         member_id: String = ""
         group_instance_id: NullableString = since(3, default=None)
+
+    @response_to(HeartbeatRequest)
+    class HeartbeatResponse:
+        throttle_time_ms: Int32 = since(1)
+        error_code: Int16 = 0
 
 The decorators make slotted, mutable classes with a keyword constructor in which every field has
 Kafka's default. Bytes are not read or written here: `compiler.py` does that from the `Layout` each
@@ -16,6 +21,7 @@ class carries.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, dataclass_transform
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.source import Source
 from groupkeeper.protocol.types import ArrayOf, Fixed, Shape, Sized, StructOf, WireType
 
@@ -69,14 +75,17 @@ class Field(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What a message class is on the wire; `key` and `flexible` are None where there is none."""
+    """What a message class is on the wire. `key` is None in what is neither request nor response,
+    `flexible` without flexible versions; `response` is the class that answers a request.
+    """
 
     name: str
-    key: int | None
+    key: ApiKey | None
     versions: tuple[int, int]
     flexible: int | None
     open_ended: bool  # bytes behind the last field belong to a newer version and are passed over
     fields: tuple[Field, ...]
+    response: type | None = None
 
     def is_flexible(self, version: int) -> bool:
         """Whether the version has compact lengths and tagged fields (KIP-482)."""
@@ -120,11 +129,11 @@ def empty() -> Any:
 def message(
     *,
     versions: tuple[int, int],
-    key: int | None = None,
+    key: ApiKey | None = None,
     flexible: int | None = None,
     open_ended: bool = False,
 ) -> Callable[[type[T]], type[T]]:
-    """Make a top-level message: the `versions` that can be compiled, its API `key` if it has one,
+    """Make a top-level message: the `versions` that can be compiled, the API `key` of a request,
     the first `flexible` version, and whether more bytes may follow (`Layout.open_ended`).
     """
 
@@ -132,6 +141,19 @@ def message(
         return _with_layout(
             cls, Layout(cls.__name__, key, versions, flexible, open_ended, _fields(cls))
         )
+
+    return decorate
+
+
+@dataclass_transform(kw_only_default=True)
+def response_to(request: type) -> Callable[[type[T]], type[T]]:
+    """Make the response to a request: API key and versions are those of the request."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        layout = layout_of(request)
+        made = _with_layout(cls, layout._replace(name=cls.__name__, fields=_fields(cls)))
+        type.__setattr__(request, "__layout__", layout._replace(response=made))
+        return made
 
     return decorate
 
@@ -145,6 +167,14 @@ def struct(cls: type[T]) -> type[T]:
 def layout_of(cls: type) -> Layout:
     """The layout of a class made by `message` or `struct`."""
     return cast(Layout, cls.__dict__["__layout__"])
+
+
+def key_of(cls: type) -> ApiKey:
+    """The API key of a request or response class; TypeError if the class is neither."""
+    layout = layout_of(cls)
+    if layout.key is None:
+        raise TypeError(f"{layout.name} is neither a request nor a response")
+    return layout.key
 
 
 def fields_in(cls: type, version: int) -> tuple[list[Field], list[Field]]:

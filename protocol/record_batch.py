@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from groupkeeper.protocol.compression import DecompressionError, decompress
+from groupkeeper.protocol.wire import write_varint
 
 HEADER_SIZE: Final = 61
 LENGTH_OVERHEAD: Final = 12
@@ -92,10 +93,6 @@ class BatchHeader:
     def is_control(self) -> bool:
         return bool(self.attributes & 0x20)
 
-    @property
-    def has_delete_horizon(self) -> bool:
-        return bool(self.attributes & 0x40)
-
 
 class Record(NamedTuple):
     """One record: offset in the log, epoch milliseconds, and bytes. A null value is a tombstone."""
@@ -107,24 +104,15 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-def _unsigned_varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 # Lengths and deltas below 1024 are looked up: they are nearly all there are, and a call costs
 # more than the rest.
 _TABLE_SIZE: Final = 1024
-_VARINTS: Final = [_unsigned_varint(number << 1) for number in range(_TABLE_SIZE)]
+_VARINTS: Final = [write_varint(number << 1) for number in range(_TABLE_SIZE)]
 _NULL: Final = b"\x01"
 
 
 def _varint(number: int) -> bytes:
-    return _VARINTS[number] if number < _TABLE_SIZE else _unsigned_varint(number << 1)
+    return _VARINTS[number] if number < _TABLE_SIZE else write_varint(number << 1)
 
 
 def encode_batch(

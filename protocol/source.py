@@ -43,10 +43,6 @@ class Source:
         assert self._scope.setdefault(name, value) is value, name
         return name
 
-    def constant(self, value: object) -> str:
-        """A name for a value that has no other."""
-        return self.refer(self.fresh("constant"), value)
-
     def cls(self, cls: type) -> str:
         """The name of a class."""
         return self.refer(cls.__name__, cls)

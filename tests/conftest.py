@@ -1,9 +1,18 @@
-"""What every test shares: an environment without our variables, and calm property tests."""
+"""What every test shares: an environment without our variables, calm property tests, and a whole
+server in memory with its log lines.
+"""
 
+import io
+import json
 import os
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from groupkeeper.observe import logs
+from tests.support.served import Lines, Served
 
 # A loaded machine is no reason to fail; how long an example takes is not what these tests ask. What
 # fails prints how to run it again (docs/testing.md).
@@ -22,3 +31,37 @@ def _no_settings_from_outside() -> None:
     """What the developer's shell exports must not change what a test sees."""
     for name in [name for name in os.environ if name.startswith("GROUPKEEPER_")]:
         del os.environ[name]
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Served]]:
+    """Start servers in memory; settings are ``key=value``."""
+    started: list[Served] = []
+
+    def serve(*assignments: str, **options: Any) -> Served:
+        started.append(Served(*assignments, **options))
+        return started[-1]
+
+    yield serve
+    for served in started:
+        served.close()
+
+
+@pytest.fixture
+def served(serve: Callable[..., Served]) -> Served:
+    """A server in memory with four partitions of the offsets topic."""
+    return serve("offsets.topic.num.partitions=4")
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """What was logged so far, from info on."""
+    stream = io.StringIO()
+    logs.configure(stream)
+
+    def lines() -> list[dict[str, Any]]:
+        assert logs.flush(20)
+        return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+    yield lines
+    logs.configure()

@@ -8,6 +8,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,33 @@ def test_every_module_says_what_it_is(package: str) -> None:
     assert silent == []
 
 
+def message_classes(path: Path) -> Iterator[ast.ClassDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef):
+            makers = {ast.unparse(each).partition("(")[0] for each in node.decorator_list}
+            if makers & {"message", "response_to", "struct"}:
+                yield node
+
+
+def test_every_field_of_a_message_says_what_it_means() -> None:
+    """A docstring of one line below the field; docs/protocol.md shows it."""
+    silent = [
+        f"{path.relative_to(ROOT)}: {cls.name}.{ast.unparse(field.target)}"
+        for path in modules("protocol")
+        for cls in message_classes(path)
+        for field, below in pairwise([*cls.body, ast.Pass()])
+        if isinstance(field, ast.AnnAssign) and not is_line_of_text(below)
+    ]
+    assert silent == []
+
+
+def is_line_of_text(node: ast.stmt) -> bool:
+    match node:
+        case ast.Expr(ast.Constant(str(text))):
+            return "\n" not in text
+    return False
+
+
 @pytest.mark.parametrize("package", ["protocol", "coordinator"])
 def test_pure_packages_open_no_files_and_print_nothing(package: str) -> None:
     """The built-ins that no import contract can see."""
@@ -79,6 +107,32 @@ def test_pure_packages_open_no_files_and_print_nothing(package: str) -> None:
 def test_tests_are_imported_by_path() -> None:
     """pytest runs with --import-mode=importlib: a package file would bring name clashes back."""
     assert [path for path in modules("tests") if path.name == "__init__.py"] == []
+
+
+BARE = re.compile(
+    r"""
+    (?<![\w.]) (from\ NAME(\.\w+)*\ import | import\ NAME) \b   # also in a program inside a string
+    | -m["', ]+ NAME \b
+    | ["'] NAME (\.[a-z_]+)+ ["'] (?<!\.md["'])
+    """.replace("NAME", "(coordinator|protocol|storage)"),
+    re.VERBOSE,
+)
+
+
+def test_our_packages_have_one_name() -> None:
+    """By a second name a module is loaded twice, and its classes are not those of the server."""
+    users = ROOT / "tests" / "packaging" / "programs"  # they have packages of these names
+    files = [ROOT / "Makefile", ROOT / "pyproject.toml", *(ROOT / "docker").rglob("Dockerfile*")]
+    files += modules(*PACKAGES, "tests", "benchmarks", "docs", "tools")
+    files += [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in files
+        if users not in path.parents
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if BARE.search(line)
+    ]
+    assert found == []
 
 
 def pins(lock: str) -> dict[str, set[str]]:

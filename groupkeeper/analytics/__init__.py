@@ -1,9 +1,9 @@
-"""
-Reading `__consumer_offsets` with PySpark: our own log or a copy of a Kafka broker's. Not part of
+"""Reading `__consumer_offsets` with PySpark: our own log or a copy of a Kafka broker's. Not part of
 the server, which runs without any of it.
 
-    from groupkeeper.analytics import register register(spark)
-    # a session that runs already is taught at import
+    from groupkeeper.analytics import register
+
+    register(spark)  # not needed for a session that was active at the import
     spark.read.format("consumer_offsets").load("groupkeeper-data")
 
 Needs the extra `analytics`. Importing this package imports pyspark only if it is there and already

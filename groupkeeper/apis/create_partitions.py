@@ -11,6 +11,7 @@ from typing import Final
 from groupkeeper.apis import assignments
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -19,7 +20,7 @@ from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.slices import counts, each
 from groupkeeper.topics.topic_admin import (
     MAX_PARTITIONS,
@@ -27,7 +28,6 @@ from groupkeeper.topics.topic_admin import (
     UNWRITABLE,
     Refusal,
     Room,
-    TopicAdmin,
     UnwantedError,
 )
 from groupkeeper.turns import Slices
@@ -37,13 +37,13 @@ _TOO_LARGE: Final = f"A topic has at most {MAX_PARTITIONS} partitions."
 _TWICE: Final[Refusal] = (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 
 
-class CreatingPartitions:
+class CreatePartitionsHandler:
     """Answers CreatePartitions."""
 
-    def __init__(self, admin: TopicAdmin, node_id: int, late: LateAnswers) -> None:
-        self._admin = admin
-        self._node_id = node_id
-        self._late = late
+    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+        self._admin = topics.admin
+        self._node_id = node.node_id
+        self._late = topics.late
 
     def handle(
         self, request: CreatePartitionsRequest, caller: Caller, reply_to: ReplyTo

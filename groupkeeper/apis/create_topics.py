@@ -11,6 +11,7 @@ from typing import Final
 from groupkeeper.apis import assignments
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -23,15 +24,13 @@ from groupkeeper.protocol.messages.create_topics import (
 from groupkeeper.protocol.wire import cut_text
 from groupkeeper.topics import configs
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.effective_configs import EffectiveConfigs
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.names import collision_key
-from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.slices import Pace, counts, each
 from groupkeeper.topics.topic_admin import (
     MAX_PARTITIONS,
     TOO_MANY_PARTITIONS,
     UNWRITABLE,
-    TopicAdmin,
     UnwantedError,
 )
 from groupkeeper.turns import Slices
@@ -47,22 +46,15 @@ _MAX_RECORDS: Final = 10_000
 _TOO_MANY_RECORDS: Final = "Unable to perform excessively large batch operation."
 
 
-class CreatingTopics:
+class CreateTopicsHandler:
     """Answers CreateTopics."""
 
-    def __init__(
-        self,
-        admin: TopicAdmin,
-        node_id: int,
-        num_partitions: int,
-        effective: EffectiveConfigs,
-        late: LateAnswers,
-    ) -> None:
-        self._admin = admin
-        self._node_id = node_id
-        self._effective = effective
-        self._num_partitions = num_partitions
-        self._late = late
+    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+        self._admin = topics.admin
+        self._node_id = node.node_id
+        self._effective = topics.effective
+        self._num_partitions = topics.settings.num_partitions
+        self._late = topics.late
 
     def handle(
         self, request: CreateTopicsRequest, caller: Caller, reply_to: ReplyTo

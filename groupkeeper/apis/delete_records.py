@@ -18,23 +18,22 @@ from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.opening import Opening, Place
+from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.opening import Place
 from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Partitions
 from groupkeeper.topics.slices import Pace, each
 from groupkeeper.turns import Slices
 
 _NO_OFFSET: Final = -1
 
 
-class DeletingRecords:
+class DeleteRecordsHandler:
     """Answers DeleteRecords, one request at a time: an older start must not overwrite a newer."""
 
-    def __init__(self, partitions: Partitions, opening: Opening, late: LateAnswers) -> None:
-        self._partitions = partitions
-        self._opening = opening
-        self._late = late
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._partitions = topics.partitions
+        self._opening = topics.opening
+        self._late = topics.late
         self._deleting = asyncio.Lock()
 
     def handle(

@@ -17,10 +17,10 @@ from groupkeeper.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.names import RESERVED
-from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.slices import counts, each
-from groupkeeper.topics.topic_admin import UNWRITABLE, Refusal, TopicAdmin
+from groupkeeper.topics.topic_admin import UNWRITABLE, Refusal
 from groupkeeper.turns import Slices
 
 NO_ID: Final = bytes(16)
@@ -39,12 +39,12 @@ _MEANT_TWICE: Final[Refusal] = (
 )
 
 
-class DeletingTopics:
+class DeleteTopicsHandler:
     """Answers DeleteTopics."""
 
-    def __init__(self, admin: TopicAdmin, late: LateAnswers) -> None:
-        self._admin = admin
-        self._late = late
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._admin = topics.admin
+        self._late = topics.late
 
     def handle(
         self, request: DeleteTopicsRequest, caller: Caller, reply_to: ReplyTo

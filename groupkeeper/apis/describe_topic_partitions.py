@@ -12,6 +12,7 @@ from typing import Final
 from groupkeeper.apis.metadata import TOPIC_OPERATIONS
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -23,8 +24,8 @@ from groupkeeper.protocol.messages.describe_topic_partitions import (
 )
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.slices import Pace, counts, each
-from groupkeeper.topics.topic_admin import TopicAdmin
 from groupkeeper.turns import Slices
 
 MAX_PAGE: Final = 2000
@@ -36,12 +37,12 @@ _RUN: Final = 2000
 """Names sorted in one slice."""
 
 
-class DescribingPartitions:
+class DescribeTopicPartitionsHandler:
     """Answers DescribeTopicPartitions."""
 
-    def __init__(self, admin: TopicAdmin, node_id: int) -> None:
-        self._admin = admin
-        self._node_id = node_id
+    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+        self._admin = topics.admin
+        self._node_id = node.node_id
 
     def handle(
         self, request: DescribeTopicPartitionsRequest, caller: Caller, reply_to: ReplyTo

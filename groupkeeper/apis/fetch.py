@@ -16,11 +16,10 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import FetchRequest, FetchResponse
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
-from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Failed
-from groupkeeper.topics.read import Look, Reader
+from groupkeeper.topics.read import Look
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import TURN_S, Slices, Work
 
@@ -32,19 +31,19 @@ MAX_WAIT_MS: Final = 5 * 60_000
 gone, and clients that are there ask for half a second, at most for their request timeout."""
 
 
-class Fetching:
+class FetchHandler:
     """Answers Fetch and keeps those that wait."""
 
-    def __init__(self, reader: Reader, late: LateAnswers, failed: Failed) -> None:
-        self._reader = reader
-        self._late = late
-        self.turns = late.turns
-        self._failed = failed
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._reader = topics.reader
+        self._late = topics.late
+        self.turns = topics.late.turns
+        self._failed = topics.failed
         self._closing = False
         self._ended = asyncio.Event()
         self._watched = 0
-        self.waiting: dict[WaitingFetch, None] = {}
-        """Until they are answered."""
+        self.waiting: dict[WaitingFetch, None] = topics.waiting_fetches
+        topics.before_close.append(self.close)
 
     def handle(
         self, request: FetchRequest, caller: Caller, reply_to: ReplyTo
@@ -143,7 +142,7 @@ class WaitingFetch:
         "request",
     )
 
-    def __init__(self, fetching: Fetching, request: FetchRequest, reply_to: ReplyTo) -> None:
+    def __init__(self, fetching: FetchHandler, request: FetchRequest, reply_to: ReplyTo) -> None:
         self.request = request
         self.partitions = 0
         """As many as it names."""

@@ -19,12 +19,12 @@ from groupkeeper.coordinator.admin import ListOfGroups
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit, commit_refused
 from groupkeeper.coordinator.group import GroupState
-from groupkeeper.exchange import Handler, ReplyTo, Response
+from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.host import PartitionHost
 from groupkeeper.groups.hosts import Hosts
 from groupkeeper.groups.topic_check import PartitionCount, all_known, overlay
 from groupkeeper.observe.limit_lines import limit_reached
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -61,30 +61,15 @@ PIECE_NAMES: Final = 2_000
 
 T = TypeVar("T")
 
-_log = Log("groups")
+_log = Logger("groups")
 
 
 @dataclass(slots=True)
-class GroupRoutes:
+class GroupHandlers:
     """Handlers of the group APIs, over the partitions of this process."""
 
     hosts: Hosts
     partition_count: PartitionCount
-
-    def table(self) -> dict[int, Handler]:
-        """API key to handler."""
-        return {
-            8: self.offset_commit,
-            9: self.offset_fetch,
-            11: self.one_group,
-            12: self.one_group,
-            13: self.leave_group,
-            14: self.sync_group,
-            15: self.describe_groups,
-            16: self.list_groups,
-            42: self.delete_groups,
-            47: self.offset_delete,
-        }
 
     def one_group(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
         """JoinGroup and Heartbeat: the group's partition decides."""

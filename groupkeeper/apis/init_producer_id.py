@@ -5,7 +5,6 @@ Source: KIP-98, KIP-360; Kafka's ``TransactionCoordinator.handleInitProducerId``
 """
 
 import asyncio
-from collections.abc import Callable
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
@@ -16,19 +15,18 @@ from groupkeeper.protocol.messages.init_producer_id import (
 )
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.batches import TRANSACTIONS_REFUSED
-from groupkeeper.topics.catalog import Catalog
-from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.embedded import EmbeddedTopics
 
 _NONE = -1
 
 
-class ProducerIds:
+class InitProducerIdHandler:
     """Hands out ids from a durable block; only a new block costs a sync."""
 
-    def __init__(self, catalog: Catalog, late: LateAnswers, wall_ms: Callable[[], int]) -> None:
-        self._catalog = catalog
-        self._late = late
-        self._wall_ms = wall_ms
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._catalog = topics.catalog
+        self._late = topics.late
+        self._wall_ms = topics.wall_ms
         self._block = iter(range(0))
         self._reserving = asyncio.Lock()
 

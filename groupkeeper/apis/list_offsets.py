@@ -29,13 +29,11 @@ from groupkeeper.protocol.messages.list_offsets import (
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Failed, Partitions
 from groupkeeper.topics.slices import Pace, each_within
-from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.turns import TURN_S, Slices
 
 _NAMES_SINCE: Final = {
@@ -58,16 +56,14 @@ class _Sought:
     wanted: ListOffsetsPartition
 
 
-class ListingOffsets:
+class ListOffsetsHandler:
     """Answers ListOffsets."""
 
-    def __init__(
-        self, partitions: Partitions, opening: Opening, lookup: TimeLookup, failed: Failed
-    ) -> None:
-        self._partitions = partitions
-        self._opening = opening
-        self._lookup = lookup
-        self._failed = failed
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._partitions = topics.partitions
+        self._opening = topics.opening
+        self._lookup = topics.lookup
+        self._failed = topics.failed
 
     def handle(
         self, request: ListOffsetsRequest, caller: Caller, reply_to: ReplyTo

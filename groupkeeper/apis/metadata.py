@@ -8,12 +8,12 @@ KIP-516 (ids).
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.metadata import (
     AUTHORIZED_OPERATIONS_OMITTED,
@@ -26,10 +26,10 @@ from groupkeeper.protocol.messages.metadata import (
 )
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.slices import Item, Pace, each
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS, TopicAdmin, UnwantedError
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS, UnwantedError
 from groupkeeper.turns import Slices
 
 _NO_ID: Final = bytes(16)
@@ -45,32 +45,17 @@ TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8,
 CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
 
-@dataclass(slots=True)
-class Node:
-    """This broker as clients see it."""
-
-    node_id: int
-    address: Callable[[], tuple[str, int]]
-    """Advertised host and port; asked for each response, as the port is known after binding
-    only."""
-
-
-class Describing:
+class MetadataHandler:
     """Answers Metadata."""
 
-    def __init__(
-        self,
-        admin: TopicAdmin,
-        node: Node,
-        auto_create_partitions: int | None,
-        late: LateAnswers,
-    ) -> None:
-        """Partitions of an auto-created topic, None: no auto-creation."""
-        self._admin = admin
-        self._catalog = admin.catalog
+    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+        self._admin = topics.admin
+        self._catalog = topics.catalog
         self._node = node
-        self._auto_create_partitions = auto_create_partitions
-        self._late = late
+        auto_create = topics.settings.auto_create_topics_enable
+        self._auto_create_partitions = topics.settings.num_partitions if auto_create else None
+        """None: topics are not created."""
+        self._late = topics.late
         self._shared: list[MetadataResponsePartition] = []
         """Partitions of ordinary topics differ by their index only, so all answers share them."""
 

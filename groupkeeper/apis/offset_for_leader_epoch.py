@@ -17,20 +17,19 @@ from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.leader_epochs import check_leader_epoch, end_of_epoch
-from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import LEADER_EPOCH, Partition
-from groupkeeper.topics.partitions import Partitions
 from groupkeeper.topics.slices import each_within
 from groupkeeper.turns import Slices
 
 
-class EndingEpochs:
+class OffsetForLeaderEpochHandler:
     """Answers OffsetForLeaderEpoch."""
 
-    def __init__(self, partitions: Partitions, opening: Opening) -> None:
-        self._partitions = partitions
-        self._opening = opening
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._partitions = topics.partitions
+        self._opening = topics.opening
 
     def handle(
         self, request: OffsetForLeaderEpochRequest, caller: Caller, reply_to: ReplyTo

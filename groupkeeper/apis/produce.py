@@ -27,10 +27,9 @@ from groupkeeper.topics.batches import (
     RefusedError,
     check_batch,
 )
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.names import RESERVED
-from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Failed, Partitions
 from groupkeeper.topics.slices import Pace, each_within
 from groupkeeper.turns import Slices
 
@@ -47,16 +46,14 @@ _FIRST: Final = 50
 _BYTES: Final = 8 * 1024
 
 
-class Producing:
+class ProduceHandler:
     """Answers Produce."""
 
-    def __init__(
-        self, partitions: Partitions, opening: Opening, message_max_bytes: int, failed: Failed
-    ) -> None:
-        self._partitions = partitions
-        self._opening = opening
-        self._message_max_bytes = message_max_bytes
-        self._failed = failed
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._partitions = topics.partitions
+        self._opening = topics.opening
+        self._message_max_bytes = topics.settings.message_max_bytes
+        self._failed = topics.failed
 
     def handle(
         self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo

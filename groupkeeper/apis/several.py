@@ -17,7 +17,7 @@ from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.host import PartitionHost
 from groupkeeper.groups.hosts import Hosts
 from groupkeeper.observe.limit_lines import limit_reached
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
 from groupkeeper.protocol.messages.delete_groups import (
@@ -60,7 +60,7 @@ SHARDS: Final = 64
 _PER_GROUP: Final = 50
 """Bytes of a result without its names and data, more or less."""
 
-_log = Log("groups")
+_log = Logger("groups")
 
 
 class Asking(Protocol):

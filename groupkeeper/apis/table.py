@@ -1,35 +1,235 @@
-"""The table of routes: which handler answers which API. What is not here is not advertised."""
+"""Every API that is served, a row each: this table is the list of features.
 
+What has no row is not advertised. The versions of an API are declared with its messages.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.apis.configs.broker import BrokerConfigs
-from groupkeeper.apis.configs.routes import ConfigRoutes
-from groupkeeper.apis.discovery import (
-    API_VERSIONS,
-    ClusterDescription,
-    CoordinatorLookup,
-    Versions,
-)
-from groupkeeper.apis.groups import GroupRoutes
-from groupkeeper.apis.metadata import Node
+from groupkeeper.apis.configs.routes import ConfigHandlers
+from groupkeeper.apis.create_partitions import CreatePartitionsHandler
+from groupkeeper.apis.create_topics import CreateTopicsHandler
+from groupkeeper.apis.delete_records import DeleteRecordsHandler
+from groupkeeper.apis.delete_topics import DeleteTopicsHandler
+from groupkeeper.apis.describe_cluster import DescribeClusterHandler
+from groupkeeper.apis.describe_topic_partitions import DescribeTopicPartitionsHandler
+from groupkeeper.apis.fetch import FetchHandler
+from groupkeeper.apis.find_coordinator import FindCoordinatorHandler
+from groupkeeper.apis.groups import GroupHandlers
+from groupkeeper.apis.init_producer_id import InitProducerIdHandler
+from groupkeeper.apis.list_offsets import ListOffsetsHandler
+from groupkeeper.apis.metadata import MetadataHandler
+from groupkeeper.apis.offset_for_leader_epoch import OffsetForLeaderEpochHandler
+from groupkeeper.apis.produce import ProduceHandler
 from groupkeeper.exchange import Handler
 from groupkeeper.groups.hosts import Hosts
+from groupkeeper.node import Node
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.settings.table import Settings
-from groupkeeper.topics.plane import DataPlane
-
-FIND_COORDINATOR = 10
-DESCRIBE_CLUSTER = 60
+from groupkeeper.topics.embedded import EmbeddedTopics
 
 
-def build_routes(
-    hosts: Hosts, plane: DataPlane, node: Node, settings: Settings
-) -> tuple[dict[int, Handler], Versions]:
-    """All handlers by API key, and the one that knows what that amounts to."""
-    routes: dict[int, Handler] = {
-        **plane.handlers,
-        **GroupRoutes(hosts, plane.partition_count).table(),
-        **ConfigRoutes(plane.handlers, BrokerConfigs(node.node_id, settings)).table(),
-        FIND_COORDINATOR: CoordinatorLookup(node.node_id, node.address).handle,
-        DESCRIBE_CLUSTER: ClusterDescription(node, lambda: plane.cluster_id).handle,
-    }
-    versions = Versions([*routes, API_VERSIONS])
-    routes[API_VERSIONS] = versions.handle
-    return routes, versions
+@dataclass
+class Parts:
+    """What handlers are made of. Each of the shared ones is made when a row first asks for it."""
+
+    hosts: Hosts
+    topics: EmbeddedTopics
+    node: Node
+    settings: Settings
+
+    @cached_property
+    def groups(self) -> GroupHandlers:
+        return GroupHandlers(self.hosts, self.topics.partition_count)
+
+    @cached_property
+    def configs(self) -> ConfigHandlers:
+        return ConfigHandlers(self.topics, BrokerConfigs(self.node.node_id, self.settings))
+
+    @cached_property
+    def api_versions(self) -> ApiVersionsHandler:
+        return ApiVersionsHandler(row.key for row in TABLE)
+
+
+class Subject(Enum):
+    """How a request names what it is about."""
+
+    GROUP = "a group id"
+    GROUPS = "group ids"
+    TOPICS = "topics, by name or id"
+    RESOURCES = "config resources"
+    NONE = "nothing"
+
+
+class Operation(IntEnum):
+    """What a client does to a resource. Source: Kafka's `AclOperation`."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+class Resource(Enum):
+    """What operations are done to. Source: Kafka's `ResourceType`."""
+
+    GROUP = "group"
+    TOPIC = "topic"
+    CLUSTER = "cluster"
+
+
+class Right(NamedTuple):
+    """What access control has to allow a client for a request."""
+
+    operation: Operation
+    resource: Resource
+
+
+class Row(NamedTuple):
+    """One API."""
+
+    key: ApiKey
+    subject: Subject
+    rights: tuple[Right, ...]
+    """Source: the methods of Kafka's `KafkaApis`."""
+    handler: Callable[[Parts], Handler]
+
+
+GROUP, GROUPS, TOPICS, RESOURCES, NONE = Subject
+DESCRIBE_CLUSTER: Final = Right(Operation.DESCRIBE, Resource.CLUSTER)
+CREATE_IN_CLUSTER: Final = Right(Operation.CREATE, Resource.CLUSTER)
+IDEMPOTENT_WRITE: Final = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
+READ_GROUP: Final = Right(Operation.READ, Resource.GROUP)
+DELETE_GROUP: Final = Right(Operation.DELETE, Resource.GROUP)
+DESCRIBE_GROUP: Final = Right(Operation.DESCRIBE, Resource.GROUP)
+READ_TOPIC: Final = Right(Operation.READ, Resource.TOPIC)
+WRITE_TOPIC: Final = Right(Operation.WRITE, Resource.TOPIC)
+CREATE_TOPIC: Final = Right(Operation.CREATE, Resource.TOPIC)
+DELETE_TOPIC: Final = Right(Operation.DELETE, Resource.TOPIC)
+ALTER_TOPIC: Final = Right(Operation.ALTER, Resource.TOPIC)
+DESCRIBE_TOPIC: Final = Right(Operation.DESCRIBE, Resource.TOPIC)
+SEE_CONFIGS: Final = (
+    Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC),
+    Right(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER),
+)
+CHANGE_CONFIGS: Final = (
+    Right(Operation.ALTER_CONFIGS, Resource.TOPIC),
+    Right(Operation.ALTER_CONFIGS, Resource.CLUSTER),
+)
+
+TABLE: Final = (
+    # groups
+    Row(ApiKey.JOIN_GROUP, GROUP, (READ_GROUP,), lambda of: of.groups.one_group),
+    Row(ApiKey.SYNC_GROUP, GROUP, (READ_GROUP,), lambda of: of.groups.sync_group),
+    Row(ApiKey.HEARTBEAT, GROUP, (READ_GROUP,), lambda of: of.groups.one_group),
+    Row(ApiKey.LEAVE_GROUP, GROUP, (READ_GROUP,), lambda of: of.groups.leave_group),
+    Row(ApiKey.OFFSET_COMMIT, GROUP, (READ_GROUP, READ_TOPIC), lambda of: of.groups.offset_commit),
+    Row(
+        ApiKey.OFFSET_FETCH,
+        GROUPS,
+        (DESCRIBE_GROUP, DESCRIBE_TOPIC),
+        lambda of: of.groups.offset_fetch,
+    ),
+    Row(
+        ApiKey.OFFSET_DELETE, GROUP, (DELETE_GROUP, READ_TOPIC), lambda of: of.groups.offset_delete
+    ),
+    Row(ApiKey.DESCRIBE_GROUPS, GROUPS, (DESCRIBE_GROUP,), lambda of: of.groups.describe_groups),
+    Row(
+        ApiKey.LIST_GROUPS,
+        NONE,
+        (DESCRIBE_CLUSTER, DESCRIBE_GROUP),
+        lambda of: of.groups.list_groups,
+    ),
+    Row(ApiKey.DELETE_GROUPS, GROUPS, (DELETE_GROUP,), lambda of: of.groups.delete_groups),
+    # the cluster
+    Row(ApiKey.API_VERSIONS, NONE, (), lambda of: of.api_versions.handle),
+    Row(
+        ApiKey.FIND_COORDINATOR,
+        GROUPS,
+        (DESCRIBE_GROUP,),
+        lambda of: FindCoordinatorHandler(of.node).handle,
+    ),
+    Row(
+        ApiKey.DESCRIBE_CLUSTER,
+        NONE,
+        (),
+        lambda of: DescribeClusterHandler(of.node, of.topics).handle,
+    ),
+    # topics
+    Row(
+        ApiKey.METADATA,
+        TOPICS,
+        (DESCRIBE_TOPIC,),
+        lambda of: MetadataHandler(of.topics, of.node).handle,
+    ),
+    Row(
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        TOPICS,
+        (DESCRIBE_TOPIC,),
+        lambda of: DescribeTopicPartitionsHandler(of.topics, of.node).handle,
+    ),
+    Row(ApiKey.PRODUCE, TOPICS, (WRITE_TOPIC,), lambda of: ProduceHandler(of.topics).handle),
+    Row(
+        ApiKey.INIT_PRODUCER_ID,
+        NONE,
+        (IDEMPOTENT_WRITE,),
+        lambda of: InitProducerIdHandler(of.topics).handle,
+    ),
+    Row(ApiKey.FETCH, TOPICS, (READ_TOPIC,), lambda of: FetchHandler(of.topics).handle),
+    Row(
+        ApiKey.LIST_OFFSETS,
+        TOPICS,
+        (DESCRIBE_TOPIC,),
+        lambda of: ListOffsetsHandler(of.topics).handle,
+    ),
+    Row(
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        TOPICS,
+        (DESCRIBE_TOPIC,),
+        lambda of: OffsetForLeaderEpochHandler(of.topics).handle,
+    ),
+    Row(
+        ApiKey.CREATE_TOPICS,
+        TOPICS,
+        (CREATE_IN_CLUSTER, CREATE_TOPIC),
+        lambda of: CreateTopicsHandler(of.topics, of.node).handle,
+    ),
+    Row(
+        ApiKey.CREATE_PARTITIONS,
+        TOPICS,
+        (ALTER_TOPIC,),
+        lambda of: CreatePartitionsHandler(of.topics, of.node).handle,
+    ),
+    Row(
+        ApiKey.DELETE_TOPICS,
+        TOPICS,
+        (DELETE_TOPIC,),
+        lambda of: DeleteTopicsHandler(of.topics).handle,
+    ),
+    Row(
+        ApiKey.DELETE_RECORDS,
+        TOPICS,
+        (DELETE_TOPIC,),
+        lambda of: DeleteRecordsHandler(of.topics).handle,
+    ),
+    # configs
+    Row(ApiKey.DESCRIBE_CONFIGS, RESOURCES, SEE_CONFIGS, lambda of: of.configs.describe),
+    Row(ApiKey.ALTER_CONFIGS, RESOURCES, CHANGE_CONFIGS, lambda of: of.configs.alter),
+    Row(ApiKey.INCREMENTAL_ALTER_CONFIGS, RESOURCES, CHANGE_CONFIGS, lambda of: of.configs.alter),
+    Row(ApiKey.LIST_CONFIG_RESOURCES, NONE, SEE_CONFIGS, lambda of: of.configs.list_resources),
+)
+
+
+def handlers(of: Parts, rows: Iterable[Row] = TABLE) -> dict[int, Handler]:
+    """The handler of each API, by its key."""
+    return {row.key: row.handler(of) for row in rows}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from struct import Struct
 from types import GeneratorType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import ANSWER_BYTES, Limits, OverLimitError
@@ -13,6 +13,7 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Handler, Response
 from groupkeeper.observe.metrics import RequestStats
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import DecodeError, LeftOver
 from groupkeeper.protocol.framing import RequestHeader
 from groupkeeper.protocol.registry import (
@@ -24,13 +25,24 @@ from groupkeeper.protocol.registry import (
 )
 from groupkeeper.turns import Slices, Turns
 
-PRODUCE, FETCH, METADATA, OFFSET_FETCH, FIND_COORDINATOR, HEARTBEAT = 0, 1, 3, 9, 10, 12
-DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS, CREATE_TOPICS = 15, 16, 18, 19
-DESCRIBE_CONFIGS, LIST_CONFIG_RESOURCES, DESCRIBE_TOPIC_PARTITIONS = 32, 74, 75
+API_VERSIONS: Final = ApiKey.API_VERSIONS.value
+HEARTBEAT: Final = ApiKey.HEARTBEAT.value
+PRODUCE: Final = ApiKey.PRODUCE.value
 
-LONG_ANSWERS = frozenset(
-    {FETCH, METADATA, OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS, LIST_GROUPS}
-    | {CREATE_TOPICS, DESCRIBE_CONFIGS, LIST_CONFIG_RESOURCES, DESCRIBE_TOPIC_PARTITIONS}
+LONG_ANSWERS: Final = frozenset(
+    key.value
+    for key in (
+        ApiKey.FETCH,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    )
 )
 """APIs whose answer may be far longer than the request: it is encoded in slices."""
 

@@ -43,7 +43,7 @@ from groupkeeper.connections.stream import (
 )
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import NO_REPLY, Handler, Response
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.framing import RequestHeader, read_request_header
 from groupkeeper.turns import TURN_S, Work
@@ -62,7 +62,7 @@ SLOW_TURN_S = 0.1
 """A longer turn gets a line that names the API and the client."""
 
 _size_at = Struct(">i").unpack_from
-_log = Log("connection")
+_log = Logger("connection")
 
 
 class Connection(ClientStream):

@@ -13,7 +13,7 @@ from groupkeeper.connections.budget import Limits
 from groupkeeper.connections.inbox import HELD_BYTES
 from groupkeeper.connections.memory import HighWater, give_back
 from groupkeeper.connections.state import State
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import ConnectionStats
 from groupkeeper.turns import Slices, Turns
 
@@ -42,7 +42,7 @@ LOOK_SOON_S: Final = 1.0
 LOOKS: Final = 500
 """Connections looked at before others get their turn."""
 
-_log = Log("connection")
+_log = Logger("connection")
 
 
 class ConnectionTable:

@@ -14,7 +14,7 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import Response
 from groupkeeper.groups.host import PartitionHost
 from groupkeeper.groups.hosts import Hosts
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.topics.unforgotten import Unforgotten
@@ -24,7 +24,7 @@ PAUSE_FIRST_S: Final = 0.05
 PAUSE_MOST_S: Final = 1.0
 """A partition that is not active is asked ever more rarely."""
 
-_log = Log("topics")
+_log = Logger("topics")
 
 
 class StoppingError(Exception):

@@ -23,17 +23,16 @@ from groupkeeper.groups.host_services import HostServices
 from groupkeeper.groups.loader import claimed_log, read
 from groupkeeper.groups.retries import Retries
 from groupkeeper.observe.fact_readers import Origin
-from groupkeeper.observe.logs import Log as Lines
+from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import PartitionSnapshot
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.record_batch import CorruptBatch
-from groupkeeper.server.loop import when_read
 from groupkeeper.storage.errors import StorageError, SyncFailed
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.store import Append, Store
-from groupkeeper.turns import Slices
+from groupkeeper.turns import Slices, when_read
 
 OFFSETS_TOPIC = "__consumer_offsets"
 LATE_MS = 1_000
@@ -43,7 +42,7 @@ READ_FIRST_S = 1.0
 COUNTED_IN_A_SLICE = 500
 """Groups and their topics. Half a millisecond; a group is not cut."""
 
-_log = Lines("partition")
+_log = Logger("partition")
 
 
 class PartitionHost:

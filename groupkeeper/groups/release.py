@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from groupkeeper.coordinator.gate import Replies
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Turns
 
 RELEASED_AT_ONCE: Final = 64
 """So many answers leave in one go, of all partitions together: a few milliseconds."""
 
-_log = Log("partition")
+_log = Logger("partition")
 
 
 class Release:

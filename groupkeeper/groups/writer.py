@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.gate import Unwritten
 from groupkeeper.coordinator.step import KeyValue
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import AppendStats
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.store import Append, Store
@@ -30,7 +30,7 @@ LINGER_S: Final = 0.005
 CATCH_UP_S = 0.02
 """How long the writer rests before it brings the segments up to the journal."""
 
-_log = Log("writer")
+_log = Logger("writer")
 
 
 class Author(Protocol):

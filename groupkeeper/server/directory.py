@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from groupkeeper.groups.writer import Writer
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.server.made_with import KEY, Folders
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import Settings
@@ -30,7 +30,7 @@ is gone; messages to topics do not, so this is how long they are acknowledged in
 NAMED: Final = 5
 """So many folders of no topic are named in the line about them."""
 
-_log = Log("data")
+_log = Logger("data")
 
 
 class NoDataError(StorageError):

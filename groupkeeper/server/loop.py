@@ -7,10 +7,9 @@ what may still be begun in it (``turns``), its length is how late a heartbeat ma
 import asyncio
 import selectors
 import time
-from collections.abc import Callable
 from typing import Any, Final
 
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import ConnectionStats, Histogram
 from groupkeeper.turns import ITERATION_S, Turns
 
@@ -23,7 +22,7 @@ FEW_EVENTS: Final = 64
 
 _ACCEPT_FAILED: Final = "socket.accept() out of system resource"
 
-_log = Log("server")
+_log = Logger("server")
 
 
 class WatchedSelector(selectors.DefaultSelector):
@@ -101,23 +100,3 @@ def count_failed_accepts(loop: asyncio.AbstractEventLoop, stats: ConnectionStats
         _log.error("connection cannot be accepted", error=str(context.get("exception")))
 
     loop.set_exception_handler(handle)
-
-
-def when_read(turns: Turns, then: Callable[[], None], most_s: float) -> None:
-    """Call back when everything has been read and served that was in the sockets by now; when that
-    takes longer than ``most_s``, then at once.
-    """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + most_s
-    settled = 0
-
-    def look() -> None:
-        nonlocal settled
-        settled = 0 if turns.waiting or turns.has_more else settled + 1
-        # What the selector gave this iteration is read behind this: only the next one may tell.
-        if settled > 1 or loop.time() >= deadline:
-            then()
-        else:
-            loop.call_soon(look)
-
-    loop.call_soon(look)

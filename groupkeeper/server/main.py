@@ -8,7 +8,7 @@ import gc
 import signal
 
 from groupkeeper.observe import logs
-from groupkeeper.observe.http import HttpServer
+from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages
 from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
@@ -18,7 +18,7 @@ from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.turns import Turns
 
-_log = logs.Log("server")
+_log = logs.Logger("server")
 
 
 def run(options: ServeOptions) -> int:

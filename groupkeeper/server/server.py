@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from groupkeeper.apis.metadata import Node
-from groupkeeper.apis.table import build_routes
+from groupkeeper.apis.table import Parts, handlers
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import limits_of
 from groupkeeper.connections.call import ConnectionServices
@@ -30,9 +29,10 @@ from groupkeeper.groups.late_forgetting import LateForgetting
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.release import Release
 from groupkeeper.groups.writer import Writer
+from groupkeeper.node import Node
 from groupkeeper.observe.fact_lines import write_line
 from groupkeeper.observe.fact_readers import FactReaders
-from groupkeeper.observe.logs import Log
+from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.descriptors import limit_of_open_files, share
@@ -41,15 +41,15 @@ from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
 from groupkeeper.storage.files import Files
+from groupkeeper.topics.embedded import EmbeddedTopics, TopicsWorld
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
 from groupkeeper.turns import Turns
 
 MAX_GROUPS: Final = 1_000_000
 """How many groups a process has at most, divided among its partitions: 1.3 KB each while they are
 empty, beside their offsets."""
 
-_log = Log("server")
+_log = Logger("server")
 
 
 def _uuid_member_id(prefix: str) -> str:
@@ -114,7 +114,7 @@ class Server:
             open_files_most=self._descriptors.topic_logs,
         )
         self._node = Node(options.node_id, self.address)
-        self.topics = EmbeddedTopics(self.store, settings, self._node, topics, self.turns)
+        self.topics = EmbeddedTopics(self.store, settings, topics, self.turns)
         self._directory.settle()
 
     def _claim(self, shards: int) -> list[int]:
@@ -156,6 +156,7 @@ class Server:
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
+        self.metrics.topics = self.topics.snapshot
         self.topics.serve_group_logs(self.hosts.log_of)
         forgetting = Forgetting(self.hosts, self.turns, self.topics.unforgotten)
         self.topics.topics_deleted.append(forgetting)
@@ -174,7 +175,7 @@ class Server:
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
-        routes, versions = build_routes(self.hosts, self.topics, self._node, self._settings)
+        parts = Parts(self.hosts, self.topics, self._node, self._settings)
         limits = limits_of(settings)
         self.topics.answer_room(lambda: limits.unsent.room)
         idle_ms = settings.connections_max_idle_ms
@@ -186,8 +187,8 @@ class Server:
             max_idle_s=idle_ms / 1000 if idle_ms >= 0 else inf,
         )
         services = ConnectionServices(
-            routes,
-            versions.unknown_version,
+            handlers(parts),
+            parts.api_versions.unknown_version,
             self._steady_beat,
             clock,
             self.turns,

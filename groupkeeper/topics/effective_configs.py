@@ -5,22 +5,12 @@ configs; nothing else of a broker's has a place here, so for the rest Kafka's de
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from groupkeeper.protocol.messages.describe_configs import ConfigSource
+from groupkeeper.settings.table import Settings
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES, TABLE, TopicConfig
-
-
-class LimitSettings(Protocol):
-    """The settings that topics fall back on."""
-
-    @property
-    def message_max_bytes(self) -> int: ...
-    @property
-    def log_segment_bytes(self) -> int: ...
-    @property
-    def offsets_topic_segment_bytes(self) -> int: ...
 
 
 class Place(NamedTuple):
@@ -44,7 +34,7 @@ class EffectiveConfig(NamedTuple):
 class EffectiveConfigs:
     """Knows what the server's settings say."""
 
-    def __init__(self, settings: LimitSettings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._of_server = {
             MAX_MESSAGE_BYTES: str(settings.message_max_bytes),
             "segment.bytes": str(settings.log_segment_bytes),

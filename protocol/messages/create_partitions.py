@@ -1,6 +1,7 @@
 """CreatePartitions (key 37): give topics more partitions (KIP-195)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -17,6 +18,7 @@ class CreatePartitionsAssignment:
     """Which brokers hold one new partition."""
 
     broker_ids: Array[Int32] = empty()
+    """Brokers of the partition's replicas, the preferred leader first."""
 
 
 @struct
@@ -26,17 +28,23 @@ class CreatePartitionsTopic:
     """
 
     name: String = ""
+    """Name of the topic."""
     count: Int32 = 0
+    """Partitions that the topic shall have in all."""
     assignments: NullableArray[CreatePartitionsAssignment] = empty()
+    """Replicas of each new partition; null leaves the choice to the broker."""
 
 
-@message(key=37, versions=(0, 3), flexible=2)
+@message(key=ApiKey.CREATE_PARTITIONS, versions=(0, 3), flexible=2)
 class CreatePartitionsRequest:
     """Adds partitions, or only checks whether that would work."""
 
     topics: Array[CreatePartitionsTopic] = empty()
+    """Topics to enlarge, each at most once."""
     timeout_ms: Int32 = 0
+    """How long to wait until the partitions exist."""
     validate_only: Boolean = False
+    """True checks the request and changes nothing."""
 
 
 @struct
@@ -44,13 +52,18 @@ class CreatePartitionsTopicResult:
     """What became of one topic."""
 
     name: String = ""
+    """Name of the topic."""
     error_code: Int16 = 0
+    """0, or why the topic got no partitions."""
     error_message: NullableString = None
+    """The error in words; null without an error."""
 
 
-@message(key=37, versions=(0, 3), flexible=2)
+@response_to(CreatePartitionsRequest)
 class CreatePartitionsResponse:
     """One result for each topic."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     results: Array[CreatePartitionsTopicResult] = empty()
+    """One result for each topic."""

@@ -2,7 +2,8 @@
 
 from enum import IntEnum
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.messages.alter_configs import AlterConfigsResourceResponse
 from groupkeeper.protocol.types import Array, Boolean, Int8, Int32, NullableString, String
 
@@ -21,8 +22,11 @@ class AlterableConfig:
     """A setting, and which `ConfigOperation` to do with it."""
 
     name: String = ""
+    """Name of the config."""
     config_operation: Int8 = 0
+    """What to do, a `ConfigOperation`."""
     value: NullableString = ""
+    """Value to set, or items to add or remove; null only to delete."""
 
 
 @struct
@@ -30,21 +34,28 @@ class AlterConfigsResource:
     """A resource and the changes to its settings."""
 
     resource_type: Int8 = 0
+    """Kind of the resource, a `ResourceType`."""
     resource_name: String = ""
+    """Name of the resource: a topic, a group, or a broker id as text."""
     configs: Array[AlterableConfig] = empty()
+    """Changes, at most one for each config."""
 
 
-@message(key=44, versions=(0, 1), flexible=1)
+@message(key=ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1), flexible=1)
 class IncrementalAlterConfigsRequest:
     """Changes settings, or only checks whether that would work."""
 
     resources: Array[AlterConfigsResource] = empty()
+    """Resources to change, each at most once."""
     validate_only: Boolean = False
+    """True checks the request and changes nothing."""
 
 
-@message(key=44, versions=(0, 1), flexible=1)
+@response_to(IncrementalAlterConfigsRequest)
 class IncrementalAlterConfigsResponse:
     """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     responses: Array[AlterConfigsResourceResponse] = empty()
+    """One result for each resource."""

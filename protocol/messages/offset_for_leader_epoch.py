@@ -2,7 +2,8 @@
 (KIP-101, KIP-320).
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, Int64, String
 
 DEBUG_REPLICA = -2
@@ -14,8 +15,11 @@ class OffsetForLeaderPartition:
     """A partition and the epoch asked for; version 2 fences by the epoch the client knows."""
 
     partition: Int32 = 0
+    """Number of the partition, from 0."""
     current_leader_epoch: Int32 = since(2, default=-1)
+    """Leader epoch that the client knows, checked if not -1."""
     leader_epoch: Int32 = 0
+    """Epoch whose end is asked for."""
 
 
 @struct
@@ -23,15 +27,19 @@ class OffsetForLeaderTopic:
     """Partitions of one topic."""
 
     topic: String = ""
+    """Name of the topic."""
     partitions: Array[OffsetForLeaderPartition] = empty()
+    """Partitions to look up."""
 
 
-@message(key=23, versions=(0, 4), flexible=4)
+@message(key=ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(0, 4), flexible=4)
 class OffsetForLeaderEpochRequest:
     """Asks where epochs ended."""
 
     replica_id: Int32 = since(3, default=DEBUG_REPLICA)
+    """Broker id of a follower; -1 from consumers, -2 from tools."""
     topics: Array[OffsetForLeaderTopic] = empty()
+    """Topics to look up."""
 
 
 @struct
@@ -41,9 +49,13 @@ class EpochEndOffset:
     """
 
     error_code: Int16 = 0
+    """0, or why the partition was not looked up."""
     partition: Int32 = 0
+    """Number of the partition, from 0."""
     leader_epoch: Int32 = since(1, default=-1)
+    """Largest epoch up to the one asked for; -1 if there is none."""
     end_offset: Int64 = -1
+    """First offset behind that epoch; -1 if there is none."""
 
 
 @struct
@@ -51,12 +63,16 @@ class OffsetForLeaderTopicResult:
     """Results of one topic."""
 
     topic: String = ""
+    """Name of the topic."""
     partitions: Array[EpochEndOffset] = empty()
+    """One result for each partition."""
 
 
-@message(key=23, versions=(0, 4), flexible=4)
+@response_to(OffsetForLeaderEpochRequest)
 class OffsetForLeaderEpochResponse:
     """One end for each partition."""
 
     throttle_time_ms: Int32 = since(2)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[OffsetForLeaderTopicResult] = empty()
+    """Results by topic."""

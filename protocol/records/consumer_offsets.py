@@ -28,8 +28,11 @@ class OffsetCommitKey:
     """Key types 0 (before Kafka 0.9) and 1: what a committed offset belongs to."""
 
     group: String = ""
+    """Id of the group."""
     topic: String = ""
+    """Name of the topic."""
     partition: Int32 = 0
+    """Number of the partition, from 0."""
 
 
 @message(versions=(2, 2))
@@ -37,6 +40,7 @@ class GroupMetadataKey:
     """Key type 2: a group."""
 
     group: String = ""
+    """Id of the group."""
 
 
 class UnknownKey(NamedTuple):
@@ -57,11 +61,17 @@ class OffsetCommitValue:
     """
 
     offset: Int64 = 0
+    """Offset of the record to read next."""
     leader_epoch: Int32 = since(3, default=-1)
+    """Epoch of the last record that was read; -1 if unknown."""
     metadata: String = ""
+    """Text that the client keeps with the offset."""
     commit_timestamp: Int64 = 0
+    """Epoch milliseconds of the commit."""
     expire_timestamp: Int64 = since(1, until=1, default=-1)
+    """Epoch milliseconds after which the offset expires; -1 leaves it to retention."""
     topic_id: Uuid = tagged(0, since=4)
+    """Id of the topic; zero if unknown."""
 
 
 @struct
@@ -72,13 +82,21 @@ class MemberMetadata:
     """
 
     member_id: String = ""
+    """Id that the coordinator gave the member."""
     group_instance_id: NullableString = since(3, default=None)
+    """`group.instance.id` of a static member; null for a dynamic one."""
     client_id: String = ""
+    """Client id that the member joined with."""
     client_host: String = ""
+    """Address that the member joined from."""
     rebalance_timeout: Int32 = since(1)
+    """How long a rebalance waits for the member, in ms."""
     session_timeout: Int32 = 0
+    """Milliseconds without a heartbeat after which the member is removed."""
     subscription: Bytes = b""
+    """Its metadata in the chosen protocol."""
     assignment: Bytes = b""
+    """Its assignment; empty if it got none."""
 
 
 @message(versions=(0, 4), flexible=4)
@@ -86,11 +104,17 @@ class GroupMetadataValue:
     """A group as of its last stable generation; version 2 tells since when it is in its state."""
 
     protocol_type: String = ""
+    """Kind of group, such as `consumer`."""
     generation: Int32 = 0
+    """The generation."""
     protocol: NullableString = ""
+    """The chosen protocol; null without members."""
     leader: NullableString = ""
+    """Member id of the leader; null without members."""
     current_state_timestamp: Int64 = since(2, default=-1)
+    """Epoch milliseconds since which the group is in its state; -1 if unknown."""
     members: Array[MemberMetadata] = empty()
+    """The members; empty if the group is Empty."""
 
 
 def encode_key(key: Key) -> bytes:

@@ -1,4 +1,4 @@
-"""One folder of installed packages per client library: versions that clash never meet.
+"""Folders of installed packages, one per client library: versions that clash never meet.
 
 A folder is made with `pip install --target` from its locked requirement file, once: its name ends
 in a hash of that file and of the interpreter. A worker is started with that folder as its only
@@ -22,26 +22,35 @@ INSTALL_SECONDS = 300
 
 def folder(name: str) -> Path:
     """The packages of requirements/<name>.txt, installed now if they were not before."""
-    requirements = HERE / "requirements" / f"{name}.txt"
-    interpreter = f"{sys.implementation.cache_tag} {sys.platform}".encode()
+    return packages(HERE / "requirements" / f"{name}.txt")
+
+
+def packages(requirements: Path, python: str = sys.executable) -> Path:
+    """The packages of a locked requirement file, for that interpreter."""
+    tag = "import sys; print(sys.implementation.cache_tag, sys.platform, end='')"
+    interpreter = subprocess.run([python, "-c", tag], capture_output=True, check=True).stdout
     key = hashlib.sha256(requirements.read_bytes() + interpreter).hexdigest()[:12]
-    made = CACHE / f"{name}-{key}"
+    made = CACHE / f"{requirements.stem}-{key}"
     CACHE.mkdir(exist_ok=True)
     (CACHE / ".gitignore").write_text("*\n")
-    with (CACHE / f"{name}.lock").open("w") as lock:
+    with (CACHE / f"{requirements.stem}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # test processes side by side share the cache
         if not made.exists():
-            _install(requirements, made)
+            _install(requirements, python, made)
     return made
 
 
-def _install(requirements: Path, made: Path) -> None:
+def _install(requirements: Path, python: str, made: Path) -> None:
     unfinished = Path(tempfile.mkdtemp(dir=CACHE, prefix="unfinished-"))
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-deps", "--target", str(unfinished), "--requirement", str(requirements)]
+    command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
+    command += ["--disable-pip-version-check", "--no-deps", "--target", str(unfinished)]
     try:
         done = subprocess.run(
-            command, timeout=INSTALL_SECONDS, capture_output=True, text=True, check=False
+            [*command, "--requirement", str(requirements)],
+            timeout=INSTALL_SECONDS,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise RuntimeError(f"{requirements.name} cannot be installed:\n{done.stderr}")

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 from urllib.request import urlopen
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -99,7 +100,7 @@ class Noise:
         """Of the server, in KiB, after each round."""
 
     async def run(self, seconds: float) -> None:
-        versions = await self.call(18, 0, ApiVersionsRequest())
+        versions = await self.call(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
         routes = {each.api_key: None for each in versions.api_keys if each.api_key in APIS}
         rules = Rules(routes, 1_000_000, self.notes.append)
         until, number = time.monotonic() + seconds, 0
@@ -126,8 +127,10 @@ class Noise:
         for peer in peers:
             peer.hang_up()
         self.answers += sum(peer.answered for peer in everybody)
-        await self.call(20, 1, DeleteTopicsRequest(topic_names=town.topics, timeout_ms=5_000))
-        await self.call(42, 1, DeleteGroupsRequest(groups_names=town.groups))
+        await self.call(
+            ApiKey.DELETE_TOPICS, 1, DeleteTopicsRequest(topic_names=town.topics, timeout_ms=5_000)
+        )
+        await self.call(ApiKey.DELETE_GROUPS, 1, DeleteGroupsRequest(groups_names=town.groups))
 
     async def _connect(self, rules: Rules, town: Town) -> Peer:
         peer = Peer(rules, town, self._chance)

@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from groupkeeper.apis.list_offsets import ListingOffsets
+from groupkeeper.apis.list_offsets import ListOffsetsHandler
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.protocol.registry import APIS, request_decoder, request_encoder, response_encoder
 from tests.fuzz.epoch import Epoch, Size, compile_codecs
@@ -46,7 +47,7 @@ def test_a_bug_is_found_and_shown_with_few_operations(monkeypatch: pytest.Monkey
     def fail(*_: object) -> None:
         raise KeyError("planted")
 
-    monkeypatch.setattr(ListingOffsets, "handle", fail)
+    monkeypatch.setattr(ListOffsetsHandler, "handle", fail)
     size = Size(1, 120)
     name, text, operation = outcome(3, size)
     assert name.startswith("Finding: logged: request failed KeyError")
@@ -85,12 +86,14 @@ class Judged:
 
     def __init__(self, *correlation_ids: int) -> None:
         self.notes: list[str] = []
-        rules = Rules({12: None}, 1000, self.notes.append)
+        rules = Rules({ApiKey.HEARTBEAT: None}, 1000, self.notes.append)
         self.peer = Peer(rules, Town("t", Random(0)), Random(0))
-        self.peer.owed.extend(Owed(12, 4, each, None) for each in correlation_ids)
+        self.peer.owed.extend(Owed(ApiKey.HEARTBEAT, 4, each, None) for each in correlation_ids)
 
     def answer(self, correlation_id: int) -> None:
-        self.peer.data_received(response_encoder(12, 4)(HeartbeatResponse(), correlation_id))
+        self.peer.data_received(
+            response_encoder(ApiKey.HEARTBEAT, 4)(HeartbeatResponse(), correlation_id)
+        )
 
 
 def test_answers_in_order_are_well() -> None:

@@ -28,7 +28,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "transcripts"
 DIFFERENCES = Path(__file__).parent / "differences.txt"
 
-SHOWN_BY_TESTS = {"paused-process": "tests/server/test_pause.py"}
+SHOWN_BY_TESTS = {"paused-process": "tests/connections/test_pause.py"}
 """Deliberate differences that no transcript can show, and the tests that do."""
 NOTHING = "nothing"
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import encoder
 from groupkeeper.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -17,12 +18,12 @@ def bare(message: object, version: int) -> bytes:
 
 
 def test_a_response_of_fixed_fields_is_a_whole_frame() -> None:
-    frame = response_encoder(12, 4)(HeartbeatResponse(error_code=27), 9)
+    frame = response_encoder(ApiKey.HEARTBEAT, 4)(HeartbeatResponse(error_code=27), 9)
     assert frame.hex(" ") == "00 00 00 0c 00 00 00 09 00 00 00 00 00 00 1b 00"
 
 
 def test_a_response_of_many_pieces_carries_its_size() -> None:
-    frame = response_encoder(11, 9)(JoinGroupResponse(member_id="m" * 300), 9)
+    frame = response_encoder(ApiKey.JOIN_GROUP, 9)(JoinGroupResponse(member_id="m" * 300), 9)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     assert frame[4:9] == b"\0\0\0\x09\0"
 
@@ -30,12 +31,12 @@ def test_a_response_of_many_pieces_carries_its_size() -> None:
 def test_a_response_with_records_carries_its_size() -> None:
     data = PartitionData(records=bytes(20_000))
     response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[data])])
-    frame = response_encoder(1, 12)(response, 9)
+    frame = response_encoder(ApiKey.FETCH, 12)(response, 9)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4 > 20_000
 
 
 def test_api_versions_keeps_the_old_response_header() -> None:
-    frame = response_encoder(18, 3)(ApiVersionsResponse(), 9)
+    frame = response_encoder(ApiKey.API_VERSIONS, 3)(ApiVersionsResponse(), 9)
     assert frame[4:] == b"\0\0\0\x09" + b"\0\0" + b"\1" + bytes(4) + b"\0"
 
 
@@ -79,7 +80,7 @@ def test_a_fault_deep_inside_is_named_with_its_place() -> None:
 
 def test_a_number_out_of_range_is_named() -> None:
     with pytest.raises(ValueError, match="error_code is no int16: 40000"):
-        response_encoder(12, 4)(HeartbeatResponse(error_code=40_000), 1)
+        response_encoder(ApiKey.HEARTBEAT, 4)(HeartbeatResponse(error_code=40_000), 1)
 
 
 def test_a_string_too_long_for_its_length_is_named() -> None:

@@ -77,7 +77,7 @@ def test_offsets_and_times_of_tombstones_are_read() -> None:
 
 
 def test_a_delete_horizon_leaves_the_time_of_its_records() -> None:
-    assert read_header(WITH_HORIZON).has_delete_horizon
+    assert read_header(WITH_HORIZON).attributes == 0x40
     [record] = records_of(WITH_HORIZON)
     assert (record.offset, record.timestamp_ms) == (9, TIME + 7)
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.compile_decode import SLICE_ITEMS, SLICE_NUMBERS
 from groupkeeper.protocol.compile_encode import SLICE_PIECES, Framing
 from groupkeeper.protocol.compiler import decoder, encoder, sliced_decoder, sliced_encoder
@@ -128,8 +129,8 @@ def test_a_slice_writes_so_many_pieces(per_topic: int) -> None:
         for _ in range(100_000 // per_topic)
     ]
     response = OffsetCommitResponse(topics=topics)
-    pieces = list(sliced_response_encoder(8, 8)(response, 9))
-    assert b"".join(pieces) == response_encoder(8, 8)(response, 9)[4:]
+    pieces = list(sliced_response_encoder(ApiKey.OFFSET_COMMIT, 8)(response, 9))
+    assert b"".join(pieces) == response_encoder(ApiKey.OFFSET_COMMIT, 8)(response, 9)[4:]
     assert len(pieces) >= 100_000 // SLICE_PIECES
     assert max(map(len, pieces)) < 20 * SLICE_PIECES
 
@@ -137,7 +138,7 @@ def test_a_slice_writes_so_many_pieces(per_topic: int) -> None:
 def test_a_value_that_cannot_be_written_is_named() -> None:
     response = DescribeGroupsResponse(groups=[DescribedGroup(group_id=None)])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="group_id"):
-        list(sliced_response_encoder(15, 5)(response, 9))
+        list(sliced_response_encoder(ApiKey.DESCRIBE_GROUPS, 5)(response, 9))
 
 
 @pytest.mark.parametrize("sliced", [False, True])

@@ -19,9 +19,8 @@ from groupkeeper.server.loop import (
     WatchedSelector,
     count_failed_accepts,
     watched_loop,
-    when_read,
 )
-from groupkeeper.turns import ITERATION_S, Turns
+from groupkeeper.turns import ITERATION_S, Turns, when_read
 
 Lines = Callable[[], list[dict[str, Any]]]
 

@@ -137,14 +137,14 @@ def test_a_clean_restart_is_no_rebalance(served: Served) -> None:
 
 def test_a_failure_of_a_topics_log_is_logged(tmp_path: Path, lines: Any) -> None:
     server = Server(ServeOptions(tmp_path))
-    server.topics._partitions._failed("orders-0", OSError("no space"))
+    server.topics.partitions._failed("orders-0", OSError("no space"))
     [line] = lines()
     assert (line["where"], line["error"]) == ("orders-0", "no space")
 
 
 def test_a_bug_in_the_topics_is_not_taken_for_a_disk(tmp_path: Path, lines: Any) -> None:
     server = Server(ServeOptions(tmp_path))
-    server.topics._partitions._failed("request", KeyError("orders"))
+    server.topics.partitions._failed("request", KeyError("orders"))
     [line] = lines()
     assert "KeyError" in line["exception"]
 

@@ -24,7 +24,7 @@ def check_accounts(server: Server) -> None:
 
 
 def _held(server: Server) -> list[Call]:
-    tokens: list[Any] = [fetch._reply_to for fetch in server.topics._fetching.waiting]
+    tokens: list[Any] = [fetch._reply_to for fetch in server.topics.waiting_fetches]
     tokens += [token for token, _ in server.hosts._release.waiting]
     for host in server.hosts:
         partition = host._partition

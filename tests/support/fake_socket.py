@@ -1,7 +1,7 @@
 """The server's end of one connection, without a network: what was written to it, and how it is.
 
     bench = Bench()
-    bench.receive(bench.frame(12, 4, HeartbeatRequest()))
+    bench.receive(bench.frame(ApiKey.HEARTBEAT, 4, HeartbeatRequest()))
     assert bench.answers() == [(1, HeartbeatResponse())]
 
 A :class:`Bench` has handlers of its own: they answer at once, or wait in ``parked``. Needs a
@@ -11,7 +11,7 @@ running event loop.
 import asyncio
 from typing import Any
 
-from groupkeeper.apis.discovery import Versions
+from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import Budget, Limits
 from groupkeeper.connections.call import ConnectionServices
@@ -20,11 +20,13 @@ from groupkeeper.connections.table import ConnectionTable
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.observe.metrics import ConnectionStats, RequestStats
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.turns import Turns
 
-PRODUCE, JOIN, HEARTBEAT, API_VERSIONS = 0, 11, 12, 18
+PRODUCE, JOIN = ApiKey.PRODUCE, ApiKey.JOIN_GROUP
+HEARTBEAT, API_VERSIONS = ApiKey.HEARTBEAT, ApiKey.API_VERSIONS
 LIMIT = 1_000_000
 ROOM = 100_000_000
 
@@ -108,7 +110,7 @@ class Bench:
         self.requests: list[Any] = []
         self.parked: list[ReplyTo] = []
         self.routes: dict[int, Any] = {HEARTBEAT: self._at_once, JOIN: self._later}
-        versions = Versions([*self.routes, API_VERSIONS])
+        versions = ApiVersionsHandler([*self.routes, API_VERSIONS])
         self.routes[API_VERSIONS] = versions.handle
         self.stats = ConnectionStats()
         self.requests_seen = RequestStats()

@@ -5,6 +5,7 @@ A `Scene` drives one pure partition as the server does, with a log in memory. Pe
 names; the scene remembers the member id and the generation each was told, and sends them back as a
 client would. Every request and reply takes the way through the codec in its version, so nothing
 arrives that a client of that version cannot send. After every step the invariants are checked.
+The cast (lea leads, fred follows, ...) and words such as *knock*: docs/glossary.md.
 """
 
 from collections import Counter

@@ -8,13 +8,17 @@ data = await scene.fetch(("t", 0, 0))
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from groupkeeper.apis.metadata import Node
+from groupkeeper.apis.table import Parts, handlers
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import Handler
+from groupkeeper.node import Node
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -29,7 +33,8 @@ from groupkeeper.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from groupkeeper.topics import plane
+from groupkeeper.settings.table import Settings as ServerSettings
+from groupkeeper.topics.embedded import EmbeddedTopics, TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.slices import counted
 
@@ -76,16 +81,7 @@ class HeldWorker(InlineWorker):
         return job()
 
 
-@dataclass
-class Settings:
-    auto_create_topics_enable: bool = True
-    num_partitions: int = 3
-    message_max_bytes: int = 1_048_588
-    fetch_max_bytes: int = 57_671_680
-    log_segment_bytes: int = 1_073_741_824
-    offsets_topic_segment_bytes: int = 104_857_600
-    offsets_topic_num_partitions: int = 4
-    producer_id_expiration_ms: int = 86_400_000
+Settings = partial(ServerSettings, num_partitions=3, offsets_topic_num_partitions=4)
 
 
 class Reply:
@@ -109,10 +105,16 @@ class Reply:
         return self.response
 
 
+def handlers_of(topics: EmbeddedTopics, node: Node) -> dict[int, Handler]:
+    """By API key. Those of groups cannot be called: there is no coordinator."""
+    hosts: Any = None
+    return handlers(Parts(hosts, topics, node, topics.settings))
+
+
 @dataclass
 class Scene:
     disk: FakeDisk = field(default_factory=FakeDisk)
-    settings: Settings = field(default_factory=Settings)
+    settings: ServerSettings = field(default_factory=Settings)
     worker: Any = field(default_factory=InlineWorker)
     data_dir: str = "data"
     was_used: bool = False
@@ -127,11 +129,10 @@ class Scene:
         self.files = FakeFiles(self.disk)
         self.files.make_folder(self.data_dir)
         self.disk.sync_names(".")
-        self.plane = plane.EmbeddedTopics(
+        self.topics = EmbeddedTopics(
             self,
             self.settings,
-            Node(7, lambda: ("broker.example", self.port)),
-            plane.TopicsWorld(
+            TopicsWorld(
                 files=self.files,
                 worker=self.worker,
                 wall_ms=lambda: NOW,
@@ -140,6 +141,7 @@ class Scene:
                 told=self.repairs.append,
             ),
         )
+        self.handlers = handlers_of(self.topics, Node(7, lambda: ("broker.example", self.port)))
 
     def _random_bytes(self, size: int) -> bytes:
         # Different after a restart, too, as chance would have it.
@@ -147,8 +149,8 @@ class Scene:
 
     async def restart(self, **settings: Any) -> "Scene":
         """Stop in an orderly way and start again on the same disk."""
-        await self.plane.close()
-        return Scene(self.disk, Settings(**{**vars(self.settings), **settings}))
+        await self.topics.close()
+        return Scene(self.disk, replace(self.settings, **settings))
 
     def kill(self) -> "Scene":
         """`kill -9`, and start again."""
@@ -161,7 +163,7 @@ class Scene:
     def send(self, key: int, request: Any, version: int) -> Reply:
         """Give a request to its handler; the reply may come later."""
         reply = Reply()
-        response = self.plane.handlers[key](request, Caller(api_version=version), reply)
+        response = self.handlers[key](request, Caller(api_version=version), reply)
         if isinstance(response, Generator):
             response, self.slices = counted(response)
         if response is not None:
@@ -178,17 +180,17 @@ class Scene:
             replication_factor=more.pop("replication_factor", 1),
             **more,
         )
-        response = await self.ask(plane.CREATE_TOPICS, CreateTopicsRequest(topics=[wish]), version)
+        response = await self.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[wish]), version)
         return response.topics[0]
 
     async def delete(self, *names: str) -> list[Any]:
         states = [DeleteTopicState(name=name) for name in names]
         request = DeleteTopicsRequest(topics=states, timeout_ms=1000)
-        return list((await self.ask(plane.DELETE_TOPICS, request, 6)).responses)
+        return list((await self.ask(ApiKey.DELETE_TOPICS, request, 6)).responses)
 
     async def metadata(self, *names: str, version: int = 12, **more: Any) -> Any:
         topics = [MetadataRequestTopic(name=name) for name in names]
-        return await self.ask(plane.METADATA, MetadataRequest(topics=topics, **more), version)
+        return await self.ask(ApiKey.METADATA, MetadataRequest(topics=topics, **more), version)
 
     def send_produce(
         self, topic: str, partition: int, records: bytes | None, version: int = 9, **more: Any
@@ -200,7 +202,7 @@ class Scene:
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
             **more,
         )
-        return self.send(plane.PRODUCE, request, version)
+        return self.send(ApiKey.PRODUCE, request, version)
 
     async def produce(
         self, topic: str, partition: int, records: bytes | None, version: int = 9, **more: Any
@@ -227,7 +229,7 @@ class Scene:
             for topic, index, offset in wanted
         ]
         request = FetchRequest(min_bytes=more.pop("min_bytes", 1), topics=topics, **more)
-        return self.send(plane.FETCH, request, version)
+        return self.send(ApiKey.FETCH, request, version)
 
     async def fetch(self, *wanted: tuple[str, int, int], version: int = 12, **more: Any) -> Any:
         """The data of the partition, or a list of them if several are wanted."""
@@ -240,4 +242,4 @@ class Scene:
     ) -> Any:
         wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, **more)
         request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
-        return (await self.ask(plane.LIST_OFFSETS, request, version)).topics[0].partitions[0]
+        return (await self.ask(ApiKey.LIST_OFFSETS, request, version)).topics[0].partitions[0]

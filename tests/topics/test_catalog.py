@@ -6,12 +6,12 @@ from contextlib import suppress
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.limits import Limits
-from groupkeeper.topics import plane
 from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK, Catalog, Topic
 from groupkeeper.topics.catalog_log import FOLDERS, CatalogFolders
 from groupkeeper.turns import Turns
@@ -262,17 +262,17 @@ def make(*names: str) -> CreateTopicsRequest:
 async def life(scene: Scene, known: dict[str, int]) -> None:
     """Topics come, get messages and go; `known` notes what was acknowledged."""
     known["id"] = (await _init(scene)).producer_id
-    await scene.ask(plane.CREATE_TOPICS, make("a", "b"), 7)
+    await scene.ask(ApiKey.CREATE_TOPICS, make("a", "b"), 7)
     known["b kept"] = 1
     await scene.produce("a", 0, batch("old"))
     deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=1000)
-    await scene.ask(plane.DELETE_TOPICS, deletion, 6)
+    await scene.ask(ApiKey.DELETE_TOPICS, deletion, 6)
     known["a deleted"] = 1
-    await scene.ask(plane.CREATE_TOPICS, make("a"), 7)
+    await scene.ask(ApiKey.CREATE_TOPICS, make("a"), 7)
 
 
 async def _init(scene: Scene) -> object:
-    return await scene.ask(plane.INIT_PRODUCER_ID, InitProducerIdRequest(transactional_id=None), 4)
+    return await scene.ask(ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest(transactional_id=None), 4)
 
 
 async def crash(scene: Scene, known: dict[str, int]) -> None:
@@ -315,10 +315,10 @@ async def crash_and_check(at: int, mode: str) -> None:
         scene.disk.power_cut(mode, seed=at)
     again = Scene(scene.disk)
     if "b kept" in known:
-        assert again.plane.partition_count("b") == 1
+        assert again.topics.partition_count("b") == 1
     if "id" in known:
         assert (await _init(again)).producer_id > known["id"]
-    is_new = again.plane.partition_count("a") is None
+    is_new = again.topics.partition_count("a") is None
     await again.create("a")
     if is_new or "a deleted" in known:
         assert (await again.fetch(("a", 0, 0))).high_watermark == 0

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from groupkeeper import turns
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_records import (
@@ -14,7 +15,6 @@ from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from groupkeeper.storage import times
-from groupkeeper.topics import plane
 from tests.topics.scene import Scene, Settings, batch
 
 MANY = 1_000
@@ -27,7 +27,7 @@ class Offsets:
     """What a coordinator keeps for topics: the newest offset of each, until it has to forget."""
 
     def __init__(self, scene: Scene) -> None:
-        scene.plane.topics_deleted.append(self.forget)
+        scene.topics.topics_deleted.append(self.forget)
         self.kept: dict[str, int] = {}
         self.told: list[str] = []
 
@@ -44,7 +44,7 @@ async def wide(scene, monkeypatch):
     monkeypatch.setattr(turns, "TURN_S", -1.0)
     topics = [CreatableTopic(name=f"w{n}", **ONE) for n in range(MANY)]
     request = CreateTopicsRequest(topics=topics)
-    made = (await scene.ask(plane.CREATE_TOPICS, request, 7)).topics
+    made = (await scene.ask(ApiKey.CREATE_TOPICS, request, 7)).topics
     assert not any(topic.error_code for topic in made)
     return scene
 
@@ -66,7 +66,7 @@ async def gone(scene: Scene, name: str) -> None:
     """Wait until the topic is gone for clients."""
 
     async def is_gone() -> bool:
-        return scene.plane.partition_count(name) is None
+        return scene.topics.partition_count(name) is None
 
     await until(is_gone)
 
@@ -124,7 +124,7 @@ async def test_waiting_for_a_deletion_that_ends_meanwhile(wide):
     names = ["t", *(f"w{n}" for n in range(MANY))]
     wishes = [CreatableTopic(name=name, **ONE) for name in names]
     request = CreateTopicsRequest(topics=wishes)
-    creations = [wide.ask(plane.CREATE_TOPICS, request, 7) for _ in range(20)]
+    creations = [wide.ask(ApiKey.CREATE_TOPICS, request, 7) for _ in range(20)]
     asked = [asyncio.ensure_future(creation) for creation in creations]
     await deletion
     codes = {topic.error_code for task in asked for topic in (await task).topics}
@@ -153,7 +153,7 @@ async def test_deleting_records_of_the_old_topic_spares_those_of_the_new_one(mon
     wanted = DeleteRecordsPartition(partition_index=0, offset=150)
     topics = [DeleteRecordsTopic(name="t", partitions=[wanted])]
     request = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
-    deleting = scene.send(plane.DELETE_RECORDS, request, 2)
+    deleting = scene.send(ApiKey.DELETE_RECORDS, request, 2)
     for _ in range(5):
         await asyncio.sleep(0)
     assert (await scene.delete("t"))[0].error_code == 0

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from groupkeeper.topics import plane
 from tests.topics.scene import Scene
 
 POLICY_VIOLATION = ErrorCode.POLICY_VIOLATION
@@ -36,7 +36,7 @@ async def create(scene: Scene, *wishes: tuple[str, int]) -> list[tuple[int, bool
         CreatableTopic(name=name, num_partitions=count, replication_factor=1)
         for name, count in wishes
     ]
-    response = await scene.ask(plane.CREATE_TOPICS, CreateTopicsRequest(topics=topics), 7)
+    response = await scene.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=topics), 7)
     return [
         (topic.error_code, "has at most" in (topic.error_message or ""))
         for topic in response.topics
@@ -46,7 +46,7 @@ async def create(scene: Scene, *wishes: tuple[str, int]) -> list[tuple[int, bool
 async def test_topics_beyond_the_limit_are_refused_one_by_one(small):
     names = [(f"n{n}", 1) for n in range(6)]
     assert await create(small, *names) == [(0, False)] * 4 + [(POLICY_VIOLATION, True)] * 2
-    assert small.plane.snapshot().topics == 5
+    assert small.topics.snapshot().topics == 5
     assert len(small.failures) == 1
     await small.delete("n0")
     assert await create(small, ("again", 1)) == [(0, False)]
@@ -63,10 +63,10 @@ async def test_partitions_beyond_the_limit_are_refused(small):
 async def test_growing_beyond_the_limit_is_refused(small):
     topic = CreatePartitionsTopic(name="t", count=9, assignments=None)
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=1000)
-    result = (await small.ask(plane.CREATE_PARTITIONS, request, 3)).results[0]
+    result = (await small.ask(ApiKey.CREATE_PARTITIONS, request, 3)).results[0]
     assert (result.error_code, "has at most" in result.error_message) == (POLICY_VIOLATION, True)
     topic.count = 8
-    result = (await small.ask(plane.CREATE_PARTITIONS, request, 3)).results[0]
+    result = (await small.ask(ApiKey.CREATE_PARTITIONS, request, 3)).results[0]
     assert result.error_code == 0
     assert await create(small, ("full", 1)) == [(POLICY_VIOLATION, True)]
 
@@ -82,26 +82,26 @@ async def test_auto_creation_ends_at_the_limit(small):
 async def test_what_is_there_survives_a_lower_limit(small, monkeypatch):
     monkeypatch.setattr("groupkeeper.topics.topic_admin.TOPICS_MOST", 1)
     again = await small.restart()
-    assert again.plane.partition_count("t") == 2
+    assert again.topics.partition_count("t") == 2
     assert await create(again, ("new", 1)) == [(POLICY_VIOLATION, True)]
 
 
 PRODUCER = """
 import asyncio, resource, sys
 from types import SimpleNamespace
-from groupkeeper.apis.metadata import Node
-from groupkeeper.topics.plane import EmbeddedTopics, TopicsWorld
+from groupkeeper.node import Node
+from groupkeeper.topics.embedded import EmbeddedTopics, TopicsWorld
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.produce import PartitionProduceData, ProduceRequest
 from groupkeeper.protocol.messages.produce import TopicProduceData
 from tests.support.slices import counted
-from tests.topics.scene import Reply, Settings, batch
+from tests.topics.scene import Reply, Settings, batch, handlers_of
 from groupkeeper.coordinator.caller import Caller
 
-async def ask(plane, key, request, version):
+async def ask(handlers, key, request, version):
     reply = Reply()
-    response, _ = counted(plane.handlers[key](request, Caller(version), reply))
+    response, _ = counted(handlers[key](request, Caller(version), reply))
     return response if response is not None else await reply.wait()
 
 async def main(folder, most):
@@ -110,21 +110,22 @@ async def main(folder, most):
     world = TopicsWorld(open_files_most=most, failed=lambda where, error: told.append(error))
     node = Node(0, lambda: ("localhost", 9092))
     directory = SimpleNamespace(data_dir=folder, was_used=False)
-    plane = EmbeddedTopics(directory, Settings(), node, world)
+    plane = EmbeddedTopics(directory, Settings(), world)
+    handlers = handlers_of(plane, node)
     wish = CreatableTopic(name="t", num_partitions=2000, replication_factor=1)
-    await ask(plane, 19, CreateTopicsRequest(topics=[wish]), 7)
+    await ask(handlers, 19, CreateTopicsRequest(topics=[wish]), 7)
     for value in ("a", "b"):
         data = [PartitionProduceData(index=n, records=batch(value)) for n in range(2000)]
         topic = TopicProduceData(name="t", partition_data=data)
-        response = await ask(plane, 0, ProduceRequest(acks=1, topic_data=[topic]), 9)
+        response = await ask(handlers, 0, ProduceRequest(acks=1, topic_data=[topic]), 9)
         codes = {one.error_code for one in response.responses[0].partition_responses}
         assert codes == {0}, (codes, told[:3])
     wanted = [FetchPartition(partition=n, partition_max_bytes=1000) for n in range(2000)]
     topic = FetchTopic(topic="t", partitions=wanted)
-    response = await ask(plane, 1, FetchRequest(max_bytes=10**9, topics=[topic]), 12)
+    response = await ask(handlers, 1, FetchRequest(max_bytes=10**9, topics=[topic]), 12)
     sizes = {len(data.records) for data in response.responses[0].partitions}
     assert sizes == {2 * len(batch("a"))}, sizes
-    print(plane.snapshot().open_files)
+    print(plane.snapshot().topic_files_open)
     await plane.close()
     assert told == [], told[:3]
 

@@ -8,7 +8,7 @@ import pytest
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from tests.support.fake_files import FakeFiles
-from tests.topics.scene import HeldWorker, InlineWorker, Scene, batch
+from tests.topics.scene import HeldWorker, InlineWorker, Scene, Settings, batch
 
 T = TypeVar("T")
 LOG = "data/t-0/00000000000000000000.log"
@@ -57,10 +57,7 @@ def values(records: bytes) -> list[bytes | None]:
 
 
 async def watched(monkeypatch: pytest.MonkeyPatch, **settings: int) -> tuple[Scene, Calls]:
-    scene = Scene(worker=Watched())
-    for name, value in settings.items():
-        setattr(scene.settings, name, value)
-    scene = Scene(scene.kill().disk, scene.settings, Watched())
+    scene = Scene(settings=Settings(**settings), worker=Watched())
     await scene.create("t", partitions=2)
     return scene, Calls(scene.worker, monkeypatch)
 
@@ -89,9 +86,7 @@ async def test_batches_of_any_size_are_stored_in_order_while_segments_roll(monke
 async def test_batches_that_come_while_a_segment_is_finished_are_stored_once(monkeypatch):
     worker = HeldWorker()
     worker.go.set()
-    scene = Scene(worker=worker)
-    scene.settings.log_segment_bytes = 300
-    scene = Scene(scene.kill().disk, scene.settings, worker)
+    scene = Scene(settings=Settings(log_segment_bytes=300), worker=worker)
     await scene.create("t")
     await scene.produce("t", 0, batch("a" * 100))
     worker.go.clear()

@@ -2,11 +2,12 @@
 
 from collections.abc import Generator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from groupkeeper.apis.metadata import Node
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.node import Node
 from groupkeeper.protocol.framing import read_request_header
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -48,9 +49,9 @@ from groupkeeper.protocol.registry import (
     response_decoder,
     response_encoder,
 )
-from groupkeeper.topics.plane import EmbeddedTopics, Snapshot
+from groupkeeper.topics.embedded import EmbeddedTopics, Snapshot
 from tests.support.slices import counted
-from tests.topics.scene import Reply, Scene, Settings, batch
+from tests.topics.scene import Reply, Scene, Settings, batch, handlers_of
 
 
 def wanted(key: int, version: int) -> object:
@@ -138,14 +139,18 @@ async def test_counts_for_metrics(scene):
     await scene.create("u", 5)
     await scene.produce("t", 0, batch("a"))
     scene.send_fetch(("t", 0, 1), max_wait_ms=60_000)
-    assert scene.plane.snapshot() == Snapshot(
-        topics=2, partitions=7, open_logs=1, open_files=1, waiting_fetches=1
+    assert scene.topics.snapshot() == Snapshot(
+        topics=2,
+        topic_partitions=7,
+        topic_logs_open=1,
+        topic_files_open=1,
+        fetches_waiting=1,
     )
 
 
 async def test_partition_counts(scene):
-    assert scene.plane.partition_count("t") == 2
-    assert scene.plane.partition_count("nowhere") is None
+    assert scene.topics.partition_count("t") == 2
+    assert scene.topics.partition_count("nowhere") is None
 
 
 async def test_the_start_does_not_look_at_topics(scene):
@@ -153,23 +158,27 @@ async def test_the_start_does_not_look_at_topics(scene):
         await scene.create(f"topic-{n}")
         await scene.produce(f"topic-{n}", 0, batch("a"))
     again = await scene.restart()
-    assert again.plane.snapshot().open_logs == 0
+    assert again.topics.snapshot().topic_logs_open == 0
 
 
 async def test_a_cluster_id_looks_like_kafkas():
-    ids = {Scene().plane.cluster_id for _ in range(3)}
+    ids = {Scene().topics.cluster_id for _ in range(3)}
     assert all(len(i) == 22 and not i.startswith("-") for i in ids)
 
 
 async def test_on_a_real_disk(tmp_path):
     store = SimpleNamespace(data_dir=str(tmp_path), was_used=False)
 
+    asked: dict[EmbeddedTopics, Any] = {}
+
     def start() -> EmbeddedTopics:
-        return EmbeddedTopics(store, Settings(), Node(0, lambda: ("localhost", 9092)))
+        topics = EmbeddedTopics(store, Settings())
+        asked[topics] = handlers_of(topics, Node(0, lambda: ("localhost", 9092)))
+        return topics
 
     async def ask(plane: EmbeddedTopics, key: int, request: object, version: int) -> object:
         reply = Reply()
-        response = plane.handlers[key](request, Caller(version), reply)
+        response = asked[plane][key](request, Caller(version), reply)
         if isinstance(response, Generator):
             response, _ = counted(response)
         return response if response is not None else await reply.wait()

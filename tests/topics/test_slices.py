@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -41,7 +42,6 @@ from groupkeeper.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from groupkeeper.topics import plane
 from groupkeeper.topics.slices import ITEMS, counts, each, each_within
 from tests.support.slices import counted
 from tests.topics.scene import Scene, batch
@@ -125,14 +125,14 @@ class CountedTurns:
 async def full(topics: int = 1_000) -> tuple[Scene, CountedTurns]:
     scene = Scene()
     turns = CountedTurns()
-    for part in ("_late", "_admin", "_catalog", "_partitions"):
-        holder = getattr(scene.plane, part)
-        setattr(holder, "turns" if part == "_late" else "_turns", turns)
+    for part in ("late", "admin", "catalog", "partitions"):
+        holder = getattr(scene.topics, part)
+        setattr(holder, "turns" if part == "late" else "_turns", turns)
     wishes = [
         CreatableTopic(name=f"topic-{n}", num_partitions=2, replication_factor=1)
         for n in range(topics)
     ]
-    response = await scene.ask(plane.CREATE_TOPICS, CreateTopicsRequest(topics=wishes), 7)
+    response = await scene.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=wishes), 7)
     assert {topic.error_code for topic in response.topics} == {0}
     return scene, turns
 
@@ -143,7 +143,7 @@ async def test_creating_and_deleting_topics_is_done_in_slices():
     turns.slices = 0
     states = [DeleteTopicState(name=f"topic-{n}") for n in range(1_000)]
     response = await scene.ask(
-        plane.DELETE_TOPICS, DeleteTopicsRequest(topics=states, timeout_ms=1000), 6
+        ApiKey.DELETE_TOPICS, DeleteTopicsRequest(topics=states, timeout_ms=1000), 6
     )
     assert {topic.error_code for topic in response.responses} == {0}
     assert turns.slices > 4 * 1_000 // ITEMS
@@ -151,11 +151,11 @@ async def test_creating_and_deleting_topics_is_done_in_slices():
 
 async def test_everything_is_told_in_slices():
     scene, _ = await full(1_000)
-    response = await scene.ask(plane.METADATA, MetadataRequest(topics=None), 12)
+    response = await scene.ask(ApiKey.METADATA, MetadataRequest(topics=None), 12)
     assert len(response.topics) == 1_001
     assert scene.slices > 1_000 // ITEMS
     request = ListConfigResourcesRequest(resource_types=[2])
-    listed = await scene.ask(plane.LIST_CONFIG_RESOURCES, request, 1)
+    listed = await scene.ask(ApiKey.LIST_CONFIG_RESOURCES, request, 1)
     assert len(listed.config_resources) == 1_001
     assert scene.slices > 1_000 // ITEMS
 
@@ -170,7 +170,7 @@ async def test_metadata_of_all_topics_shares_its_partitions():
 
 async def test_topics_that_name_no_partitions_take_slices_too(scene):
     topics = [ListOffsetsTopic(name=name) for name in NAMES]
-    await scene.ask(plane.LIST_OFFSETS, ListOffsetsRequest(topics=topics), 7)
+    await scene.ask(ApiKey.LIST_OFFSETS, ListOffsetsRequest(topics=topics), 7)
     assert scene.slices > MANY // ITEMS
 
 
@@ -178,7 +178,7 @@ async def test_large_batches_take_slices(scene):
     data = [PartitionProduceData(records=batch("v" * 900_000)) for _ in range(8)]
     request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
     await scene.produce("t", 0, batch("open"))
-    await scene.ask(plane.PRODUCE, request, 9)
+    await scene.ask(ApiKey.PRODUCE, request, 9)
     assert scene.slices > 4
 
 

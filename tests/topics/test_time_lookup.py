@@ -7,6 +7,7 @@ import pytest
 from crc32c import crc32c
 
 from groupkeeper import turns
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -18,12 +19,12 @@ from groupkeeper.storage import times
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
-from groupkeeper.topics import plane, time_lookup
+from groupkeeper.topics import time_lookup
 from groupkeeper.topics.open_files import OpenFiles
 from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.turns import Turns
 from tests.support.fake_files import FakeDisk, FakeFiles
-from tests.topics.scene import COMPRESSIONS, NOW, InlineWorker, Scene, batch
+from tests.topics.scene import COMPRESSIONS, NOW, InlineWorker, Scene, Settings, batch
 
 LARGEST = -3
 
@@ -44,7 +45,7 @@ async def find(scene: Scene, timestamp: int) -> tuple[int, int, int]:
 async def delete_before(scene: Scene, offset: int) -> None:
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topic = DeleteRecordsTopic(name="t", partitions=[partition])
-    response = await scene.ask(plane.DELETE_RECORDS, DeleteRecordsRequest(topics=[topic]), 2)
+    response = await scene.ask(ApiKey.DELETE_RECORDS, DeleteRecordsRequest(topics=[topic]), 2)
     assert response.topics[0].partitions[0].error_code == 0
 
 
@@ -68,9 +69,7 @@ def gone_through(monkeypatch) -> list[int]:
 @pytest.mark.parametrize("seed", range(12))
 async def test_any_log_of_batches_with_its_beginning_deleted(seed):
     random = Random(seed)
-    scene = Scene()
-    scene.settings.log_segment_bytes = random.choice([2_000, 1 << 30])
-    scene = await scene.restart()
+    scene = Scene(settings=Settings(log_segment_bytes=random.choice([2_000, 1 << 30])))
     await scene.create("t")
     times: list[int] = []
     for _ in range(60):
@@ -101,7 +100,7 @@ async def test_the_largest_time_is_looked_for_in_one_batch(scene, gone_through):
 
 async def test_a_batch_that_unfolds_to_much_is_unfolded_beside_the_loop(scene):
     jobs = []
-    worker = scene.plane._worker
+    worker = scene.topics._worker
 
     class Watched:
         async def __call__(self, job):
@@ -109,10 +108,10 @@ async def test_a_batch_that_unfolds_to_much_is_unfolded_beside_the_loop(scene):
             return await worker(job)
 
     values = ["x" * 100_000] * 30
-    lookup = time_lookup.TimeLookup(Watched(), scene.plane._late.turns)
+    lookup = time_lookup.TimeLookup(Watched(), scene.topics.late.turns)
     for codec in COMPRESSIONS:
         await scene.produce("t", 0, batch(*values[:8], compression=codec))
-    log = scene.plane._partitions.find("t", 0).log
+    log = scene.topics.partitions.find("t", 0).log
     assert await lookup.first(log, NOW) == (0, NOW)
     assert jobs == []
     for codec in ("gzip", "snappy", "lz4", "zstd"):
@@ -179,8 +178,8 @@ async def test_records_are_gone_through_in_slices(scene):
 
     turns = Counted()
     await scene.produce("t", 0, lying(batch(*["v"] * 20_000), NOW + 99_999))
-    log = scene.plane._partitions.find("t", 0).log
-    lookup = time_lookup.TimeLookup(scene.plane._worker, turns)
+    log = scene.topics.partitions.find("t", 0).log
+    lookup = time_lookup.TimeLookup(scene.topics._worker, turns)
     assert await lookup.newest(log) == (19_999, NOW + 19_999)
     assert turns.slices == 10
 

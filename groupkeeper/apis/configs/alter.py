@@ -34,9 +34,9 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
 from groupkeeper.protocol.wire import LONGEST_TEXT, cut_text
 from groupkeeper.topics import configs, names
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.offload import LateAnswers
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.slices import Pace
-from groupkeeper.topics.topic_admin import UNWRITABLE, TopicAdmin, UnwantedError
+from groupkeeper.topics.topic_admin import UNWRITABLE, UnwantedError
 from groupkeeper.turns import Slices
 
 AlterResponse = AlterConfigsResponse | IncrementalAlterConfigsResponse
@@ -50,12 +50,12 @@ _TOO_LONG: Final = (
 )
 
 
-class AlteringConfigs:
+class TopicConfigAlterer:
     """Answers AlterConfigs and IncrementalAlterConfigs."""
 
-    def __init__(self, admin: TopicAdmin, late: LateAnswers) -> None:
-        self._admin = admin
-        self._late = late
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._admin = topics.admin
+        self._late = topics.late
 
     def handle(self, request: AlterRequest, caller: Caller, reply_to: ReplyTo) -> None:
         self._late.start(self._alter(request), reply_to, lambda: _broken(request))

@@ -28,19 +28,20 @@ from groupkeeper.protocol.messages.list_config_resources import (
 )
 from groupkeeper.protocol.wire import cut_text
 from groupkeeper.topics import names
-from groupkeeper.topics.catalog import Catalog, Topic
+from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.configs import TABLE
-from groupkeeper.topics.effective_configs import EffectiveConfig, EffectiveConfigs
+from groupkeeper.topics.effective_configs import EffectiveConfig
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.slices import Pace, each
 from groupkeeper.turns import Slices
 
 
-class DescribingConfigs:
+class TopicConfigDescriber:
     """Answers DescribeConfigs, and ListConfigResources as far as it is about topics."""
 
-    def __init__(self, catalog: Catalog, effective: EffectiveConfigs) -> None:
-        self._catalog = catalog
-        self._effective = effective
+    def __init__(self, topics: EmbeddedTopics) -> None:
+        self._catalog = topics.catalog
+        self._effective = topics.effective
         self._shared: dict[tuple[bool, bool], Mapping[str, DescribeConfigsResourceResult]] = {}
         """What all topics have that do not have it of their own, by what is asked besides."""
 

@@ -7,16 +7,18 @@ Kafka's order and words.
 Source: Kafka's ``ConfigAdminManager.preprocess`` and ``ConfigHelper.handleDescribeConfigsRequest``.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple
 
-from groupkeeper.apis.configs.alter import response_to
+from groupkeeper.apis.configs.alter import TopicConfigAlterer, response_to
 from groupkeeper.apis.configs.broker import BrokerConfigs, Refusal
 from groupkeeper.apis.configs.changes import AlterRequest, AlterResource, Change, changes_of
-from groupkeeper.apis.discovery import MALFORMED
+from groupkeeper.apis.configs.describe import TopicConfigDescriber
 from groupkeeper.apis.gather import After
+from groupkeeper.apis.refusals import MALFORMED
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import Handler, ReplyTo, Response
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -36,35 +38,26 @@ from groupkeeper.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from groupkeeper.protocol.wire import cut_text
+from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.slices import Pace, counts, each
 from groupkeeper.turns import Slices
-
-DESCRIBE_CONFIGS: Final = 32
-ALTER_CONFIGS: Final = 33
-INCREMENTAL_ALTER_CONFIGS: Final = 44
-LIST_CONFIG_RESOURCES: Final = 74
 
 _TYPES: Final = frozenset(ResourceType)
 _OPERATIONS: Final = frozenset(ConfigOperation)
 
 
-class ConfigRoutes:
+class ConfigHandlers:
     """Handlers of the config APIs."""
 
-    def __init__(self, topics: Mapping[int, Handler], others: BrokerConfigs) -> None:
-        """`topics`: who answers for topics, by API key."""
-        self._topics = topics
-        self._others = others
-
-    def table(self) -> dict[int, Handler]:
-        """API key to handler, as far as topics have one."""
-        handlers: dict[int, Handler] = {
-            DESCRIBE_CONFIGS: self.describe,
-            ALTER_CONFIGS: self.alter,
-            INCREMENTAL_ALTER_CONFIGS: self.alter,
-            LIST_CONFIG_RESOURCES: self.list_resources,
+    def __init__(self, topics: EmbeddedTopics, others: BrokerConfigs) -> None:
+        describer, alterer = TopicConfigDescriber(topics), TopicConfigAlterer(topics)
+        self._topics: dict[ApiKey, Handler] = {
+            ApiKey.DESCRIBE_CONFIGS: describer.handle,
+            ApiKey.ALTER_CONFIGS: alterer.handle,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: alterer.handle,
+            ApiKey.LIST_CONFIG_RESOURCES: describer.list_topics,
         }
-        return {key: handler for key, handler in handlers.items() if key in self._topics}
+        self._others = others
 
     def describe(
         self, request: DescribeConfigsRequest, caller: Caller, reply_to: ReplyTo
@@ -99,7 +92,7 @@ class ConfigRoutes:
         split = Split(
             here,
             asked if there else None,
-            DESCRIBE_CONFIGS,
+            ApiKey.DESCRIBE_CONFIGS,
             lambda reply: reply.results,
             lambda results: DescribeConfigsResponse(results=results),
         )
@@ -135,9 +128,9 @@ class ConfigRoutes:
             if pace.spent(1 + len(changes)):
                 yield
         asked = type(request)(resources=there, validate_only=request.validate_only)
-        key = INCREMENTAL_ALTER_CONFIGS
+        key = ApiKey.INCREMENTAL_ALTER_CONFIGS
         if isinstance(request, AlterConfigsRequest):
-            key = ALTER_CONFIGS
+            key = ApiKey.ALTER_CONFIGS
         split = Split(
             here,
             asked if there else None,
@@ -176,7 +169,7 @@ class ConfigRoutes:
         split = Split(
             dict(enumerate(nodes)),
             ListConfigResourcesRequest(resource_types=topics) if topics else None,
-            LIST_CONFIG_RESOURCES,
+            ApiKey.LIST_CONFIG_RESOURCES,
             lambda reply: reply.config_resources,
             lambda results: ListConfigResourcesResponse(config_resources=results),
         )
@@ -206,7 +199,7 @@ class Split(NamedTuple):
     """Results by their place in the answer."""
     asked: Any
     """The request for the rest; None if nothing is left to ask."""
-    key: int
+    key: ApiKey
     results: Callable[[Any], Sequence[Any]]
     whole: Callable[[list[Any]], Response]
 

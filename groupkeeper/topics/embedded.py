@@ -1,0 +1,188 @@
+"""The state of all topics of a process, put together over its data directory.
+
+No behaviour of its own. What clients ask of it is in `apis`, a module for each API.
+"""
+
+import base64
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from groupkeeper.settings.table import Settings
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.folders import FolderList
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
+from groupkeeper.topics.catalog import Catalog
+from groupkeeper.topics.catalog_log import CatalogFolders
+from groupkeeper.topics.effective_configs import EffectiveConfigs
+from groupkeeper.topics.limits import OPEN_FILES_MOST
+from groupkeeper.topics.names import GROUP_TOPIC
+from groupkeeper.topics.offload import LateAnswers, OffLoop, WorkerThread
+from groupkeeper.topics.open_files import OpenFiles
+from groupkeeper.topics.opening import Opening
+from groupkeeper.topics.partitions import Failed, Partitions, TopicFolders
+from groupkeeper.topics.producers import ProducerMemory
+from groupkeeper.topics.read import Reader
+from groupkeeper.topics.time_lookup import TimeLookup
+from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
+from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.turns import Turns
+
+
+class DataDirectory(Protocol):
+    """Where the folders go: a ``storage.store.Store`` has one and holds its lock."""
+
+    @property
+    def data_dir(self) -> str: ...
+    @property
+    def was_used(self) -> bool:
+        """A server has run on it before: there must be a catalog."""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Gauges of one moment."""
+
+    topics: int
+    """Without internal ones."""
+    topic_partitions: int
+    topic_logs_open: int
+    topic_files_open: int
+    """Descriptors of topic logs."""
+    fetches_waiting: int
+
+
+@dataclass(slots=True)
+class TopicsWorld:
+    """What the topics take from outside; a test or a simulation puts its own there."""
+
+    files: Files = field(default_factory=Files)
+    worker: OffLoop = field(default_factory=WorkerThread)
+    wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    random_bytes: Callable[[int], bytes] = os.urandom
+    failed: Failed = lambda where, error: None
+    """Told about every failure of the disk, and of every limit reached, for the log."""
+    told: Callable[[str], None] = lambda what: None
+    """Told what was damaged and could be put right."""
+    folders: FolderList | None = None
+    """Which partition folders must be there."""
+    open_files_most: int = OPEN_FILES_MOST
+    """Descriptors for topic logs; with more, those used longest ago are closed meanwhile."""
+
+
+class EmbeddedTopics:
+    """The topics of one process, over its data directory.
+
+    Making it reads the catalog, which may take some milliseconds and needs no event loop. Raises
+    StorageError and OSError.
+    """
+
+    def __init__(
+        self,
+        store: DataDirectory,
+        settings: Settings,
+        world: TopicsWorld | None = None,
+        turns: Turns | None = None,
+    ) -> None:
+        world, turns = world or TopicsWorld(), turns or Turns()
+        self.settings = settings
+        self.wall_ms = world.wall_ms
+        self.failed = world.failed
+        self._worker = world.worker
+        self._files = OpenFiles(world.files, world.open_files_most)
+        self.catalog = self._catalog_of(store, world, turns)
+        self.partitions = self._partitions_of(store, world, turns)
+        self.late = LateAnswers(world.failed, turns)
+        """Answers that come after their handler has returned."""
+        outside = Outside(world.wall_ms, lambda: world.random_bytes(16))
+        self.admin = TopicAdmin(self.catalog, self.partitions, outside, world.failed, turns)
+        self.topics_deleted: list[TopicsDeleted] = self.admin.topics_deleted
+        """Called on the event loop with the names of deleted topics, and awaited before the client
+        is answered; again after a crash, when nothing tells whether that was done."""
+        self.unforgotten = Unforgotten(self.catalog, turns, world.wall_ms)
+        """What partitions of the group topic that could not be loaded then have to forget."""
+        self.reader = Reader(self.partitions, settings.fetch_max_bytes, world.failed)
+        self.opening = Opening(self.partitions, self.late)
+        self.lookup = TimeLookup(world.worker, turns)
+        self.effective = EffectiveConfigs(settings)
+        self.waiting_fetches: dict[Any, None] = {}
+        """Until they are answered."""
+        self.before_close: list[Callable[[], Awaitable[None]]] = []
+        """Called and awaited before the files are closed."""
+        self.catalog.load(world.wall_ms(), lambda: _cluster_id(world.random_bytes))
+
+    def _catalog_of(self, store: DataDirectory, world: TopicsWorld, turns: Turns) -> Catalog:
+        limits = Limits(segment_bytes=self.settings.log_segment_bytes)
+        must_exist = store.was_used
+        folders = CatalogFolders(
+            world.files, store.data_dir, limits, world.told, must_exist=must_exist
+        )
+        partitions = self.settings.offsets_topic_num_partitions
+        return Catalog(folders.open, partitions, world.worker, turns)
+
+    def _partitions_of(self, store: DataDirectory, world: TopicsWorld, turns: Turns) -> Partitions:
+        limits = Limits(segment_bytes=self.settings.log_segment_bytes)
+        folders = TopicFolders(self._files, store.data_dir, limits, world.told, world.folders)
+        expiration_ms = self.settings.producer_id_expiration_ms
+        producers = ProducerMemory(expiration_ms, world.wall_ms, world.failed)
+        return Partitions(self.catalog, folders, world.worker, turns, world.failed, producers)
+
+    def answer_room(self, room: Callable[[], int]) -> None:
+        """Whom Fetch asks how many bytes of answers may still be held for clients."""
+        self.reader.room = room
+
+    def finish_deletions(self) -> None:
+        """Finish in the background what a crash interrupted. To be called when the event loop runs
+        and everybody is in `topics_deleted`.
+        """
+        self.admin.finish_deletions()
+
+    async def strange_folders(self) -> list[str]:
+        """Names of partition folders that are no topic's, as of now. Raises OSError."""
+        return await self.partitions.strangers()
+
+    @property
+    def cluster_id(self) -> str:
+        return self.catalog.cluster_id
+
+    def partition_count(self, topic: str) -> int | None:
+        return self.catalog.counts.get(topic)
+
+    def serve_group_logs(self, group_log: Callable[[int], Log | None]) -> None:
+        """Where to read partitions of the group topic; None for one that has no open log."""
+        self.partitions.group_log = group_log
+
+    def group_log_grew(self, index: int, size: int) -> None:
+        """So many bytes are new and durable in a partition of the group topic."""
+        self.partitions.grew(GROUP_TOPIC, index, size)
+
+    def snapshot(self) -> Snapshot:
+        internal = 1
+        counts = self.catalog.counts
+        return Snapshot(
+            topics=len(counts) - internal,
+            topic_partitions=sum(counts.values()) - counts[GROUP_TOPIC],
+            topic_logs_open=self.partitions.opened(),
+            topic_files_open=len(self._files),
+            fetches_waiting=len(self.waiting_fetches),
+        )
+
+    async def close(self) -> None:
+        for close in self.before_close:
+            await close()
+        await self.late.finish()
+        await self.admin.close()
+        await self._worker(self.partitions.close)
+        await self._worker(self.catalog.close)
+        self._worker.close()
+
+
+def _cluster_id(random_bytes: Callable[[int], bytes]) -> str:
+    """Like Kafka's: a random UUID in 22 URL-safe characters that look like no option."""
+    while True:
+        cluster_id = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
+        if not cluster_id.startswith("-"):
+            return cluster_id

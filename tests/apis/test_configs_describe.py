@@ -1,0 +1,146 @@
+"""DescribeConfigs of topics: every config, where it comes from, and what is asked for besides."""
+
+import sys
+
+import pytest
+
+from groupkeeper.apis.configs.describe import TopicConfigDescriber
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
+from groupkeeper.protocol.messages.describe_configs import (
+    ConfigKind,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from groupkeeper.topics.configs import TABLE
+from tests.support.slices import whole
+from tests.topics.scene import Reply
+
+TOPIC_CONFIG, STATIC, DEFAULT = 1, 4, 5
+
+
+async def ask(scene, name="t", keys=None, version=4, **more):
+    resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=keys)
+    request = DescribeConfigsRequest(resources=[resource], **more)
+    return (await scene.ask(ApiKey.DESCRIBE_CONFIGS, request, version)).results[0]
+
+
+async def one(scene, key, name="t", **more):
+    return (await ask(scene, name, [key], **more)).configs[0]
+
+
+@pytest.fixture
+async def limited(scene):
+    configs = [CreatableTopicConfig(name="max.message.bytes", value="2000")]
+    await scene.create("limited", configs=configs)
+    return scene
+
+
+@pytest.mark.parametrize("keys", [None, []])
+async def test_all_configs_are_described_when_no_name_is_given(scene, keys):
+    result = await ask(scene, keys=keys)
+    assert (result.error_code, result.error_message) == (0, "")
+    assert (result.resource_type, result.resource_name) == (2, "t")
+    assert [config.name for config in result.configs] == list(TABLE)
+
+
+async def test_unknown_names_are_left_out(scene):
+    result = await ask(scene, keys=["retention.ms", "nope"])
+    assert [config.name for config in result.configs] == ["retention.ms"]
+    assert (await ask(scene, keys=["nope"])).configs == []
+
+
+async def test_what_topics_have_in_common_is_made_once_for_all(limited):
+    # A request may name thousands of topics, and each has all configs.
+    for more in ({}, {"include_synonyms": True}, {"include_documentation": True}):
+        own, other = [(await ask(limited, name, **more)).configs for name in ("limited", "t")]
+        different = [a.name for a, b in zip(own, other, strict=True) if a is not b]
+        assert different == ["max.message.bytes"]
+
+
+@pytest.mark.parametrize("keys", [[str(at) for at in range(500)], ["retention.ms"]])
+async def test_what_is_not_asked_for_costs_nothing(scene, keys):
+    everything = DescribeConfigsResource(
+        resource_type=2, resource_name="t", configuration_keys=None
+    )
+    resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=keys)
+    request = DescribeConfigsRequest(resources=[resource])
+    describer = TopicConfigDescriber(scene.topics)
+    whole(describer.handle(DescribeConfigsRequest(resources=[everything]), Caller(4), Reply()))
+    describe = describer.handle(request, Caller(4), Reply())
+    calls = 0
+
+    def count(frame, event, arg):
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        whole(describe)
+    finally:
+        sys.setprofile(before)
+    assert 0 < calls < len(TABLE)
+
+
+async def test_a_default_and_a_value_of_the_topic(limited):
+    own = await one(limited, "max.message.bytes", "limited")
+    assert (own.value, own.config_source, own.is_default) == ("2000", TOPIC_CONFIG, False)
+    default = await one(limited, "max.message.bytes")
+    assert (default.value, default.config_source, default.is_default) == ("1048588", DEFAULT, True)
+    assert (default.read_only, default.is_sensitive) == (False, False)
+    assert (default.config_type, default.documentation, default.synonyms) == (
+        ConfigKind.INT,
+        None,
+        [],
+    )
+
+
+async def test_a_setting_of_the_server_comes_before_the_default(limited):
+    scene = await limited.restart(message_max_bytes=3000, log_segment_bytes=5000)
+    found = await one(scene, "segment.bytes")
+    assert (found.value, found.config_source) == ("5000", STATIC)
+    found = await one(scene, "max.message.bytes", "limited", include_synonyms=True)
+    assert [(s.name, s.value, s.source) for s in found.synonyms] == [
+        ("max.message.bytes", "2000", TOPIC_CONFIG),
+        ("message.max.bytes", "3000", STATIC),
+        ("message.max.bytes", "1048588", DEFAULT),
+    ]
+
+
+async def test_what_no_broker_setting_stands_behind_has_no_synonyms_by_default(scene):
+    assert (await one(scene, "retention.ms", include_synonyms=True)).synonyms == []
+
+
+async def test_documentation_is_given_when_asked_for(scene):
+    found = await one(scene, "retention.ms", include_documentation=True)
+    assert "without effect" in found.documentation
+
+
+async def test_the_group_topic_says_what_a_broker_gives_its_own(scene):
+    result = await ask(scene, "__consumer_offsets")
+    own = {c.name: c.value for c in result.configs if c.config_source == TOPIC_CONFIG}
+    assert own == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("..", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("n" * 32_767, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+async def test_a_topic_that_is_not_there(scene, name, code):
+    result = await ask(scene, name)
+    assert (result.error_code, result.resource_name, result.configs) == (code, name, [])
+    assert bool(result.error_message) == (code == ErrorCode.INVALID_TOPIC_EXCEPTION)
+    assert len(result.error_message) <= 32_767

@@ -1,0 +1,191 @@
+"""What every client asks first: ApiVersions, FindCoordinator and DescribeCluster."""
+
+from typing import Any
+
+import pytest
+
+from groupkeeper.apis.api_versions import ApiVersionsHandler
+from groupkeeper.apis.find_coordinator import FindCoordinatorHandler
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.node import Node
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.messages.describe_cluster import DescribeClusterRequest
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.registry import APIS
+from tests.support.served import Served
+
+NOBODY: Any = None
+
+ADVERTISED = {
+    "Produce": (0, 9),
+    "Fetch": (4, 12),
+    "ListOffsets": (0, 10),
+    "Metadata": (0, 13),
+    "OffsetCommit": (0, 9),
+    "OffsetFetch": (0, 9),
+    "FindCoordinator": (0, 6),
+    "JoinGroup": (0, 9),
+    "Heartbeat": (0, 4),
+    "LeaveGroup": (0, 5),
+    "SyncGroup": (0, 5),
+    "DescribeGroups": (0, 6),
+    "ListGroups": (0, 5),
+    "ApiVersions": (0, 4),
+    "CreateTopics": (0, 7),
+    "DeleteTopics": (0, 6),
+    "DeleteRecords": (0, 2),
+    "InitProducerId": (0, 4),
+    "OffsetForLeaderEpoch": (0, 4),
+    "CreatePartitions": (0, 3),
+    "DeleteGroups": (0, 2),
+    "DescribeConfigs": (0, 4),
+    "AlterConfigs": (0, 2),
+    "IncrementalAlterConfigs": (0, 1),
+    "OffsetDelete": (0, 0),
+    "DescribeCluster": (0, 2),
+    "ListConfigResources": (0, 1),
+    "DescribeTopicPartitions": (0, 0),
+}
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_exactly_what_is_served_is_advertised(served: Served, version: int) -> None:
+    """The bounds are those that real clients need."""
+    request = ApiVersionsRequest(client_software_name="tester", client_software_version="1.0")
+    reply = served.client().call(18, version, request)
+    ranges = {APIS[k.api_key].name: (k.min_version, k.max_version) for k in reply.api_keys}
+    assert reply.error_code == 0
+    assert ranges == ADVERTISED
+
+
+def versions(name: str, number: str = "1.0", version: int = 3) -> int:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=number)
+    reply = ApiVersionsHandler([12, 18]).handle(request, Caller(version), NOBODY)
+    assert bool(reply.error_code) != bool(reply.api_keys)
+    return int(reply.error_code)
+
+
+@pytest.mark.parametrize("name", ["a", "apache-kafka-java", "librdkafka", "1.2.3", "a.b-c9"])
+def test_a_good_software_name(name: str) -> None:
+    assert versions(name) == versions("tester", name) == 0
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", ".", "a b", "größe", "a\n", "a_b"])
+def test_a_bad_software_name_is_an_invalid_request(name: str) -> None:
+    """KIP-511."""
+    assert versions(name) == versions("tester", name) == ErrorCode.INVALID_REQUEST
+
+
+def test_older_versions_have_no_software_name_to_check() -> None:
+    assert versions("", "", version=2) == 0
+
+
+# -- FindCoordinator -------------------------------------------------------------------------------
+
+LOOKUP = FindCoordinatorHandler(Node(3, lambda: ("kafka.example", 9093)))
+GROUP, TRANSACTION, SHARE, OTHER = 0, 1, 2, 3
+MALFORMED = "This most likely occurs because of a request being malformed"
+
+
+def find(version: int, key_type: int = GROUP, *keys: str) -> Any:
+    request = FindCoordinatorRequest(key="g", key_type=key_type, coordinator_keys=list(keys))
+    return LOOKUP.handle(request, Caller(version), NOBODY)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_up_to_version_3_one_coordinator_is_at_the_top(version: int) -> None:
+    reply = find(version)
+    assert (reply.error_code, reply.node_id, reply.host, reply.port) == (
+        0,
+        3,
+        "kafka.example",
+        9093,
+    )
+
+
+@pytest.mark.parametrize("version", [4, 5, 6])
+def test_from_version_4_there_is_one_for_each_key_in_order(version: int) -> None:
+    found = find(version, GROUP, "b", "a").coordinators
+    assert [each.key for each in found] == ["b", "a"]
+    assert {(each.error_code, each.node_id, each.host, each.port) for each in found} == {
+        (0, 3, "kafka.example", 9093)
+    }
+
+
+@pytest.mark.parametrize(
+    ("key_type", "error", "message"),
+    [
+        (TRANSACTION, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ""),
+        (SHARE, ErrorCode.INVALID_REQUEST, ""),
+        (OTHER, ErrorCode.INVALID_REQUEST, MALFORMED),
+        (-1, ErrorCode.INVALID_REQUEST, MALFORMED),
+    ],
+)
+def test_other_kinds_of_coordinators_are_refused(
+    key_type: int, error: ErrorCode, message: str
+) -> None:
+    nowhere = (error, -1, "", -1)
+    for version in (4, 5, 6):
+        [found] = find(version, key_type, "g:AAAAAAAAAAAAAAAAAAAAAQ:0").coordinators
+        assert (found.error_code, found.node_id, found.host, found.port) == nowhere
+        assert found.error_message.startswith(message)
+        assert bool(found.error_message) == bool(message)
+    for version in (1, 2, 3):
+        old = find(version, key_type)
+        assert (old.error_code, old.node_id, old.host, old.port) == nowhere
+        assert old.error_message.startswith(
+            MALFORMED if error == ErrorCode.INVALID_REQUEST else "Transactions"
+        )
+
+
+def test_clients_are_sent_to_the_address_that_was_bound(served: Served) -> None:
+    reply = served.client().call(10, 0, FindCoordinatorRequest(key="g"))
+    assert (reply.node_id, reply.host, reply.port) == (0, "127.0.0.1", 9092)
+
+
+# -- DescribeCluster -------------------------------------------------------------------------------
+
+BROKER, CONTROLLER = 1, 2
+
+
+def cluster(served: Served, version: int, **fields: Any) -> Any:
+    return served.client().call(60, version, DescribeClusterRequest(**fields))
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_one_broker_is_the_cluster(served: Served, version: int) -> None:
+    reply = cluster(served, version)
+    assert (reply.error_code, reply.error_message, reply.endpoint_type) == (0, None, BROKER)
+    assert (reply.cluster_id, reply.controller_id) == (served.server.topics.cluster_id, 0)
+    [broker] = reply.brokers
+    assert (broker.broker_id, broker.host, broker.port) == (0, "127.0.0.1", 9092)
+    assert (broker.rack, broker.is_fenced) == (None, False)
+    assert reply.cluster_authorized_operations == -(2**31)
+
+
+def test_nobody_is_fenced_and_everybody_may_do_everything(served: Served) -> None:
+    reply = cluster(
+        served, 2, include_fenced_brokers=True, include_cluster_authorized_operations=True
+    )
+    assert len(reply.brokers) == 1
+    assert reply.cluster_authorized_operations == 8096
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "error", "message"),
+    [
+        (CONTROLLER, ErrorCode.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of"),
+        (0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 0"),
+        (-1, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type -1"),
+    ],
+)
+def test_a_broker_is_no_other_end_point(
+    served: Served, version: int, kind: int, error: ErrorCode, message: str
+) -> None:
+    """KIP-919."""
+    reply = cluster(served, version, endpoint_type=kind)
+    assert (reply.error_code, reply.error_message[: len(message)]) == (error, message)
+    assert (reply.endpoint_type, reply.cluster_id, reply.controller_id) == (BROKER, "", -1)
+    assert reply.brokers == []

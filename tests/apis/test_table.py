@@ -1,0 +1,46 @@
+"""The table of APIs."""
+
+import pytest
+
+from groupkeeper.apis.table import TABLE, Parts, Row, Subject, handlers
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.node import Node
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.registry import APIS
+from groupkeeper.settings.table import Settings
+from tests.support.served import Served
+
+FIELDS = {
+    Subject.GROUP: {"group_id"},
+    Subject.GROUPS: {"groups", "groups_names", "coordinator_keys"},
+    Subject.TOPICS: {"topics", "topic_data", "topic_names"},
+    Subject.RESOURCES: {"resources"},
+}
+
+
+def parts(served: Served) -> Parts:
+    server = served.server
+    return Parts(server.hosts, server.topics, Node(0, server.address), Settings())
+
+
+def test_every_api_of_the_registry_has_one_row(served: Served) -> None:
+    assert sorted(row.key for row in TABLE) == sorted(APIS)
+    assert handlers(parts(served)).keys() == set(APIS)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.key.name)
+def test_a_row_says_how_the_request_names_what_it_is_about(row: Row) -> None:
+    fields = set(APIS[row.key].request_type.__slots__)
+    wanted = FIELDS.get(row.subject)
+    assert wanted is None or wanted & fields
+
+
+def test_what_has_no_row_is_not_advertised(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = {ApiKey.INIT_PRODUCER_ID, ApiKey.ALTER_CONFIGS}
+    rows = tuple(row for row in TABLE if row.key not in missing)
+    monkeypatch.setattr("groupkeeper.apis.table.TABLE", rows)
+    made = parts(served)
+    assert not missing & handlers(made, rows).keys()
+    answer = made.api_versions.handle(ApiVersionsRequest(), Caller(0), None)
+    assert {each.api_key for each in answer.api_keys} == handlers(made, rows).keys()

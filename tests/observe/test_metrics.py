@@ -1,0 +1,272 @@
+"""Counting, and the page that Prometheus reads."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from groupkeeper.coordinator import facts
+from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.observe import exposition
+from groupkeeper.observe.exposition import COUNTERS, TOPICS, Exposition
+from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.observe.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.registry import APIS
+from tests.support.served import Served
+from tests.support.slices import whole
+
+GROUP = {"group": "orders", "generation": 3, "state": "Stable"}
+WHO = Who("member-1")
+LEFT = Cause(CauseCode.MEMBER_LEFT, WHO)
+
+
+def samples(metrics: Metrics) -> dict[str, float]:
+    """``name{label=value}`` -> value of a whole page."""
+    page = whole(Exposition(metrics).page()).decode()
+    found = {}
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sample.labels.items())
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+def noted(fact: facts.Fact) -> tuple[Origin, facts.NotedFact]:
+    return Origin(7, 1), facts.NotedFact(0, 1_000, 1_700_000_000_000, False, fact)
+
+
+def seen(*happened: facts.Fact) -> dict[str, float]:
+    metrics = Metrics()
+    for fact in happened:
+        metrics.observe(*noted(fact))
+    return samples(metrics)
+
+
+def test_a_histogram_puts_a_bound_into_its_own_bucket() -> None:
+    times = Histogram()
+    for seconds in (0.0, SECONDS[0], SECONDS[0] * 1.01, 1000.0):
+        times.observe(seconds)
+    assert (times.counts[0], times.counts[1], times.counts[-1]) == (2, 1, 1)
+    assert times.count() == 4
+    assert times.total == pytest.approx(1000.000201)
+
+
+def test_requests_are_counted_and_timed_by_api() -> None:
+    metrics = Metrics()
+    metrics.requests.record(12, 0.0003)
+    metrics.requests.record(12, 0.02)
+    metrics.requests.record(9999, 0.02)
+    found = samples(metrics)
+    assert found["groupkeeper_requests_total{api=Heartbeat}"] == 2
+    assert found["groupkeeper_requests_total{api=9999}"] == 1
+    bucket = "groupkeeper_request_latency_seconds_bucket{api=Heartbeat,le=%s}"
+    assert [found[bucket % le] for le in ("0.00025", "0.0005", "+Inf")] == [0, 1, 2]
+    assert found["groupkeeper_request_latency_seconds_sum{api=Heartbeat}"] == pytest.approx(0.0203)
+
+
+def test_requests_answered_together_are_counted_each() -> None:
+    metrics = Metrics()
+    metrics.requests.record(12, 0.25, times=8)
+    found = samples(metrics)
+    assert found["groupkeeper_requests_total{api=Heartbeat}"] == 8
+    assert found["groupkeeper_request_latency_seconds_sum{api=Heartbeat}"] == 2.0
+
+
+def test_rebalances_are_counted_by_cause() -> None:
+    started = facts.RebalanceStarted(
+        **GROUP, cause=LEFT, from_state="Stable", members=2, deadline_ms=1
+    )
+    found = seen(started, started, facts.RebalanceCauseAdded(**GROUP, cause=LEFT))
+    assert found["groupkeeper_rebalances_total{cause=member_left}"] == 2
+    assert found["groupkeeper_rebalance_causes_added_total{cause=member_left}"] == 1
+
+
+def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
+    found = seen(
+        facts.RebalanceJoined(
+            **GROUP, leader="m", protocol="range", members=2, missing=0, duration_ms=1500
+        ),
+        facts.RebalanceCompleted(**GROUP, members=2, duration_ms=2500),
+    )
+    assert found["groupkeeper_join_seconds_sum"] == 1.5
+    assert found["groupkeeper_rebalance_seconds_sum"] == 2.5
+    assert found["groupkeeper_rebalances_completed_total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fact", "sample", "value"),
+    [
+        (facts.GroupCreated(**GROUP), "groups_created_total", 1),
+        (facts.GroupDeleted(**GROUP, expired=True), "groups_deleted_total{reason=expired}", 1),
+        (facts.GroupDeleted(**GROUP, expired=False), "groups_deleted_total{reason=requested}", 1),
+        (
+            facts.MemberJoined(**GROUP, who=WHO, cause=Cause(CauseCode.MEMBER_JOINED)),
+            "members_joined_total{cause=member_joined}",
+            1,
+        ),
+        (
+            facts.MemberReplaced(**GROUP, who=WHO, old_member="old", quick=True),
+            "members_replaced_total{rebalance=no}",
+            1,
+        ),
+        (
+            facts.MemberFenced(**GROUP, who=WHO, api="Heartbeat", current_member="new"),
+            "members_fenced_total{api=Heartbeat}",
+            1,
+        ),
+        (
+            facts.MemberRemoved(**GROUP, who=WHO, cause=LEFT),
+            "members_removed_total{cause=member_left}",
+            1,
+        ),
+        (facts.GroupDropped(**GROUP), "groups_deleted_total{reason=unused}", 1),
+        (
+            facts.PendingMemberDropped(**GROUP, member="m", expired=False),
+            "pending_members_dropped_total{reason=limit}",
+            1,
+        ),
+        (
+            facts.LimitReached(**GROUP, limit="max_groups", most=9, who=WHO),
+            "limits_reached_total{limit=max_groups}",
+            1,
+        ),
+        (facts.OffsetsCommitted(**GROUP, offsets=20), "offsets_committed_total", 20),
+        (
+            facts.OffsetsRemoved(**GROUP, offsets=3, expired=True),
+            "offsets_removed_total{reason=expired}",
+            3,
+        ),
+        (
+            facts.GroupsLoaded(**GROUP, records=9, groups=1, members=2, offsets=3),
+            "replayed_records_total",
+            9,
+        ),
+    ],
+)
+def test_every_fact_has_its_counter(fact: facts.Fact, sample: str, value: int) -> None:
+    assert seen(fact)[f"groupkeeper_{sample}"] == value
+
+
+def test_a_fact_without_a_counter_is_no_error() -> None:
+    seen(facts.GroupEmptied(**GROUP, cause=LEFT))
+
+
+def test_closed_partitions_are_counted_by_what_failed() -> None:
+    metrics = Metrics()
+    metrics.counts["partitions_closed", "AppendFailed"] += 2
+    assert samples(metrics)["groupkeeper_partitions_closed_total{error=AppendFailed}"] == 2
+
+
+def test_gauges_are_read_from_the_partitions_at_scrape_time() -> None:
+    partitions = [
+        PartitionSnapshot(0, "active", {"Stable": 2, "Empty": 1}, members=5, offsets=7),
+        PartitionSnapshot(1, "active", {"Stable": 1}, members=1, offsets=1),
+        PartitionSnapshot(2, "loading"),
+    ]
+    metrics = Metrics(lambda: partitions)
+    found = samples(metrics)
+    assert found["groupkeeper_groups{state=Stable}"] == 3
+    assert found["groupkeeper_groups{state=PreparingRebalance}"] == 0
+    assert found["groupkeeper_members"] == 6
+    assert found["groupkeeper_offsets"] == 8
+    assert found["groupkeeper_partitions{state=loading}"] == 1
+    partitions.clear()
+    assert samples(metrics)["groupkeeper_members"] == 0
+
+
+def test_appends_connections_and_replay() -> None:
+    metrics = Metrics()
+    metrics.appends.record(0.0004, records=20, size_bytes=1500)
+    metrics.appends.failures += 1
+    metrics.connections.open = 4
+    metrics.connections.accepted = 9
+    metrics.replayed(0.7)
+    found = samples(metrics)
+    assert found["groupkeeper_append_latency_seconds_count"] == 1
+    assert found["groupkeeper_append_records_total"] == 20
+    assert found["groupkeeper_append_bytes_total"] == 1500
+    assert found["groupkeeper_append_failures_total"] == 1
+    assert found["groupkeeper_connections"] == 4
+    assert found["groupkeeper_connections_accepted_total"] == 9
+    assert found["groupkeeper_replay_seconds_sum"] == 0.7
+
+
+def test_the_process_and_the_build_are_there() -> None:
+    found = samples(Metrics())
+    assert found["process_resident_memory_bytes"] > 0
+    assert any(name.startswith("groupkeeper_build_info{") for name in found)
+
+
+def test_two_servers_do_not_share_numbers() -> None:
+    one, other = Metrics(), Metrics()
+    one.requests.record(12, 0.1)
+    assert "groupkeeper_requests_total{api=Heartbeat}" not in samples(other)
+
+
+def test_a_page_is_made_in_slices_and_the_same_however_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    metrics = Metrics()
+    for api in APIS:
+        metrics.requests.record(api, 0.01)
+    slices = sum(1 for _ in Exposition(metrics).page())
+    before = samples(metrics)
+    monkeypatch.setattr(exposition, "SAMPLES_IN_A_SLICE", 10)
+    assert sum(1 for _ in Exposition(metrics).page()) > slices > len(list(families()))
+    after = samples(metrics)
+    assert {name for name in before if before[name] != after[name]} <= {
+        name for name in before if not name.startswith("groupkeeper_")
+    }
+    page = whole(Exposition(metrics).page()).decode()
+    assert page.count("# TYPE groupkeeper_request_latency_seconds ") == 1
+
+
+def families() -> Iterator[str]:
+    metrics = Metrics()
+    metrics.topics = lambda: SimpleNamespace(**dict.fromkeys(TOPICS, 0))
+    page = whole(Exposition(metrics).page()).decode()
+    return (line.split()[2] for line in page.splitlines() if line.startswith("# TYPE groupkeeper_"))
+
+
+def test_topics_are_counted_by_the_server(served: Served) -> None:
+    served.client().call(
+        ApiKey.CREATE_TOPICS,
+        7,
+        CreateTopicsRequest(
+            topics=[CreatableTopic(name="invoices", num_partitions=3, replication_factor=1)]
+        ),
+    )
+    page = whole(Exposition(served.server.metrics).page()).decode().splitlines()
+    assert "groupkeeper_topics 3.0" in page
+    assert "groupkeeper_topic_partitions 15.0" in page
+    assert "groupkeeper_fetches_waiting 0.0" in page
+
+
+def test_names_are_unique_and_in_base_units() -> None:
+    names = list(families())
+    assert len(names) == len(set(names))
+    assert {f"groupkeeper_{name}_total" for name in COUNTERS} <= set(names)
+    assert not [name for name in names if name.endswith(("_ms", "_millis", "_kb"))]
+
+
+def test_every_metric_is_in_the_operations_page() -> None:
+    page = Path(__file__).parents[2] / "docs" / "operations.md"
+    table = page.read_text(encoding="utf-8").partition("## Metrics")[2].partition("\n##")[0]
+    described = set(re.findall(r"`([a-z_]+)`", " ".join(re.findall(r"^\|(.*?)\|", table, re.M))))
+    assert {f"groupkeeper_{name}" for name in described} == set(families())
+
+
+def test_counting_does_not_import_prometheus_client() -> None:
+    code = (
+        "import sys; from groupkeeper.observe.metrics import Metrics; Metrics().replayed(1);"
+        "print('prometheus_client' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"
