@@ -16,7 +16,11 @@ from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
 from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest
-from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
 from groupkeeper.protocol.registry import APIS, response_encoder
 from tests.support.group_requests import CLIENT_REQUESTS
@@ -56,12 +60,15 @@ def test_every_request_can_be_refused_in_every_version(request_type: Any, versio
     ],
 )
 def test_the_member_id_is_echoed_as_kafka_4_does(error: ErrorCode, echoed: str) -> None:
-    assert refuse(JoinGroupRequest(member_id="me"), Caller(9), error).member_id == echoed
+    reply = refuse(JoinGroupRequest(member_id="me"), Caller(9), error)
+    assert isinstance(reply, JoinGroupResponse)
+    assert reply.member_id == echoed
 
 
 def test_a_fetch_is_refused_per_group() -> None:
     asked = [OffsetFetchRequestGroup(group_id=g) for g in "ab"]
     reply = refuse(OffsetFetchRequest(groups=asked), Caller(8), ErrorCode.NOT_COORDINATOR)
+    assert isinstance(reply, OffsetFetchResponse)
     assert [(g.group_id, g.error_code) for g in reply.groups] == [("a", 16), ("b", 16)]
 
 
@@ -135,9 +142,9 @@ def test_a_group_api_is_a_message_a_handler_and_a_row(monkeypatch: pytest.Monkey
     monkeypatch.setitem(GROUP_APIS, CountGroupsRequest, row)
     scene = Scene()
     scene.form("lea")
-    request: Any = CountGroupsRequest()
+    request = CountGroupsRequest()
     reply_to = Call("anyone", "CountGroups", 0, 0)
-    handle = scene.partition.handle
+    handle: Any = scene.partition.handle
     assert handle(request, Caller(0), reply_to, (0, 0)).replies == [
         (reply_to, CountGroupsResponse(count=1))
     ]

@@ -1,4 +1,5 @@
-"""A vocabulary for the coordinator's tests: people join, sync, leave, and time goes by.
+"""A vocabulary for the coordinator's tests: people join, sync, leave, and time goes by. The cast
+is explained in `tests/coordinator/conftest.py`.
 
 A `Scene` drives one pure partition as the server does, with a log in memory. People go by
 names; the scene remembers the member id and the generation each was told, and sends them back as a
@@ -14,8 +15,10 @@ from typing import Any
 from uuid import UUID
 
 from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import Fact, NotedFact
+from groupkeeper.coordinator.gate import Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
@@ -159,6 +162,12 @@ class Scene:
     def state(self) -> str:
         return str(self.group.state) if GROUP in self.partition.groups else "Dead"
 
+    @property
+    def cause(self) -> Cause:
+        """Of the rebalance under way, or of the last one."""
+        assert self.group.rebalance is not None
+        return self.group.rebalance.cause
+
     def _new_member_id(self, prefix: str) -> str:
         self._ids[prefix] += 1
         number = self._ids[prefix]
@@ -193,11 +202,16 @@ class Scene:
         key = layout_of(type(request)).key
         assert key is not None
         call = Call(who, type(request).__name__.removesuffix("Request"), key, version)
-        self.open.append(call)
-        caller = Caller(version, Peer(client_id=who, host=f"/{who[:40]}"))
-        at = (self.now, self.wall)
-        self._settle(self.partition.handle(_sent(request, key, version), caller, call, at))
+        self.hand_in(call, _sent(request, key, version))
         return call
+
+    def hand_in(self, call: Call, request: Any) -> Step:
+        """Let the partition decide a request as it is, without the codec."""
+        self.open.append(call)
+        caller = Caller(call.version, Peer(client_id=call.who, host=f"/{call.who[:40]}"))
+        step = self.partition.handle(request, caller, call, (self.now, self.wall))
+        self._settle(step)
+        return step
 
     def _settle(self, step: Step) -> None:
         self.trace += map(trace.fact, step.facts)
@@ -219,7 +233,7 @@ class Scene:
             self._next_fact += 1
         self.facts += told
 
-    def _deliver(self, replies: Sequence[tuple[Call, Any]]) -> None:
+    def _deliver(self, replies: Sequence[tuple[Any, Any]]) -> None:
         for call, response in replies:
             self.open.remove(call)  # exactly once
             call.response = _received(response, call.key, call.version)
@@ -260,8 +274,8 @@ class Scene:
         while self.flush_one():
             pass
 
-    def flush_one(self) -> bool:
-        """A batch of what was written so far becomes durable; False when there is none."""
+    def flush_one(self) -> Unwritten | None:
+        """A batch of what was written so far becomes durable; None when there is none."""
         unwritten = self.partition.take()
         if unwritten is not None:
             batch = encode_batch(0, 0, self.wall, unwritten.records)
@@ -273,7 +287,7 @@ class Scene:
             self._deliver(replies)
             self.partition.resume(self.now)
         invariants.check(self.partition, len(self.open))
-        return unwritten is not None
+        return unwritten
 
     def crash(self, *deleted: str) -> None:
         """The process dies: what was not durable is gone, and nobody hears of it.
@@ -341,7 +355,7 @@ class Scene:
             SyncGroupRequestAssignment(member_id=known.get(who, who), assignment=share)
             for who, share in (plan or {}).items()
         ]
-        fields = {
+        fields: dict[str, Any] = {
             "group_id": GROUP,
             "generation_id": person.generation,
             "member_id": person.member_id if as_id is None else as_id,
@@ -374,7 +388,7 @@ class Scene:
 
     def _heartbeat(self, name: str, version: int, other: Mapping[str, Any]) -> HeartbeatRequest:
         person = self.person(name)
-        fields = {
+        fields: dict[str, Any] = {
             "group_id": GROUP,
             "generation_id": person.generation,
             "member_id": person.member_id,
@@ -437,7 +451,7 @@ class Scene:
             )
             for index in partitions
         ]
-        fields = {
+        fields: dict[str, Any] = {
             "group_id": GROUP,
             "generation_id_or_member_epoch": person.generation,
             "member_id": person.member_id,
@@ -487,7 +501,7 @@ class Scene:
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         return self.ask("anyone", request, version)
 
-    def groups(self, **filters: Sequence[str]) -> dict[str, str]:
+    def groups(self, **filters: Any) -> dict[str, str]:
         """Group id to state, of the groups that `try_groups` lists."""
         listed = self.try_groups(**filters).response.groups
         return {each.group_id: each.group_state for each in listed}
@@ -528,7 +542,7 @@ FOUR = ("lea", "fred", "SAM", "TIM")
 """The usual group: a leader, a follower, and two static members."""
 
 
-def in_state(state: str, **config: int) -> Scene:
+def in_state(state: str, **config: Any) -> Scene:
     """The usual group in a state, nobody waiting; what they offer is `RANGE_RR`."""
     scene = Scene(**config)
     if state == "Dead":
