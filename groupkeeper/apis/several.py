@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from groupkeeper.apis.gather import Gather
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.coordinator.offsets import joined, offset_bytes
+from groupkeeper.coordinator.offsets import merge_parts, offset_bytes
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.group_partitions import GroupPartitions
@@ -376,7 +376,7 @@ class FetchSeveral(Asking):
         ]
 
     def joined(self, results: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
-        return joined(results)
+        return merge_parts(results)
 
     def request(self, items: list[OffsetFetchRequestGroup]) -> OffsetFetchRequest:
         return OffsetFetchRequest(groups=items, require_stable=self.require_stable)

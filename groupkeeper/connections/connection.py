@@ -13,6 +13,7 @@ What requests mean is not known here: the routes are passed in as a table.
 Source: Kafka's SocketServer.Processor and KafkaChannel, which is muted while a request is handled.
 """
 
+from dataclasses import replace
 from struct import Struct
 from types import GeneratorType
 from typing import Any
@@ -174,7 +175,10 @@ class Connection(ClientStream):
         return True
 
     def _begin(self, header: RequestHeader) -> Call:
-        caller = Caller(header.api_version, header.client_id or "", self.host)
+        client_id, peer = header.client_id or "", self.peer
+        if client_id != peer.client_id:
+            self.peer = peer = replace(peer, client_id=client_id)
+        caller = Caller(header.api_version, peer)
         self._header, self._caller = header, caller
         self._call = call = Call(self, header, caller, self._now)
         return call
@@ -327,7 +331,7 @@ class Connection(ClientStream):
             self._services.requests.record(HEARTBEAT, seconds, beats)
         if seconds > SLOW_TURN_S and self._header is not None and self._caller is not None:
             self._services.connections.stats.slow_turns += 1
-            api, client = api_name(self._header.api_key), self._caller.client_id
+            api, client = api_name(self._header.api_key), self._caller.peer.client_id
             ms = round(seconds * 1000)
             _log.warning("slow request", took_ms=ms, api=api, client_id=client, client=self.host)
 
@@ -342,7 +346,7 @@ class Connection(ClientStream):
     def _failed(self, event: str) -> None:
         """Log a bug with its traceback, and end the connection."""
         assert self._header is not None and self._caller is not None
-        key, client = self._header.api_key, self._caller.client_id
+        key, client = self._header.api_key, self._caller.peer.client_id
         _log.exception(event, api_key=key, client_id=client)
         self.abort()
 

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from groupkeeper.coordinator.apis import refuse
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.gate import Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.partition import ABSENCE, Partition, PartitionState
-from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.step import Record, Step
+from groupkeeper.coordinator.step import KeyValue, Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.loader import ReloadBackoff, claimed_log, read
@@ -32,7 +32,8 @@ from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.storage.errors import StorageError, SyncFailed
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.store import Append, Store
+from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.store import Store
 from groupkeeper.turns import Slices, when_read
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -203,7 +204,7 @@ class PartitionDriver:
         self._writing = self._partition
         return self._partition.take()
 
-    def append_of(self, records: list[Record], wall_ms: int) -> Append:
+    def append_of(self, records: list[KeyValue], wall_ms: int) -> Append:
         """The records as the store takes them."""
         assert self.log is not None and self._epoch is not None
         return Append(self.log, self._epoch, wall_ms, records)

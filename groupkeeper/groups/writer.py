@@ -12,11 +12,12 @@ from typing import Final, Protocol, TypeVar
 
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.gate import Unwritten
-from groupkeeper.coordinator.step import Record
+from groupkeeper.coordinator.step import KeyValue
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import AppendStats
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.store import Append, Store
+from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.store import Store
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ class RecordSource(Protocol):
     def take(self) -> Unwritten | None:
         """What the next round writes; None if nothing."""
 
-    def append_of(self, records: list[Record], wall_ms: int) -> Append:
+    def append_of(self, records: list[KeyValue], wall_ms: int) -> Append:
         """The records as the store takes them."""
 
     def written(self, unwritten: Unwritten) -> None:

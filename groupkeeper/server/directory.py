@@ -52,7 +52,7 @@ class Directory:
                 "mounted? For a first start, set it to false"
             )
         limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
-        self.store = Store.open(files, self._path, options.node_id, limits)
+        self.store = Store(files, self._path, options.node_id, limits)
         for what in self.store.take_repairs():
             _log.warning("data directory repaired", what=what)
         self._found = self.store.format
@@ -99,7 +99,7 @@ class Directory:
 
     def write_format(self) -> None:
         """Write the format file: all that the newest format requires is in place."""
-        self.store.settle_format(self.settings.offsets_topic_num_partitions)
+        self.store.upgrade_format(self.settings.offsets_topic_num_partitions)
 
     def introduce(self, cluster_id: str) -> None:
         """Log whether the directory is new or was upgraded."""

@@ -8,7 +8,7 @@ import gc
 import signal
 
 from groupkeeper.observe import logs
-from groupkeeper.observe.http import HttpServer
+from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages
 from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit

@@ -135,7 +135,7 @@ class Server:
         """Done when the disk cannot be trusted any more: the process has to end."""
         self._executor = self._world.executor("writer")
         self._loader = Loader(self._world.executor("loader"))
-        self.store.aside = self._loader.call_from_thread
+        self.store.write_back_on(self._loader.call_from_thread)
         self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
         services = DriverServices(
             clock=clock,
@@ -157,6 +157,7 @@ class Server:
             self.group_partitions.snapshots,
             self.group_partitions.counted,
         )
+        self.metrics.topics = self.topics.snapshot
         self.topics.serve_group_logs(self.group_partitions.log_of)
         remover = OffsetRemover(self.group_partitions, self.turns, self.topics.unforgotten)
         self.topics.topics_deleted.append(remover)

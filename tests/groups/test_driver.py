@@ -8,8 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from groupkeeper.coordinator import partition as core
-from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.coordinator.apis import refuse
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -18,7 +17,8 @@ from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.records.consumer_offsets import GroupMetadataKey, encode_key
-from groupkeeper.storage.store import Append
+from groupkeeper.storage.queued_log import Append
+from tests.support.broken import boom, break_handler
 from tests.support.requests import (
     codes_of,
     commit_request,
@@ -33,10 +33,6 @@ from tests.support.served import Client, Served, groups_apart, settle
 
 Lines = Callable[[], list[dict[str, Any]]]
 PARTITIONS = 4
-
-
-def boom(*_: object) -> None:
-    raise RuntimeError("a bug")
 
 
 # -- loading ---------------------------------------------------------------------------------------
@@ -246,7 +242,7 @@ def test_a_bug_is_the_end_of_its_request_and_of_what_waits(
     member_id, _ = settle(other)
     waiting.send(11, 3, join_request())
     served.advance(0.01)
-    monkeypatch.setitem(HANDLERS, HeartbeatRequest, boom)
+    break_handler(monkeypatch, HeartbeatRequest)
     assert other.beat(member_id, 1) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert waiting.take().error_code == ErrorCode.NOT_COORDINATOR
     assert served.server.metrics.counts["partitions_closed", "RuntimeError"] == 1
@@ -257,7 +253,7 @@ def test_after_a_bug_the_partition_is_what_its_log_says(
 ) -> None:
     client = served.client()
     member_id, generation = settle(client)
-    monkeypatch.setitem(HANDLERS, OffsetCommitRequest, boom)
+    break_handler(monkeypatch, OffsetCommitRequest)
     client.commit(1, member_id=member_id, generation=generation)
     monkeypatch.undo()
     served.settled()
@@ -283,7 +279,7 @@ def test_a_bug_undoes_what_was_not_written_and_says_so(
 ) -> None:
     """What was taken by a round under way is written all the same: nobody was told."""
     committer, other = served.client(), served.client()
-    monkeypatch.setitem(HANDLERS, HeartbeatRequest, boom)
+    break_handler(monkeypatch, HeartbeatRequest)
     served.at_once(
         {committer: committer.commit_frame(5), other: other.frame(12, 4, heartbeat("m", 1))}
     )
@@ -299,7 +295,7 @@ def test_a_bug_while_a_round_is_under_way_loses_nothing_of_it(
     committer, other = served.client(), served.client()
     served.at_once({committer: committer.commit_frame(5)})
     served.advance(0.0001)
-    monkeypatch.setitem(HANDLERS, HeartbeatRequest, boom)
+    break_handler(monkeypatch, HeartbeatRequest)
     served.at_once({other: other.frame(12, 4, heartbeat("m", 1))})
     assert committer.committed() == ErrorCode.NOT_COORDINATOR
     served.settled()
@@ -321,7 +317,7 @@ def test_a_request_that_was_half_answered_is_refused_once(
         step.reply(token, refuse(join_request(), caller, ErrorCode.NONE))
         boom()
 
-    monkeypatch.setitem(HANDLERS, HeartbeatRequest, half)
+    break_handler(monkeypatch, HeartbeatRequest, half)
     assert other.beat(member_id, 1) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert waiting.take().error_code == ErrorCode.NOT_COORDINATOR
     served.settled()
@@ -334,7 +330,7 @@ def test_an_answer_given_before_the_bug_does_not_leave(
         step.reply(reply_to, refuse(request, caller, ErrorCode.NONE))
         boom()
 
-    monkeypatch.setitem(HANDLERS, HeartbeatRequest, half)
+    break_handler(monkeypatch, HeartbeatRequest, half)
     assert served.client().beat("m", 1) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.shard import HANDLERS
 from groupkeeper.groups import driver, loader
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.turns import Slices
+from tests.support.broken import break_handler
 from tests.support.served import Served, groups_apart, settle
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
 
@@ -32,10 +32,6 @@ def restarted(serve: Serve, commits: int = 1) -> tuple[Served, list[str]]:
     served.stop()
     served.start()
     return served, groups
-
-
-def boom(*_: object) -> None:
-    raise RuntimeError("a bug")
 
 
 def loads(served: Served) -> int:
@@ -199,7 +195,7 @@ def test_a_disk_with_room_again_is_used_within_five_seconds(served: Served) -> N
 def fail(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the partition of group g fail, by a commit that meets a bug."""
     with monkeypatch.context() as patch:
-        patch.setitem(HANDLERS, OffsetCommitRequest, boom)
+        break_handler(patch, OffsetCommitRequest)
         assert served.client().commit(2) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
@@ -209,7 +205,7 @@ def test_a_request_that_always_raises_costs_few_reloads(
     client = served.client()
     client.commit(1)
     before = loads(served)
-    monkeypatch.setitem(HANDLERS, OffsetCommitRequest, boom)
+    break_handler(monkeypatch, OffsetCommitRequest)
     for _ in range(500):
         client.commit(2)
         served.advance(0.01)

@@ -13,7 +13,7 @@ from groupkeeper.server.partition_count import UnknownCountError
 from groupkeeper.settings.table import load
 from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import open_log
 from tests.support.directories import restore
 from tests.support.fake_files import FakeFiles
 from tests.support.served import Served, groups_apart, settle
@@ -196,7 +196,7 @@ def test_folders_that_the_default_does_not_fit_and_nothing_tells_of_are_refused(
 def test_a_log_in_a_newer_epoch_than_anybody_knows_is_served(serve: Serve) -> None:
     served = serve("offsets.topic.num.partitions=1", start=False)
     files = FakeFiles(served.disk)
-    log = Log.open(files, "data/__consumer_offsets-0", Limits())
+    log = open_log(files, "data/__consumer_offsets-0", Limits())
     log.append(encode_batch(0, 9, 1, [(b"\0\x09", b"of a type that nobody knows")]))
     log.sync()
     log.close()

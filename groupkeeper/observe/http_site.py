@@ -1,8 +1,8 @@
-"""What a client of the HTTP port gets: its place, and its answer or why there is none.
+"""The connections and answers of the HTTP port.
 
-Tornado parses, routes and writes. Here is what it leaves open: who makes room when all places are
-taken, and which requests are refused before the application sees them. Imported in a thread after
-the ready line, see ``http``.
+Tornado parses requests, finds the page and writes the answer. This module adds the limits: which
+connection is closed for a new one, and which requests are refused before the application sees them.
+Imported in a thread after the ready line: see `http_server`.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from tornado.httputil import (
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
-from groupkeeper.observe.http import (
+from groupkeeper.observe.http_limits import (
     ANSWERS,
     BODY_BYTES,
     CONNECTIONS,
@@ -82,13 +82,13 @@ class Site(HTTPServerConnectionDelegate):
         )
 
     def accept(self, listening: Sequence[socket.socket]) -> None:
-        """Serve whoever connects to these sockets, and who did so already."""
+        """Accept connections from these listening sockets."""
         self._listening = listening
         for each in listening:
             self._loop.add_reader(each, self._accept, each)
 
     async def close(self) -> None:
-        """Accept nobody any more, and end every connection."""
+        """Accept no more connections, and close all."""
         for each in self._listening:
             self._loop.remove_reader(each)
         self._listening = ()
@@ -103,7 +103,7 @@ class Site(HTTPServerConnectionDelegate):
                 return
             try:
                 connection, address = listening.accept()
-            except OSError as error:  # nobody is left, or whoever it was is gone
+            except OSError as error:  # none is waiting, or the client has gone
                 if error.errno in _OUT_OF:
                     self._rest(listening, error)
                 return
@@ -112,9 +112,9 @@ class Site(HTTPServerConnectionDelegate):
             self._server.handle_stream(stream, address)
 
     def _has_room(self) -> bool:
-        """Whether one more can be accepted; the one that has been idle longest is closed for it.
+        """Whether one more can be accepted; if necessary, close the one that is idle for longest.
 
-        ANSWERS sees to it that there is one: False is for a moment only.
+        ANSWERS leaves some connections idle, so False holds only for a moment.
         """
         if len(self._streams) < CONNECTIONS:
             return True
@@ -152,7 +152,7 @@ class Site(HTTPServerConnectionDelegate):
 
 
 class _Request(HTTPMessageDelegate):
-    """One request, held to the limits before the application sees it."""
+    """One request, checked against the limits before the application sees it."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Request(HTTPMessageDelegate):
         return self._application.headers_received(start_line, headers)
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """Dropped: no page has a use for a body."""
+        """Dropped: no page reads a body."""
 
     def finish(self) -> None:
         has_place = self._site.has_place(self._path)
@@ -207,7 +207,7 @@ class _Request(HTTPMessageDelegate):
 
 
 class _Handler(RequestHandler):
-    """What all answers have in common; by itself the answer to a path that is not there."""
+    """The base of all handlers; by itself it answers paths that do not exist."""
 
     def set_default_headers(self) -> None:
         self.clear_header("Server")
@@ -217,7 +217,7 @@ class _Handler(RequestHandler):
         raise HTTPError(HTTPStatus.NOT_FOUND)
 
     def compute_etag(self) -> str | None:
-        """None: nothing here stays the same."""
+        """None: every answer differs."""
         return None
 
     def send(self, page: Page) -> None:
@@ -239,13 +239,13 @@ class _Handler(RequestHandler):
         value: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        """One page's bug is its own 500, and one line; that a client is gone is none, or we are."""
+        """A page that fails is answered 500 and gets one line; a client that has gone, none."""
         if not isinstance(value, HTTPError | StreamClosedError | asyncio.CancelledError):
             _log.error("page failed", target=self.request.uri, exc_info=value)
 
 
 class _PageHandler(_Handler):
-    """GET and HEAD of one page."""
+    """Answers GET and HEAD of one page."""
 
     def initialize(self, make: Callable[[], Page | Awaitable[Page]]) -> None:
         self._make = make
@@ -261,12 +261,12 @@ class _PageHandler(_Handler):
 
 
 class _Kept:
-    """Pages that take long to make: made once for all who ask meanwhile, and kept for a moment."""
+    """Pages made in slices: one run serves all requests meanwhile, and those of the next moment."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._pages: dict[str, tuple[float, asyncio.Future[Page]]] = {}
-        """Path -> time of the loop until which it is good, and the page."""
+        """Path -> time of the loop until which the page is served, and the page."""
 
     def page(self, path: str, make: Callable[[], Page | Awaitable[Page]]) -> Page | Awaitable[Page]:
         until, page = self._pages.get(path, (0.0, None))

@@ -9,19 +9,20 @@ from typing import Any, Self
 
 import pytest
 
-from groupkeeper.observe import http, web
-from groupkeeper.observe.http import ANSWERS, CONNECTIONS, HttpServer
+from groupkeeper.observe import http_limits, http_site
+from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS
+from groupkeeper.observe.http_server import HttpServer
 from tests.support.served import Lines
 
 Ask = Callable[..., Awaitable[bytes]]
 Address = tuple[str, int]
 
 
-def broken() -> http.Page:
+def broken() -> http_limits.Page:
     raise RuntimeError("a bug in a page")
 
 
-async def slow() -> http.Page:
+async def slow() -> http_limits.Page:
     """A page that takes more than one iteration of the loop."""
     made.append("slow")
     for _ in range(10):
@@ -29,13 +30,13 @@ async def slow() -> http.Page:
     return 200, "text/plain", b"slow\n"
 
 
-def hello() -> http.Page:
+def hello() -> http_limits.Page:
     made.append("hello")
     return 200, "text/plain", b"hi\n"
 
 
 made: list[str] = []
-PAGES: http.Pages = {
+PAGES: http_limits.Pages = {
     "/hello": hello,
     "/broken": broken,
     "/slow": slow,
@@ -144,21 +145,21 @@ async def test_what_is_not_http_is_400(ask: Ask, request_bytes: bytes) -> None:
 
 
 async def test_endless_headers_are_cut_off(ask: Ask) -> None:
-    request = b"GET /hello HTTP/1.1\r\nX: " + b"x" * 3 * http.HEADER_BYTES
+    request = b"GET /hello HTTP/1.1\r\nX: " + b"x" * 3 * http_limits.HEADER_BYTES
     assert (await ask(request, close=False)).startswith(b"HTTP/1.1 431 ")
 
 
 async def test_a_small_body_is_ignored_and_a_large_one_is_refused(ask: Ask) -> None:
     small = get("/hello", more="Content-Length: 4\r\n") + b"data" + get("/hello")
     assert (await ask(small)).count(b"200 OK") == 2
-    size = 2 * http.BODY_BYTES
+    size = 2 * http_limits.BODY_BYTES
     large = get("/hello", more=f"Content-Length: {size}\r\n") + bytes(size)
     assert b"200 OK" not in await ask(large, close=False)
 
 
 @pytest.mark.parametrize(("method", "body"), [("GET", b"413 "), ("HEAD", b"")])
 async def test_a_request_that_is_too_large_is_told_so(ask: Ask, method: str, body: bytes) -> None:
-    more = f"Content-Length: {http.BODY_BYTES + 1}\r\n"
+    more = f"Content-Length: {http_limits.BODY_BYTES + 1}\r\n"
     head, _, rest = (await ask(get("/hello", method, more), close=False)).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 413 ")
     assert rest[:4] == body
@@ -237,7 +238,7 @@ async def test_a_connection_that_cannot_be_accepted_waits_or_is_gone(
             raise failures.pop()
         return accept(self)
 
-    monkeypatch.setattr(web, "ACCEPT_REST_S", 0.01)
+    monkeypatch.setattr(http_site, "ACCEPT_REST_S", 0.01)
     monkeypatch.setattr(socket.socket, "accept", failing)
     async with Talk(address) as talk:
         assert (await talk.ask("/hello")).startswith(b"HTTP/1.1 200 OK")
@@ -370,7 +371,7 @@ async def test_a_page_that_takes_long_is_made_once_for_all(patient: Address) -> 
 async def test_such_a_page_is_made_again_when_it_is_old(
     patient: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "KEPT_S", 0.0)
+    monkeypatch.setattr(http_site, "KEPT_S", 0.0)
     made.clear()
     for _ in range(2):
         async with Talk(patient) as talk:
@@ -407,7 +408,7 @@ async def test_a_client_that_asks_first_is_told_to_go_on(address: Address) -> No
 
 
 async def test_a_client_that_asks_first_for_too_much_is_refused(ask: Ask) -> None:
-    size = http.BODY_BYTES + 1
+    size = http_limits.BODY_BYTES + 1
     more = f"Expect: 100-continue\r\nContent-Length: {size}\r\n"
     answer = await ask(get("/hello", more=more), close=False)
     assert answer.startswith(b"HTTP/1.1 413 ")
