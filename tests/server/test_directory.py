@@ -246,7 +246,7 @@ def test_a_lock_that_is_removed_costs_a_reload_of_its_partition_only(served: Ser
     assert served.client().fetched(first) == {("orders", 0): 2}
 
 
-def test_a_partition_that_somebody_else_has_locked_is_closed(served: Served) -> None:
+def test_a_partition_locked_by_another_process_is_closed(served: Served) -> None:
     client = served.client()
     assert client.commit(1) == 0
     index = served.driver("g").index
