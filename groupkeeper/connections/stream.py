@@ -10,9 +10,9 @@ from abc import abstractmethod
 from typing import Final
 
 from groupkeeper.connections.call import ConnectionServices
+from groupkeeper.connections.connection_state import TRANSITIONS, State
 from groupkeeper.connections.inbox import HELD_BYTES, Inbox
 from groupkeeper.connections.outbox import Outbox
-from groupkeeper.connections.state import MAY_FOLLOW, State
 from groupkeeper.coordinator.caller import Peer
 from groupkeeper.turns import TURN_S
 
@@ -156,7 +156,7 @@ class ClientStream(asyncio.Protocol):
     # -- states --------------------------------------------------------------------------------
 
     def _become(self, state: State) -> None:
-        assert state in MAY_FOLLOW[self.state], f"{self.state.name} to {state.name}"
+        assert state in TRANSITIONS[self.state], f"{self.state.name} to {state.name}"
         self.state = state
 
     def _next(self, *, again: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.groups import host, loader, retries
+from groupkeeper.groups import driver, loader
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.turns import Slices
@@ -24,7 +24,7 @@ PARTITIONS = 20
 def restarted(serve: Serve, commits: int = 1) -> tuple[Served, list[str]]:
     """A server that has just been started, and groups in as many partitions that have a log."""
     served = serve(f"offsets.topic.num.partitions={PARTITIONS}")
-    groups = sorted(groups_apart(PARTITIONS, PARTITIONS), key=lambda g: served.host(g).index)
+    groups = sorted(groups_apart(PARTITIONS, PARTITIONS), key=lambda g: served.driver(g).index)
     client = served.client()
     for group in groups:
         for offset in range(commits):
@@ -56,15 +56,15 @@ def test_only_a_few_partitions_load_at_a_time(
 ) -> None:
     most: list[int] = []
     under_way: list[int] = []
-    load = host.PartitionHost._load
+    load = driver.PartitionDriver._load
 
-    async def counted(self: host.PartitionHost) -> None:
+    async def counted(self: driver.PartitionDriver) -> None:
         under_way.append(self.index)
         most.append(len(under_way))
         await load(self)
         under_way.remove(self.index)
 
-    monkeypatch.setattr(host.PartitionHost, "_load", counted)
+    monkeypatch.setattr(driver.PartitionDriver, "_load", counted)
     served, _ = restarted(serve)
     served.settled()
     assert len(most) == PARTITIONS
@@ -187,7 +187,7 @@ def test_a_disk_with_room_again_is_used_within_five_seconds(served: Served) -> N
         client.commit(2)
         served.advance(0.1)
     served.disk.capacity = None
-    served.advance(retries.MOST_S + 0.1)
+    served.advance(loader.RELOAD_MOST_S + 0.1)
     assert client.commit(3) == 0
     assert client.fetched() == {("orders", 0): 3}
 
@@ -234,7 +234,7 @@ def test_after_some_healthy_seconds_the_first_pause_is_short_again(
 ) -> None:
     served.client().commit(1)
     pauses = []
-    for wait in (0.0, 0.0, 0.0, retries.HEALTHY_S + 0.1):
+    for wait in (0.0, 0.0, 0.0, loader.HEALTHY_S + 0.1):
         began = served.loop.time()
         fail(served, monkeypatch)
         served.settled()

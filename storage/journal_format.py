@@ -1,18 +1,17 @@
-"""
-The bytes of a journal: its rounds, and the entries in them.
+"""The bytes of a journal: its rounds, and the entries in them.
 
-A file is a row of rounds: salt of 8 bytes, number int64, payload length int32, CRC-32C of
-number, length and payload. Numbers rise by one, so a round that was never finished cannot be taken
-for one that was. The salt is random and part of the file's name, `<node>-<first round>-<salt>`: a
-payload holds what clients sent, and cannot look like a round to who does not know the salt. A round
-begins with a sector of the disk (files of older versions: where the last one ends), so that none is
-harmed when the write of the next one is torn.
+A file is a sequence of rounds: salt of 8 bytes, number int64, payload length int32, CRC-32C of
+number, length and payload, then the payload. Numbers increase by one, so an unfinished round cannot
+be mistaken for a finished one. The salt is random and part of the file's name,
+`<node>-<first round>-<salt>`: a payload holds bytes from clients, which do not know the salt and
+so cannot forge a round. A round begins at a sector of the disk (in files of older versions: where
+the round before ends), so that a torn write of the next round does not spoil it.
 
-A payload is a row of entries: kind int8, name length int16, data length int32, name, data. Kind 0
-is a batch of the log `name`; kind 1 is the claim of the shard `name` in the epoch `data`; kind 2 is
-a mark of the log `name` (marks.py). Kind 3 says what the rounds just before did, so that it is
-known which logs a damaged one touches: number of logs int32, the first of those rounds int64, the
-logs' end offsets int64 each, their names with a slash between them.
+A payload is a sequence of entries: kind int8, name length int16, data length int32, name, data.
+Kind 0 is a batch of the log `name`. Kind 1 is the claim of the shard `name` in the epoch `data`.
+Kind 2 is a mark of the log `name` (marks.py). Kind 3 summarizes the rounds just before, which tells
+the logs that a damaged round has touched: number of logs int32, the first of those rounds int64,
+the end offset of each log int64, and the names of the logs with slashes between them.
 """
 
 from collections.abc import Mapping
@@ -33,24 +32,24 @@ _COUNT: Final = Struct(">I")
 
 
 def batch_entry(name: bytes, batch: bytes) -> tuple[bytes, bytes, bytes]:
-    """A finished batch of a log, in pieces to be joined."""
+    """The entry of a finished batch of a log, in pieces to be joined."""
     return ENTRY.pack(BATCH, len(name), len(batch)), name, batch
 
 
 def claim_entry(shard: int, epoch: int) -> tuple[bytes, bytes, bytes]:
-    """The fact that a shard was claimed in an epoch, in pieces to be joined."""
+    """The entry of the claim of a shard in an epoch, in pieces to be joined."""
     name, data = str(shard).encode(), epoch.to_bytes(4, "big")
     return ENTRY.pack(CLAIM, len(name), len(data)), name, data
 
 
 def mark_entry(name: str, mark: Mark) -> tuple[bytes, bytes, bytes]:
-    """A mark of a log, in pieces to be joined."""
-    data, of = mark.to_bytes(), name.encode()
-    return ENTRY.pack(MARK, len(of), len(data)), of, data
+    """The entry of a mark of a log, in pieces to be joined."""
+    data, log = mark.to_bytes(), name.encode()
+    return ENTRY.pack(MARK, len(log), len(data)), log, data
 
 
 def ends_entry(first: int, ends: Mapping[str, int]) -> tuple[bytes, ...]:
-    """What rounds from `first` on did to the ends of logs, in pieces to be joined."""
+    """The entry of the end offsets of logs after the rounds from `first` on, in pieces."""
     names = "/".join(ends).encode()
     numbers = pack(f">{len(ends) + 1}Q", first, *ends.values())
     size = _COUNT.size + len(numbers) + len(names)
@@ -58,7 +57,7 @@ def ends_entry(first: int, ends: Mapping[str, int]) -> tuple[bytes, ...]:
 
 
 def ends_of(data: bytes) -> tuple[int, dict[str, int]]:
-    """The first round that such an entry tells of, and the ends of logs."""
+    """The first round of such an entry, and the end offsets of logs by name."""
     (count,) = _COUNT.unpack_from(data)
     first, *numbers = unpack_from(f">{count + 1}Q", data, _COUNT.size)
     names = data[_COUNT.size + 8 * (count + 1) :].decode().split("/") if count else []
@@ -66,7 +65,7 @@ def ends_of(data: bytes) -> tuple[int, dict[str, int]]:
 
 
 def round_at(window: Window, position: int, salt: bytes, number: int) -> int:
-    """Payload size of the round at a position, -1 if it is not sound or not the one awaited."""
+    """The payload size of the round at a position; -1 if it is not round `number`, or damaged."""
     at = window.find(position, ROUND.size)
     if at < 0:
         return -1
@@ -82,7 +81,7 @@ def round_at(window: Window, position: int, salt: bytes, number: int) -> int:
 
 
 def round_after(window: Window, position: int, salt: bytes, number: int) -> tuple[int, int]:
-    """A sound round with a higher number behind a bad one: where, and which. -1 if none."""
+    """Position and number of a sound round after `position`, later than `number`; -1 if none."""
     position += 1
     while position < window.size:
         at = window.find(position, min(ROUND.size, window.size - position))
