@@ -31,9 +31,9 @@ ApiVersions; where it advertises more than it serves, the difference is answered
 UNSUPPORTED_VERSION (old librdkafka compresses only for a server that lists Produce version 0).
 
 From its first flexible version on (KIP-482) a message has compact lengths and a tag buffer at the
-end of each struct; unknown tags are passed over. Everything else is strict: a length beyond the
-end, bytes left over, null where the definition has none, tags out of order or text that is not
-UTF-8 close the connection.
+end of each struct; unknown tags are ignored. Everything else is strict: a length beyond the end,
+bytes left over, null where the definition has none, tags out of order or text that is not UTF-8
+close the connection.
 
 | API | key | advertised | served | flexible from |
 |---|---|---|---|---|
@@ -48,8 +48,8 @@ RECORDS = """
 ## Records of the `__consumer_offsets` log
 
 A key is an int16 type and its fields, a value an int16 version and its fields. Key types 0 and 1
-are offsets, 2 is a group; other types are recognised and passed over. Values are
-written in version 3 and read in versions 0 to 4, newer ones as 4 (KIP-915).
+are offsets, 2 is a group; other types are recognized and skipped. Values are written in version 3
+and read in versions 0 to 4, newer ones as 4 (KIP-915).
 """
 
 TABLE = """

@@ -1,5 +1,5 @@
-"""Message classes: one class per message for all its versions, the lifetime of a field beside the
-field.
+"""Declares message classes: one class for all versions of a message, each field with the versions
+that have it.
 
     @message(key=ApiKey.HEARTBEAT, versions=(0, 4), flexible=4)
     class HeartbeatRequest:
@@ -13,9 +13,8 @@ field.
         throttle_time_ms: Int32 = since(1)
         error_code: Int16 = 0
 
-The decorators make slotted, mutable classes with a keyword constructor in which every field has
-Kafka's default. Bytes are not read or written here: `compiler.py` does that from the `Layout` each
-class carries.
+The decorators create slotted, mutable classes whose constructor takes keywords only and gives every
+field Kafka's default. `compiler.py` reads and writes bytes, by the `Layout` of the class.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,13 +26,13 @@ from groupkeeper.protocol.types import ArrayOf, Fixed, Shape, Sized, StructOf, W
 
 T = TypeVar("T")
 
-Message: TypeAlias = object  # an instance of any class that `message` or `struct` made
+Message: TypeAlias = object  # an instance of a class that a decorator below made
 
 FOREVER = 32767  # the largest version an int16 can hold
 
 
 class _New:
-    """Stands for "a new empty list" where a default value is written."""
+    """The type of the default value that stands for a new empty list."""
 
     def __repr__(self) -> str:
         return "[]"
@@ -43,7 +42,7 @@ _NEW_LIST = _New()
 
 
 class Lifetime(NamedTuple):
-    """What `since`, `until` and `tagged` say of a field: the versions that carry it, and how."""
+    """What `since`, `until` and `tagged` declare: the versions that have a field, and how."""
 
     default: object
     since: int = 0
@@ -53,7 +52,7 @@ class Lifetime(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One field of a message. `default` is what it holds when the version does not carry it."""
+    """One field of a message. It holds `default` if the decoded version does not have it."""
 
     name: str
     type: WireType
@@ -64,7 +63,7 @@ class Field(NamedTuple):
     tag: int | None
 
     def in_version(self, version: int) -> bool:
-        """Whether the version carries the field, tagged or not."""
+        """Whether the version has the field, tagged or not."""
         return self.since <= version <= self.until
 
     def nullable_in(self, version: int) -> bool:
@@ -75,15 +74,15 @@ class Field(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What a message class is on the wire. `key` is None in what is neither request nor response,
-    `flexible` without flexible versions; `response` is the class that answers a request.
+    """How a message class is encoded. `key` is None if it is neither request nor response,
+    `flexible` (the first flexible version) if there is none; `response` is set in requests only.
     """
 
     name: str
     key: ApiKey | None
     versions: tuple[int, int]
     flexible: int | None
-    open_ended: bool  # bytes behind the last field belong to a newer version and are passed over
+    open_ended: bool  # bytes after the last field belong to a newer version and are ignored
     fields: tuple[Field, ...]
     response: type | None = None
 
@@ -92,21 +91,21 @@ class Layout(NamedTuple):
         return self.flexible is not None and version >= self.flexible
 
 
-_TYPICAL = object()  # "the default of the field's type"
+_TYPICAL = object()  # stands for the default of the field's type
 
 
 # The specifiers return Any because they stand where a field's default value is expected.
 def since(
     version: int, *, default: object = _TYPICAL, until: int = FOREVER, nullable_since: int = 0
 ) -> Any:
-    """A field carried from `version` on, up to and including `until`; null is allowed from
-    `nullable_since`.
+    """A field of the versions from `version` to `until`, both included; it may be null from
+    `nullable_since` on.
     """
     return Lifetime(default, version, until, nullable_since)
 
 
 def until(version: int, *, default: object = _TYPICAL, nullable_since: int = 0) -> Any:
-    """A field carried up to and including `version`."""
+    """A field of the versions up to and including `version`."""
     return Lifetime(default, 0, version, nullable_since)
 
 
@@ -121,7 +120,7 @@ def tagged(tag: int, *, since: int, default: object = _TYPICAL) -> Any:
 
 
 def empty() -> Any:
-    """The default of an array that every version carries: a new empty list for each message."""
+    """An array of every version; its default is a new empty list."""
     return Lifetime(_NEW_LIST)
 
 
@@ -133,8 +132,10 @@ def message(
     flexible: int | None = None,
     open_ended: bool = False,
 ) -> Callable[[type[T]], type[T]]:
-    """Make a top-level message: the `versions` that can be compiled, the API `key` of a request,
-    the first `flexible` version, and whether more bytes may follow (`Layout.open_ended`).
+    """Make a request, or a message without an API, from a class.
+
+    `key` is the API of a request, `versions` are the first and last that can be compiled,
+    `flexible` is the first flexible one. `open_ended`: more bytes may follow the last field.
     """
 
     def decorate(cls: type[T]) -> type[T]:
@@ -147,7 +148,7 @@ def message(
 
 @dataclass_transform(kw_only_default=True)
 def response_to(request: type) -> Callable[[type[T]], type[T]]:
-    """Make the response to a request: API key and versions are those of the request."""
+    """Make the response to a request from a class; key and versions are those of the request."""
 
     def decorate(cls: type[T]) -> type[T]:
         layout = layout_of(request)
@@ -160,7 +161,7 @@ def response_to(request: type) -> Callable[[type[T]], type[T]]:
 
 @dataclass_transform(kw_only_default=True)
 def struct(cls: type[T]) -> type[T]:
-    """Make a part of other messages; its versions are those of the message around it."""
+    """Make a part of messages from a class; its versions are those of the message around it."""
     return _with_layout(cls, Layout(cls.__name__, None, (0, FOREVER), None, False, _fields(cls)))
 
 
@@ -178,13 +179,13 @@ def key_of(cls: type) -> ApiKey:
 
 
 def fields_in(cls: type, version: int) -> tuple[list[Field], list[Field]]:
-    """The plain and the tagged fields that a version carries."""
+    """The plain and the tagged fields of a version."""
     present = [field for field in layout_of(cls).fields if field.in_version(version)]
     return [f for f in present if f.tag is None], [f for f in present if f.tag is not None]
 
 
 def structs_in(cls: type, version: int) -> Iterator[type]:
-    """The structs inside a message in a version, innermost first, and the message itself last."""
+    """The structs in a version of a message, innermost first, and the message itself last."""
     for field in layout_of(cls).fields:
         if field.in_version(version):
             kind = field.type
@@ -196,7 +197,7 @@ def structs_in(cls: type, version: int) -> Iterator[type]:
 
 
 def default_code(field: Field) -> str:
-    """The default as a Python expression, a new object wherever it is mutable."""
+    """The default as a Python expression, which makes a new object of a mutable one."""
     return repr(field.default)
 
 
@@ -214,7 +215,7 @@ def _with_layout(cls: type[T], layout: Layout) -> type[T]:
         "__repr__": _represent,
         "__hash__": None,
     }
-    # Slots cannot be added to an existing class, so a new one takes its place.
+    # Slots cannot be added to an existing class: a new one replaces it.
     return cast(type[T], type(cls.__name__, cls.__bases__, namespace))
 
 
@@ -231,7 +232,7 @@ def _field(cls: type, name: str, hint: object) -> Field:
     return Field(name, kind, default, since, until, nullable_since, tag)
 
 
-def _wire_type(hint: Any) -> WireType:  # Any: annotations are what the typing module makes of them
+def _wire_type(hint: Any) -> WireType:  # Any: an annotation has a private type of the typing module
     if not hasattr(hint, "__metadata__"):
         return StructOf(hint)
     mark = hint.__metadata__[0]
@@ -258,7 +259,7 @@ def _default_of(kind: WireType) -> object:
 
 
 def _first_init(self: object, **values: object) -> None:
-    """Stands in for the constructor until the first use, to keep start-up short."""
+    """Replaces itself by a compiled constructor at the first use, to keep start-up short."""
     cls = type(self)
     layout = layout_of(cls)
     source = Source(f"<{layout.name} constructor>")

@@ -1,6 +1,8 @@
-"""Which APIs there are, in which versions, and their compiled codecs.
+"""The APIs that are implemented, their versions, and their compiled codecs.
 
-Which of them a server really answers is not known here: that is its table of routes.
+A server answers those that its own table of APIs has a handler for.
+
+Source: Kafka 4.1, `ApiKeys` (versions) and `ApiMessageType` (header versions).
 """
 
 from collections.abc import Callable
@@ -54,10 +56,9 @@ from groupkeeper.protocol.wire import skip_tags
 
 
 class Api(NamedTuple):
-    """One API.
+    """One API. Version ranges include both ends; `flexible` is the first flexible version, or None.
 
-    Version ranges include both ends; `flexible` is the first flexible version, None if there is
-    none.
+    Fewer versions may be served than are advertised: the others are refused.
     """
 
     key: ApiKey
@@ -130,27 +131,27 @@ _read_correlation_id = Struct(">i").unpack_from
 
 @cache
 def request_decoder(key: int, version: int) -> Decoder:
-    """`decode(buffer, pos, end) -> request`, from behind the header; KeyError or ValueError if it
-    is not served.
+    """`decode(buffer, pos, end) -> request`, from the end of the header on; KeyError or ValueError
+    if API or version are not served.
     """
     return decoder(APIS[key].request_type, version)
 
 
 @cache
 def response_encoder(key: int, version: int) -> Callable[[Message, int], bytes]:
-    """`encode(response, correlation_id) -> bytes`: the whole frame; TypeError or ValueError for
-    what cannot be written.
+    """`encode(response, correlation_id) -> bytes`: the whole frame; TypeError or ValueError for a
+    value that cannot be encoded.
     """
     return encoder(APIS[key].response_type, version, Framing.RESPONSE)
 
 
 def sliced_request_decoder(key: int, version: int) -> SlicedDecoder:
-    """As :func:`request_decoder`, a slice at a time: for long requests."""
+    """As `request_decoder`, slice by slice: for long requests."""
     return sliced_decoder(APIS[key].request_type, version)
 
 
 def sliced_response_encoder(key: int, version: int) -> SlicedEncoder:
-    """As :func:`response_encoder`, a piece at a time and without the size: for long answers."""
+    """As `response_encoder`, piece by piece and without the size: for long responses."""
     return sliced_encoder(APIS[key].response_type, version)
 
 
@@ -172,7 +173,7 @@ def request_encoder(key: int, version: int) -> Callable[[Message, int, str | Non
 
 @cache
 def response_decoder(key: int, version: int) -> Callable[[bytes, int, int], tuple[int, Any]]:
-    """`decode(buffer, pos, end) -> (correlation id, response)`, from behind the size."""
+    """`decode(buffer, pos, end) -> (correlation id, response)`, from the end of the size on."""
     api = APIS[key]
     decode = decoder(api.response_type, version)
     has_tags = api.is_flexible(version) and key != ApiKey.API_VERSIONS

@@ -11,6 +11,6 @@ def limit_reached(log: Logger, limit: str, most: int, api: str, caller: Caller) 
         limit=limit,
         most=most,
         api=api,
-        client_id=caller.client_id,
-        host=caller.client_host,
+        client_id=caller.peer.client_id,
+        host=caller.peer.host,
     )

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from groupkeeper.backoff import Failing
+from groupkeeper.backoff import RetryTimes
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList, is_partition
@@ -122,8 +122,8 @@ class Partitions:
         self._turns = turns
         self._failed = failed
         self._producers = producers
-        self._unopened: Failing[Partition] = Failing(RETRY_FIRST_S, RETRY_MOST_S)
-        self._unwritten: Failing[Partition] = Failing(RETRY_FIRST_S, RETRY_MOST_S)
+        self._unopened: RetryTimes[Partition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
+        self._unwritten: RetryTimes[Partition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._known: dict[tuple[str, int], Partition] = {}
         self._detached: dict[tuple[Topic, int], Partition] = {}
         """Those of deleted topics whose files are still there."""

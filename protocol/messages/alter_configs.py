@@ -1,6 +1,6 @@
-"""AlterConfigs (key 33): replace the settings of resources (KIP-133).
+"""AlterConfigs: replaces all configs of resources (KIP-133).
 
-Whatever is not named is unset, which is why IncrementalAlterConfigs came after it.
+Configs that are not named return to their defaults; IncrementalAlterConfigs changes single ones.
 """
 
 from groupkeeper.protocol.api_keys import ApiKey
@@ -10,7 +10,7 @@ from groupkeeper.protocol.types import Array, Boolean, Int8, Int16, Int32, Nulla
 
 @struct
 class AlterableConfig:
-    """A setting and its value."""
+    """A config and its value."""
 
     name: String = ""
     """Name of the config."""
@@ -20,7 +20,7 @@ class AlterableConfig:
 
 @struct
 class AlterConfigsResource:
-    """A resource and all that is to be set for it."""
+    """A resource and all its new configs."""
 
     resource_type: Int8 = 0
     """Kind of the resource, a `ResourceType`."""
@@ -32,7 +32,7 @@ class AlterConfigsResource:
 
 @message(key=ApiKey.ALTER_CONFIGS, versions=(0, 2), flexible=2)
 class AlterConfigsRequest:
-    """Replaces settings, or only checks whether that would work."""
+    """Replaces configs, or only validates the change."""
 
     resources: Array[AlterConfigsResource] = empty()
     """Resources to change, each at most once."""
@@ -42,7 +42,7 @@ class AlterConfigsRequest:
 
 @struct
 class AlterConfigsResourceResponse:
-    """What became of one resource."""
+    """The result for one resource."""
 
     error_code: Int16 = 0
     """0, or why the resource was not changed."""

@@ -1,7 +1,7 @@
-"""ApiVersions (key 18): what the server speaks, asked first on every connection.
+"""ApiVersions: the APIs and versions of the server, the first request on most connections.
 
-Responses have header v0 in every version, and a request of an unknown version is answered in the
-layout of version 0.
+Responses have header v0 in every version (KIP-511), and a request of an unknown version is answered
+in version 0.
 """
 
 from groupkeeper.protocol.api_keys import ApiKey
@@ -13,7 +13,7 @@ from groupkeeper.protocol.types import Array, Boolean, Int16, Int32, Int64, Stri
 class ApiVersionsRequest:
     """Asks for the served versions.
 
-    Version 3 names the client software (KIP-511), 4 is for features from 0 on.
+    Version 3 adds the client software (KIP-511); version 4 allows features whose minimum is 0.
     """
 
     client_software_name: String = since(3)
@@ -36,7 +36,7 @@ class ApiVersion:
 
 @struct
 class SupportedFeatureKey:
-    """A feature and the levels the broker could run (KIP-584)."""
+    """A feature and the levels that the broker supports (KIP-584)."""
 
     name: String = since(3)
     """Name of the feature."""
@@ -48,7 +48,7 @@ class SupportedFeatureKey:
 
 @struct
 class FinalizedFeatureKey:
-    """A feature and the levels the cluster runs (KIP-584)."""
+    """A feature and the levels that the cluster has finalized (KIP-584)."""
 
     name: String = since(3)
     """Name of the feature."""

@@ -1,4 +1,4 @@
-"""CreatePartitions (key 37): give topics more partitions (KIP-195)."""
+"""CreatePartitions: adds partitions to topics (KIP-195)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, struct
@@ -15,7 +15,7 @@ from groupkeeper.protocol.types import (
 
 @struct
 class CreatePartitionsAssignment:
-    """Which brokers hold one new partition."""
+    """The replicas of one new partition."""
 
     broker_ids: Array[Int32] = empty()
     """Brokers of the partition's replicas, the preferred leader first."""
@@ -23,9 +23,7 @@ class CreatePartitionsAssignment:
 
 @struct
 class CreatePartitionsTopic:
-    """How many partitions a topic shall have in all; where the new ones go is the broker's choice
-    when `assignments` is null.
-    """
+    """A topic and its new number of partitions."""
 
     name: String = ""
     """Name of the topic."""
@@ -37,7 +35,7 @@ class CreatePartitionsTopic:
 
 @message(key=ApiKey.CREATE_PARTITIONS, versions=(0, 3), flexible=2)
 class CreatePartitionsRequest:
-    """Adds partitions, or only checks whether that would work."""
+    """Adds partitions, or only validates the request."""
 
     topics: Array[CreatePartitionsTopic] = empty()
     """Topics to enlarge, each at most once."""
@@ -49,7 +47,7 @@ class CreatePartitionsRequest:
 
 @struct
 class CreatePartitionsTopicResult:
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: String = ""
     """Name of the topic."""

@@ -1,4 +1,4 @@
-"""CreateTopics (key 19): make topics (KIP-4)."""
+"""CreateTopics: creates topics (KIP-4)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged
@@ -17,7 +17,7 @@ from groupkeeper.protocol.types import (
 
 @struct
 class CreatableReplicaAssignment:
-    """Which brokers hold a partition, where the client decides that."""
+    """The replicas of one partition, chosen by the client."""
 
     partition_index: Int32 = 0
     """Number of the partition, from 0."""
@@ -27,7 +27,7 @@ class CreatableReplicaAssignment:
 
 @struct
 class CreatableTopicConfig:
-    """A setting of the topic."""
+    """A config of the topic."""
 
     name: String = ""
     """Name of the config."""
@@ -37,9 +37,7 @@ class CreatableTopicConfig:
 
 @struct
 class CreatableTopic:
-    """A topic to make; -1 partitions or replicas stand for the broker's default from version 4 on
-    (KIP-464).
-    """
+    """A topic to create; from version 4 on -1 asks for the broker's defaults (KIP-464)."""
 
     name: String = ""
     """Name of the topic."""
@@ -55,7 +53,7 @@ class CreatableTopic:
 
 @message(key=ApiKey.CREATE_TOPICS, versions=(0, 7), flexible=5)
 class CreateTopicsRequest:
-    """Makes topics, or from version 1 on only checks whether that would work."""
+    """Creates topics; from version 1 on it may only validate the request."""
 
     topics: Array[CreatableTopic] = empty()
     """Topics to create, each at most once."""
@@ -67,7 +65,7 @@ class CreateTopicsRequest:
 
 @struct
 class CreatableTopicConfigs:
-    """A setting the new topic has (KIP-525)."""
+    """A config of the new topic (KIP-525)."""
 
     name: String = since(5)
     """Name of the config."""
@@ -83,9 +81,7 @@ class CreatableTopicConfigs:
 
 @struct
 class CreatableTopicResult:
-    """What became of one topic; version 5 tells what it was made with (KIP-525), 7 its id
-    (KIP-516).
-    """
+    """The result for one topic; version 5 adds its configs (KIP-525), 7 its id (KIP-516)."""
 
     name: String = ""
     """Name of the topic."""

@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42): remove empty groups with their offsets (KIP-229)."""
+"""DeleteGroups: deletes empty groups and their offsets (KIP-229)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, struct
@@ -15,7 +15,7 @@ class DeleteGroupsRequest:
 
 @struct
 class DeletableGroupResult:
-    """Whether one group is deleted."""
+    """The result for one group."""
 
     group_id: String = ""
     """Id of the group."""

@@ -1,15 +1,16 @@
-"""DeleteRecords (key 21): forget the beginning of partitions (KIP-107)."""
+"""DeleteRecords: deletes the oldest records of partitions (KIP-107)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, Int64, String
 
 HIGH_WATERMARK = -1
+"""The offset that stands for the high watermark: nothing is kept."""
 
 
 @struct
 class DeleteRecordsPartition:
-    """A partition and the first offset to keep, -1 for none of what is there."""
+    """A partition and the first offset to keep."""
 
     partition_index: Int32 = 0
     """Number of the partition, from 0."""
@@ -29,7 +30,7 @@ class DeleteRecordsTopic:
 
 @message(key=ApiKey.DELETE_RECORDS, versions=(0, 2), flexible=2)
 class DeleteRecordsRequest:
-    """Moves the starts of logs."""
+    """Advances the log start offsets of partitions."""
 
     topics: Array[DeleteRecordsTopic] = empty()
     """Topics to shorten."""
@@ -39,7 +40,7 @@ class DeleteRecordsRequest:
 
 @struct
 class DeleteRecordsPartitionResult:
-    """Where a partition begins now."""
+    """The new log start offset of a partition."""
 
     partition_index: Int32 = 0
     """Number of the partition, from 0."""

@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20): remove topics by name, from version 6 on also by id (KIP-516)."""
+"""DeleteTopics: deletes topics by name, from version 6 on also by id (KIP-516)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct, until
@@ -7,7 +7,7 @@ from groupkeeper.protocol.types import Array, Int16, Int32, NullableString, Stri
 
 @struct
 class DeleteTopicState:
-    """A topic to remove, by name or by id."""
+    """A topic to delete, by name or by id."""
 
     name: NullableString = since(6, default=None)
     """Name of the topic; null if it is given by id."""
@@ -17,7 +17,7 @@ class DeleteTopicState:
 
 @message(key=ApiKey.DELETE_TOPICS, versions=(0, 6), flexible=4)
 class DeleteTopicsRequest:
-    """Removes `topic_names` up to version 5, `topics` from 6 on."""
+    """Deletes `topic_names` up to version 5, `topics` from 6 on."""
 
     topics: Array[DeleteTopicState] = since(6)
     """Topics to delete, by name or id."""
@@ -29,7 +29,7 @@ class DeleteTopicsRequest:
 
 @struct
 class DeletableTopicResult:
-    """Whether one topic is removed."""
+    """The result for one topic."""
 
     name: NullableString = since(0, nullable_since=6, default="")
     """Name of the topic; null if it was given by an unknown id."""

@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): the cluster's id and its brokers (KIP-700).
+"""DescribeCluster: the cluster's id and its brokers (KIP-700).
 
 Version 1 can ask for controllers (KIP-919), 2 for fenced brokers (KIP-1073).
 """
@@ -14,7 +14,7 @@ ENDPOINT_CONTROLLERS = 2
 
 @message(key=ApiKey.DESCRIBE_CLUSTER, versions=(0, 2), flexible=0)
 class DescribeClusterRequest:
-    """Says which end points to describe."""
+    """Selects the endpoints to describe."""
 
     include_cluster_authorized_operations: Boolean = False
     """Whether to tell what the client may do to the cluster."""
@@ -42,7 +42,7 @@ class DescribeClusterBroker:
 
 @response_to(DescribeClusterRequest)
 class DescribeClusterResponse:
-    """The cluster as the broker that answers sees it."""
+    """The cluster as the answering broker sees it."""
 
     throttle_time_ms: Int32 = 0
     """Milliseconds for which a quota throttles the client; 0 if none does."""
@@ -55,7 +55,7 @@ class DescribeClusterResponse:
     cluster_id: String = ""
     """Id of the cluster."""
     controller_id: Int32 = -1
-    """Broker that takes the controller's requests; -1 if there is none."""
+    """Broker that takes the controller's requests; -1 if none."""
     brokers: Array[DescribeClusterBroker] = empty()
     """The brokers, or the controllers."""
     cluster_authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED

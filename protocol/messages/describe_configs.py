@@ -1,7 +1,6 @@
-"""DescribeConfigs (key 32): the settings of topics, brokers and groups (KIP-133).
+"""DescribeConfigs: the configs of topics, brokers and groups (KIP-133).
 
-Version 1 tells where a value comes from and what else is set (KIP-226), 3 types and documentation
-(KIP-569).
+Version 1 adds sources and synonyms (KIP-226), 3 types and documentation (KIP-569).
 """
 
 from enum import IntEnum
@@ -21,7 +20,7 @@ from groupkeeper.protocol.types import (
 
 
 class ResourceType(IntEnum):
-    """What can have settings: Kafka's `ConfigResource.Type`."""
+    """Kinds of resources that have configs: Kafka's `ConfigResource.Type`."""
 
     TOPIC = 2
     BROKER = 4
@@ -31,7 +30,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from. Kafka has more: dynamic settings of brokers and groups."""
+    """Where a value comes from: those of Kafka's `ConfigSource` that occur here."""
 
     TOPIC = 1
     STATIC_BROKER = 4
@@ -39,7 +38,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigKind(IntEnum):
-    """The type of a setting's values: Kafka's `ConfigType`, as far as ours are of it."""
+    """The type of a config's value: those of Kafka's `ConfigType` that occur here."""
 
     BOOLEAN = 1
     STRING = 2
@@ -51,7 +50,7 @@ class ConfigKind(IntEnum):
 
 @struct
 class DescribeConfigsResource:
-    """A resource, and the names asked for; null asks for all."""
+    """A resource to describe."""
 
     resource_type: Int8 = 0
     """Kind of the resource, a `ResourceType`."""
@@ -63,7 +62,7 @@ class DescribeConfigsResource:
 
 @message(key=ApiKey.DESCRIBE_CONFIGS, versions=(0, 4), flexible=4)
 class DescribeConfigsRequest:
-    """Asks for the settings of some resources."""
+    """Asks for the configs of resources."""
 
     resources: Array[DescribeConfigsResource] = empty()
     """Resources to describe."""
@@ -75,7 +74,7 @@ class DescribeConfigsRequest:
 
 @struct
 class DescribeConfigsSynonym:
-    """A place where the value is set, or would be looked for; the first one counts."""
+    """One place where a value can be set, with the value there."""
 
     name: String = since(1)
     """Name of the config at that place."""
@@ -87,7 +86,7 @@ class DescribeConfigsSynonym:
 
 @struct
 class DescribeConfigsResourceResult:
-    """One setting."""
+    """One config."""
 
     name: String = ""
     """Name of the config."""
@@ -111,7 +110,7 @@ class DescribeConfigsResourceResult:
 
 @struct
 class DescribeConfigsResult:
-    """The settings of one resource."""
+    """The configs of one resource."""
 
     error_code: Int16 = 0
     """0, or why the resource was not described."""

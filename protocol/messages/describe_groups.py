@@ -1,4 +1,4 @@
-"""DescribeGroups (key 15): state, members and assignments of groups.
+"""DescribeGroups: state, members and assignments of groups.
 
 From version 6 on a group that does not exist is an error (KIP-1043).
 """
@@ -11,7 +11,7 @@ from groupkeeper.protocol.types import Array, Boolean, Bytes, Int16, Int32, Null
 
 @message(key=ApiKey.DESCRIBE_GROUPS, versions=(0, 6), flexible=5)
 class DescribeGroupsRequest:
-    """Names the groups; version 3 can ask what the client may do (KIP-430)."""
+    """Names the groups; version 3 adds authorized operations (KIP-430)."""
 
     groups: Array[String] = empty()
     """Ids of the groups."""
@@ -21,7 +21,7 @@ class DescribeGroupsRequest:
 
 @struct
 class DescribedGroupMember:
-    """A member; version 4 tells its instance id (KIP-345)."""
+    """A member; version 4 adds its instance id (KIP-345)."""
 
     member_id: String = ""
     """Id that the coordinator gave the member."""
@@ -39,7 +39,7 @@ class DescribedGroupMember:
 
 @struct
 class DescribedGroup:
-    """A group; `protocol_data` is the name of the chosen protocol."""
+    """The description of one group."""
 
     error_code: Int16 = 0
     """0, or why the group was not described."""
@@ -61,7 +61,7 @@ class DescribedGroup:
 
 @response_to(DescribeGroupsRequest)
 class DescribeGroupsResponse:
-    """One description for each group asked for."""
+    """The descriptions of the groups."""
 
     throttle_time_ms: Int32 = since(1)
     """Milliseconds for which a quota throttles the client; 0 if none does."""

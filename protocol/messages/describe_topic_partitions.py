@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75): topics and their partitions, a page at a time (KIP-966)."""
+"""DescribeTopicPartitions: topics and their partitions, one page at a time (KIP-966)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, struct
@@ -18,7 +18,7 @@ from groupkeeper.protocol.types import (
 
 @struct
 class TopicRequest:
-    """A topic asked for."""
+    """A topic to describe."""
 
     name: String = ""
     """Name of the topic."""
@@ -36,7 +36,7 @@ class Cursor:
 
 @message(key=ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=(0, 0), flexible=0)
 class DescribeTopicPartitionsRequest:
-    """Asks for some topics, for all with an empty list; from `cursor` on, if there is one."""
+    """Asks for one page of topics."""
 
     topics: Array[TopicRequest] = empty()
     """Topics to describe; empty asks for all."""
@@ -48,7 +48,7 @@ class DescribeTopicPartitionsRequest:
 
 @struct
 class DescribeTopicPartitionsResponsePartition:
-    """A partition; replicas that may lead although they are not in sync are told apart."""
+    """A partition, with its eligible leader replicas (KIP-966)."""
 
     error_code: Int16 = 0
     """0, or what is wrong with the partition."""
@@ -72,7 +72,7 @@ class DescribeTopicPartitionsResponsePartition:
 
 @struct
 class DescribeTopicPartitionsResponseTopic:
-    """A topic with those of its partitions that are on this page."""
+    """A topic and its partitions on this page."""
 
     error_code: Int16 = 0
     """0, or why the topic was not described."""
@@ -90,7 +90,7 @@ class DescribeTopicPartitionsResponseTopic:
 
 @response_to(DescribeTopicPartitionsRequest)
 class DescribeTopicPartitionsResponse:
-    """A page, and where the next one begins."""
+    """One page, and the start of the next one."""
 
     throttle_time_ms: Int32 = 0
     """Milliseconds for which a quota throttles the client; 0 if none does."""

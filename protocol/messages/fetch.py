@@ -1,6 +1,6 @@
-"""Fetch (key 1): read record batches, waiting for them if need be.
+"""Fetch: reads record batches, and waits for them.
 
-Topics by name only: version 13 would use ids.
+Version 13 and later, in which topics are given by id (KIP-516), are not supported.
 """
 
 from groupkeeper.protocol.api_keys import ApiKey
@@ -23,7 +23,7 @@ from groupkeeper.protocol.types import (
 class FetchPartition:
     """Where to read in a partition.
 
-    Version 5 brings KIP-107, 9 fencing (KIP-320), 12 divergence (KIP-595).
+    Version 5 adds the log start offset (KIP-107), 9 fencing (KIP-320), 12 truncation (KIP-595).
     """
 
     partition: Int32 = 0
@@ -52,7 +52,7 @@ class FetchTopic:
 
 @struct
 class ForgottenTopic:
-    """Partitions to take out of a fetch session."""
+    """Partitions to remove from a fetch session."""
 
     topic: String = since(7)
     """Name of the topic."""
@@ -64,7 +64,7 @@ class ForgottenTopic:
 class FetchRequest:
     """Asks for batches.
 
-    Version 7 brings fetch sessions (KIP-227), 11 the rack of the reader (KIP-392).
+    Version 7 adds fetch sessions (KIP-227), 11 the consumer's rack (KIP-392).
     """
 
     cluster_id: NullableString = tagged(0, since=12, default=None)
@@ -93,17 +93,17 @@ class FetchRequest:
 
 @struct
 class EpochEndOffset:
-    """Where the leader's log and the reader's diverge (KIP-595)."""
+    """Where a follower's log departs from the leader's (KIP-595)."""
 
     epoch: Int32 = since(12, default=-1)
     """Largest epoch that both logs have; -1 if unknown."""
     end_offset: Int64 = since(12, default=-1)
-    """First offset behind that epoch; -1 if unknown."""
+    """First offset after that epoch; -1 if unknown."""
 
 
 @struct
 class LeaderIdAndEpoch:
-    """The leader as far as the broker knows (KIP-595)."""
+    """The leader that the broker knows (KIP-595)."""
 
     leader_id: Int32 = since(12, default=-1)
     """Broker that leads the partition; -1 if unknown."""
@@ -113,17 +113,17 @@ class LeaderIdAndEpoch:
 
 @struct
 class SnapshotId:
-    """The snapshot a follower should read first (KIP-630)."""
+    """The snapshot that a follower has to fetch first (KIP-630)."""
 
     end_offset: Int64 = -1
-    """First offset behind the snapshot; -1 without one."""
+    """First offset after the snapshot; -1 without one."""
     epoch: Int32 = -1
     """Epoch of its last record; -1 without one."""
 
 
 @struct
 class AbortedTransaction:
-    """A transaction whose records are to be passed over (KIP-98)."""
+    """A transaction whose records a client with isolation level 1 drops (KIP-98)."""
 
     producer_id: Int64 = since(4)
     """Producer of the transaction."""
@@ -133,9 +133,7 @@ class AbortedTransaction:
 
 @struct
 class PartitionData:
-    """Batches of one partition; `records` are the bytes of whole batches, null or empty if there
-    are none.
-    """
+    """The result for one partition."""
 
     partition_index: Int32 = 0
     """Number of the partition, from 0."""
@@ -163,7 +161,7 @@ class PartitionData:
 
 @struct
 class FetchableTopicResponse:
-    """Batches of one topic."""
+    """Results of one topic."""
 
     topic: String = ""
     """Name of the topic."""
@@ -173,13 +171,13 @@ class FetchableTopicResponse:
 
 @response_to(FetchRequest)
 class FetchResponse:
-    """Batches of the partitions asked for; session id 0 declines a fetch session."""
+    """The batches read; session id 0 declines a fetch session."""
 
     throttle_time_ms: Int32 = since(1)
     """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = since(7)
     """0, or what is wrong with the fetch session."""
     session_id: Int32 = since(7)
-    """Id of the fetch session; 0 if there is none."""
+    """Id of the fetch session; 0 if none."""
     responses: Array[FetchableTopicResponse] = empty()
     """Results by topic."""

@@ -1,6 +1,6 @@
-"""FindCoordinator (key 10): which broker coordinates a group.
+"""FindCoordinator: the broker that coordinates a group or a transactional id.
 
-Version 4 asks for several at once (KIP-699), 6 can ask for share coordinators (KIP-932).
+Version 4 takes several keys (KIP-699), 6 share coordinators (KIP-932).
 """
 
 from groupkeeper.protocol.api_keys import ApiKey
@@ -37,7 +37,7 @@ class Coordinator:
     port: Int32 = since(4)
     """Port to connect to; -1 on an error."""
     error_code: Int16 = since(4)
-    """0, or why there is no coordinator."""
+    """0, or why no coordinator is known."""
     error_message: NullableString = since(4, default="")
     """The error in words; null without an error."""
 
@@ -49,7 +49,7 @@ class FindCoordinatorResponse:
     throttle_time_ms: Int32 = since(1)
     """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = until(3)
-    """0, or why there is no coordinator."""
+    """0, or why no coordinator is known."""
     error_message: NullableString = since(1, until=3, default="")
     """The error in words; null without an error."""
     node_id: Int32 = until(3)

@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): the member is alive; the answer says whether the group is rebalancing."""
+"""Heartbeat: keeps a member alive and tells it whether to rejoin."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import message, response_to, since
@@ -7,7 +7,7 @@ from groupkeeper.protocol.types import Int16, Int32, NullableString, String
 
 @message(key=ApiKey.HEARTBEAT, versions=(0, 4), flexible=4)
 class HeartbeatRequest:
-    """Extends the session. Version 3 brings static members (KIP-345)."""
+    """Extends the member's session. Version 3 adds static members (KIP-345)."""
 
     group_id: String = ""
     """Id of the group."""
@@ -21,7 +21,7 @@ class HeartbeatRequest:
 
 @response_to(HeartbeatRequest)
 class HeartbeatResponse:
-    """Nothing but an error code."""
+    """Only an error code."""
 
     throttle_time_ms: Int32 = since(1)
     """Milliseconds for which a quota throttles the client; 0 if none does."""

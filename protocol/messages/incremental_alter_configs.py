@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44): change some settings of resources (KIP-339)."""
+"""IncrementalAlterConfigs: changes single configs of resources (KIP-339)."""
 
 from enum import IntEnum
 
@@ -9,7 +9,7 @@ from groupkeeper.protocol.types import Array, Boolean, Int8, Int32, NullableStri
 
 
 class ConfigOperation(IntEnum):
-    """What to do with a setting; the last two are for lists."""
+    """How to change a config: Kafka's `AlterConfigOp.OpType`; the last two are for lists."""
 
     SET = 0
     DELETE = 1
@@ -19,7 +19,7 @@ class ConfigOperation(IntEnum):
 
 @struct
 class AlterableConfig:
-    """A setting, and which `ConfigOperation` to do with it."""
+    """A change of one config."""
 
     name: String = ""
     """Name of the config."""
@@ -31,7 +31,7 @@ class AlterableConfig:
 
 @struct
 class AlterConfigsResource:
-    """A resource and the changes to its settings."""
+    """A resource and the changes of its configs."""
 
     resource_type: Int8 = 0
     """Kind of the resource, a `ResourceType`."""
@@ -43,7 +43,7 @@ class AlterConfigsResource:
 
 @message(key=ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1), flexible=1)
 class IncrementalAlterConfigsRequest:
-    """Changes settings, or only checks whether that would work."""
+    """Changes configs, or only validates the changes."""
 
     resources: Array[AlterConfigsResource] = empty()
     """Resources to change, each at most once."""

@@ -1,4 +1,4 @@
-"""InitProducerId (key 22): an identity for an idempotent or transactional producer (KIP-98)."""
+"""InitProducerId: assigns a producer id to an idempotent or transactional producer (KIP-98)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import message, response_to, since
@@ -7,7 +7,7 @@ from groupkeeper.protocol.types import Int16, Int32, Int64, NullableString
 
 @message(key=ApiKey.INIT_PRODUCER_ID, versions=(0, 4), flexible=2)
 class InitProducerIdRequest:
-    """Asks for a producer id; version 3 can raise the epoch of one that is held (KIP-360)."""
+    """Asks for a producer id; version 3 can also raise the epoch of a known one (KIP-360)."""
 
     transactional_id: NullableString = ""
     """Id of a transactional producer; null for an idempotent one."""

@@ -1,4 +1,4 @@
-"""JoinGroup (key 11): become or stay a member; answered when the whole group has joined."""
+"""JoinGroup: joins or rejoins a group; answered when all members have joined."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, nullable_since, response_to, since, struct
@@ -7,7 +7,7 @@ from groupkeeper.protocol.types import Array, Boolean, Bytes, Int16, Int32, Null
 
 @struct
 class JoinGroupRequestProtocol:
-    """An assignment strategy the member can use, and its subscription in that strategy's form."""
+    """A protocol that the member supports; for consumers that is an assignor."""
 
     name: String = ""
     """Name of the protocol; for consumers that of an assignor, such as `range`."""
@@ -17,7 +17,7 @@ class JoinGroupRequestProtocol:
 
 @message(key=ApiKey.JOIN_GROUP, versions=(0, 9), flexible=6)
 class JoinGroupRequest:
-    """Joins a group. Version 5 brings static members (KIP-345), 8 the reason (KIP-800)."""
+    """Joins a group. Version 5 adds static members (KIP-345), 8 the reason (KIP-800)."""
 
     group_id: String = ""
     """Id of the group."""
@@ -39,7 +39,7 @@ class JoinGroupRequest:
 
 @struct
 class JoinGroupResponseMember:
-    """A member and its subscription, told to the leader only."""
+    """A member and its subscription, sent to the leader only."""
 
     member_id: String = ""
     """Id of the member."""
@@ -53,7 +53,7 @@ class JoinGroupResponseMember:
 class JoinGroupResponse:
     """The new generation.
 
-    Version 7 tells the protocol type (KIP-559), 9 lets the leader keep the assignment (KIP-814).
+    Version 7 adds the protocol type (KIP-559), 9 lets the leader keep the assignment (KIP-814).
     """
 
     throttle_time_ms: Int32 = since(2)

@@ -1,4 +1,4 @@
-"""LeaveGroup (key 13): one member leaves, from version 3 on several at once (KIP-345)."""
+"""LeaveGroup: removes a member, from version 3 on several at once (KIP-345)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import message, response_to, since, struct, until
@@ -7,7 +7,7 @@ from groupkeeper.protocol.types import Array, Int16, Int32, NullableString, Stri
 
 @struct
 class MemberIdentity:
-    """A member to be removed, by member id or instance id; version 5 adds the reason (KIP-800)."""
+    """A member to remove, by member id or instance id; version 5 adds the reason (KIP-800)."""
 
     member_id: String = since(3)
     """Id of the member; may be empty if the instance id is given."""
@@ -31,7 +31,7 @@ class LeaveGroupRequest:
 
 @struct
 class MemberResponse:
-    """What became of one member."""
+    """The result for one member."""
 
     member_id: String = since(3)
     """Id of the member, as in the request."""

@@ -1,4 +1,4 @@
-"""ListGroups (key 16): the groups this broker coordinates."""
+"""ListGroups: the groups that this broker coordinates."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct
@@ -17,7 +17,7 @@ class ListGroupsRequest:
 
 @struct
 class ListedGroup:
-    """A group in the list."""
+    """One group."""
 
     group_id: String = ""
     """Id of the group."""

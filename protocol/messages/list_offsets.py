@@ -1,4 +1,4 @@
-"""ListOffsets (key 2): the first, the last, or the offset at a time of partitions."""
+"""ListOffsets: the first or last offset of partitions, or the offset at a timestamp."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct, until
@@ -13,9 +13,7 @@ LATEST_TIERED_TIMESTAMP = -5
 
 @struct
 class ListOffsetsPartition:
-    """A partition and the time asked for (ms, or one of the constants above); version 4 fences by
-    epoch (KIP-320).
-    """
+    """A partition and a timestamp; version 4 adds fencing by leader epoch (KIP-320)."""
 
     partition_index: Int32 = 0
     """Number of the partition, from 0."""
@@ -41,9 +39,9 @@ class ListOffsetsTopic:
 class ListOffsetsRequest:
     """Asks for offsets.
 
-    Version 2 brings the isolation level (KIP-98), 7 the offset of the largest timestamp (KIP-734),
-    8 and 9 the bounds between local and remote storage (KIP-405, KIP-1005), 10 how long the remote
-    one may take (KIP-1075).
+    Version 2 adds the isolation level (KIP-98), 7 the offset of the largest timestamp (KIP-734),
+    8 and 9 the bounds between local and remote storage (KIP-405, KIP-1005), 10 a timeout for the
+    remote one (KIP-1075).
     """
 
     replica_id: Int32 = 0
@@ -58,7 +56,7 @@ class ListOffsetsRequest:
 
 @struct
 class ListOffsetsPartitionResponse:
-    """One offset and its timestamp; version 0 has a list of offsets instead."""
+    """An offset and its timestamp; version 0 has a list of offsets instead."""
 
     partition_index: Int32 = 0
     """Number of the partition, from 0."""

@@ -1,6 +1,4 @@
-"""Metadata (key 3): brokers, topics, partitions and their leaders; creates topics where that is
-allowed.
-"""
+"""Metadata: brokers, topics, partitions and their leaders; may create topics."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct
@@ -16,11 +14,12 @@ from groupkeeper.protocol.types import (
 )
 
 AUTHORIZED_OPERATIONS_OMITTED = -(2**31)
+"""The bits of authorized operations when they were not asked for."""
 
 
 @struct
 class MetadataRequestTopic:
-    """A topic asked for, by name or from version 12 on by id (KIP-516)."""
+    """A topic to describe, by name or from version 12 on by id (KIP-516)."""
 
     topic_id: Uuid = since(10)
     """Id of the topic; zero if it is given by name."""
@@ -30,10 +29,7 @@ class MetadataRequestTopic:
 
 @message(key=ApiKey.METADATA, versions=(0, 13), flexible=9)
 class MetadataRequest:
-    """Asks for some topics; for all with null, in version 0 with an empty list.
-
-    Version 4 can forbid creating (KIP-204).
-    """
+    """Asks for topics; version 4 can forbid to create them (KIP-204)."""
 
     topics: NullableArray[MetadataRequestTopic] = since(0, nullable_since=1)
     """Topics to describe; null asks for all, in version 0 an empty list does."""
@@ -61,9 +57,7 @@ class MetadataResponseBroker:
 
 @struct
 class MetadataResponsePartition:
-    """A partition; version 5 tells replicas that are offline (KIP-112), 7 the leader epoch
-    (KIP-320).
-    """
+    """A partition; version 5 adds offline replicas (KIP-112), 7 the leader epoch (KIP-320)."""
 
     error_code: Int16 = 0
     """0, or what is wrong with the partition."""
@@ -83,7 +77,7 @@ class MetadataResponsePartition:
 
 @struct
 class MetadataResponseTopic:
-    """A topic; version 10 tells its id (KIP-516)."""
+    """A topic; version 10 adds its id (KIP-516)."""
 
     error_code: Int16 = 0
     """0, or why the topic was not described."""
@@ -101,8 +95,8 @@ class MetadataResponseTopic:
 
 @response_to(MetadataRequest)
 class MetadataResponse:
-    """Brokers and topics; version 8 can tell what the client may do (KIP-430), 13 that it has to
-    start anew (KIP-1102).
+    """Brokers and topics; version 8 adds authorized operations (KIP-430), 13 an error that makes
+    the client bootstrap again (KIP-1102).
     """
 
     throttle_time_ms: Int32 = since(3)
@@ -112,7 +106,7 @@ class MetadataResponse:
     cluster_id: NullableString = since(2, default=None)
     """Id of the cluster; null if unknown."""
     controller_id: Int32 = since(1, default=-1)
-    """Broker that takes the controller's requests; -1 if there is none."""
+    """Broker that takes the controller's requests; -1 if none."""
     topics: Array[MetadataResponseTopic] = empty()
     """One description for each topic."""
     cluster_authorized_operations: Int32 = since(8, until=10, default=AUTHORIZED_OPERATIONS_OMITTED)

@@ -1,4 +1,4 @@
-"""OffsetCommit (key 8): remember how far a group has read."""
+"""OffsetCommit: stores the positions of a group."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct
@@ -7,10 +7,7 @@ from groupkeeper.protocol.types import Array, Int16, Int32, Int64, NullableStrin
 
 @struct
 class OffsetCommitRequestPartition:
-    """A position to remember.
-
-    Only version 1 carries a timestamp; version 6 adds the leader epoch (KIP-320).
-    """
+    """The offset to commit; version 6 adds the leader epoch (KIP-320)."""
 
     partition_index: Int32 = 0
     """Number of the partition, from 0."""
@@ -26,7 +23,7 @@ class OffsetCommitRequestPartition:
 
 @struct
 class OffsetCommitRequestTopic:
-    """Positions in one topic."""
+    """Offsets of one topic."""
 
     name: String = ""
     """Name of the topic."""
@@ -36,10 +33,9 @@ class OffsetCommitRequestTopic:
 
 @message(key=ApiKey.OFFSET_COMMIT, versions=(0, 9), flexible=8)
 class OffsetCommitRequest:
-    """Commits offsets. Version 1 brings the member's fencing, 2 to 4 a retention, 7 static members
-    (KIP-345).
+    """Commits offsets. Version 1 adds the member and its generation, 7 static members (KIP-345).
 
-    Version 9 is version 8 with the member epoch of KIP-848 allowed in the place of the generation.
+    Version 9 is version 8 with the member epoch of KIP-848 allowed in place of the generation.
     """
 
     group_id: String = ""
@@ -58,7 +54,7 @@ class OffsetCommitRequest:
 
 @struct
 class OffsetCommitResponsePartition:
-    """Whether one position is remembered."""
+    """The result for one partition."""
 
     partition_index: Int32 = 0
     """Number of the partition, from 0."""
@@ -78,7 +74,7 @@ class OffsetCommitResponseTopic:
 
 @response_to(OffsetCommitRequest)
 class OffsetCommitResponse:
-    """One result for each partition; there is no error code for the whole."""
+    """One result for each partition; no error code for the whole request."""
 
     throttle_time_ms: Int32 = since(3)
     """Milliseconds for which a quota throttles the client; 0 if none does."""

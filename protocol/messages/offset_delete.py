@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): forget how far a group has read (KIP-496)."""
+"""OffsetDelete: deletes committed offsets of a group (KIP-496)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, struct
@@ -7,7 +7,7 @@ from groupkeeper.protocol.types import Array, Int16, Int32, String
 
 @struct
 class OffsetDeleteRequestPartition:
-    """A partition to forget."""
+    """A partition whose offset to delete."""
 
     partition_index: Int32 = 0
     """Number of the partition, from 0."""
@@ -25,7 +25,7 @@ class OffsetDeleteRequestTopic:
 
 @message(key=ApiKey.OFFSET_DELETE, versions=(0, 0))
 class OffsetDeleteRequest:
-    """Forgets committed offsets of topics the group does not subscribe to."""
+    """Deletes committed offsets of topics to which the group does not subscribe."""
 
     group_id: String = ""
     """Id of the group."""
@@ -35,7 +35,7 @@ class OffsetDeleteRequest:
 
 @struct
 class OffsetDeleteResponsePartition:
-    """Whether one position is forgotten."""
+    """The result for one partition."""
 
     partition_index: Int32 = 0
     """Number of the partition, from 0."""
@@ -55,7 +55,7 @@ class OffsetDeleteResponseTopic:
 
 @response_to(OffsetDeleteRequest)
 class OffsetDeleteResponse:
-    """An error for the whole, or one result for each partition."""
+    """An error for the whole request, or one result for each partition."""
 
     error_code: Int16 = 0
     """0, or why no offset was deleted."""

@@ -1,6 +1,6 @@
-"""OffsetFetch (key 9): how far a group has read.
+"""OffsetFetch: reads the committed offsets of groups.
 
-Version 8 asks for several groups at once (KIP-709).
+Version 8 takes several groups (KIP-709).
 """
 
 from groupkeeper.protocol.api_keys import ApiKey
@@ -39,14 +39,14 @@ class OffsetFetchRequestTopics:
 
 @struct
 class OffsetFetchRequestGroup:
-    """A group and what is asked of it, null for all; version 9 names the member (KIP-848)."""
+    """A group to look up; version 9 adds the member (KIP-848)."""
 
     group_id: String = since(8)
     """Id of the group."""
     member_id: NullableString = since(9, default=None)
-    """Id of the member (KIP-848); null if there is none to check."""
+    """Id of the member (KIP-848); null to check none."""
     member_epoch: Int32 = since(9, default=-1)
-    """Epoch of the member; -1 if there is none to check."""
+    """Epoch of the member; -1 to check none."""
     topics: NullableArray[OffsetFetchRequestTopics] = since(8)
     """Partitions to look up; null asks for all that the group committed."""
 
@@ -55,7 +55,7 @@ class OffsetFetchRequestGroup:
 class OffsetFetchRequest:
     """Asks for one group in the message itself up to version 7, for `groups` from 8 on.
 
-    From version 2 on null topics ask for all. Version 7 can wait for transactions (KIP-447).
+    Version 7 can refuse offsets of open transactions (KIP-447).
     """
 
     group_id: String = until(7)
@@ -70,7 +70,7 @@ class OffsetFetchRequest:
 
 @struct
 class OffsetFetchResponsePartition:
-    """A position, up to version 7; version 5 adds the leader epoch (KIP-320)."""
+    """An offset, up to version 7; version 5 adds the leader epoch (KIP-320)."""
 
     partition_index: Int32 = until(7)
     """Number of the partition, from 0."""
@@ -86,7 +86,7 @@ class OffsetFetchResponsePartition:
 
 @struct
 class OffsetFetchResponseTopic:
-    """Positions in one topic, up to version 7."""
+    """Offsets of one topic, up to version 7."""
 
     name: String = until(7)
     """Name of the topic."""
@@ -96,7 +96,7 @@ class OffsetFetchResponseTopic:
 
 @struct
 class OffsetFetchResponsePartitions:
-    """A position, from version 8 on."""
+    """An offset, from version 8 on."""
 
     partition_index: Int32 = since(8)
     """Number of the partition, from 0."""
@@ -112,7 +112,7 @@ class OffsetFetchResponsePartitions:
 
 @struct
 class OffsetFetchResponseTopics:
-    """Positions in one topic, from version 8 on."""
+    """Offsets of one topic, from version 8 on."""
 
     name: String = since(8)
     """Name of the topic."""
@@ -122,7 +122,7 @@ class OffsetFetchResponseTopics:
 
 @struct
 class OffsetFetchResponseGroup:
-    """Positions of one group."""
+    """Offsets of one group."""
 
     group_id: String = since(8)
     """Id of the group."""
@@ -134,7 +134,7 @@ class OffsetFetchResponseGroup:
 
 @response_to(OffsetFetchRequest)
 class OffsetFetchResponse:
-    """Positions of one group up to version 7, of several from 8 on."""
+    """Offsets of one group up to version 7, of several from 8 on."""
 
     throttle_time_ms: Int32 = since(3)
     """Milliseconds for which a quota throttles the client; 0 if none does."""

@@ -1,18 +1,16 @@
-"""OffsetForLeaderEpoch (key 23): where an epoch ended, so that a client sees what it lost
-(KIP-101, KIP-320).
-"""
+"""OffsetForLeaderEpoch: where epochs end, to detect log truncation (KIP-101, KIP-320)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, Int64, String
 
 DEBUG_REPLICA = -2
-"""The replica id of a reader that is neither a follower nor a consumer."""
+"""The replica id of clients that are neither followers nor consumers."""
 
 
 @struct
 class OffsetForLeaderPartition:
-    """A partition and the epoch asked for; version 2 fences by the epoch the client knows."""
+    """A partition and an epoch; version 2 adds fencing by leader epoch."""
 
     partition: Int32 = 0
     """Number of the partition, from 0."""
@@ -34,7 +32,7 @@ class OffsetForLeaderTopic:
 
 @message(key=ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(0, 4), flexible=4)
 class OffsetForLeaderEpochRequest:
-    """Asks where epochs ended."""
+    """Asks where epochs end."""
 
     replica_id: Int32 = since(3, default=DEBUG_REPLICA)
     """Broker id of a follower; -1 from consumers, -2 from tools."""
@@ -44,18 +42,16 @@ class OffsetForLeaderEpochRequest:
 
 @struct
 class EpochEndOffset:
-    """The largest epoch that is not newer than the one asked for, and the first offset behind it;
-    -1 where there is none.
-    """
+    """The end of one epoch."""
 
     error_code: Int16 = 0
     """0, or why the partition was not looked up."""
     partition: Int32 = 0
     """Number of the partition, from 0."""
     leader_epoch: Int32 = since(1, default=-1)
-    """Largest epoch up to the one asked for; -1 if there is none."""
+    """Largest epoch up to the one asked for; -1 if none."""
     end_offset: Int64 = -1
-    """First offset behind that epoch; -1 if there is none."""
+    """First offset after that epoch; -1 if none."""
 
 
 @struct

@@ -1,6 +1,6 @@
-"""Produce (key 0): append record batches.
+"""Produce: appends record batches.
 
-Versions 0 to 2, with message sets of old, are not spoken.
+Versions 0 to 2, with the message sets before Kafka 0.11, are not supported.
 """
 
 from groupkeeper.protocol.api_keys import ApiKey
@@ -38,7 +38,7 @@ class TopicProduceData:
 
 @message(key=ApiKey.PRODUCE, versions=(3, 9), flexible=9)
 class ProduceRequest:
-    """Appends batches. With `acks` 0 there is no response, with 1 and -1 (all) there is one."""
+    """Appends batches; with `acks` 0 it is not answered."""
 
     transactional_id: NullableString = since(3, default=None)
     """Id of a transactional producer; null for any other."""
@@ -52,7 +52,7 @@ class ProduceRequest:
 
 @struct
 class BatchIndexAndErrorMessage:
-    """A record that made its batch be refused (KIP-467)."""
+    """A record because of which its batch was refused (KIP-467)."""
 
     batch_index: Int32 = since(8)
     """Position of the record in its batch, from 0."""
@@ -62,8 +62,8 @@ class BatchIndexAndErrorMessage:
 
 @struct
 class PartitionProduceResponse:
-    """Where the batches went; version 5 tells the start of the log (KIP-107), 8 which records were
-    wrong (KIP-467).
+    """The result for one partition; version 5 adds the log start offset (KIP-107), 8 the records
+    in error (KIP-467).
     """
 
     index: Int32 = 0

@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): the leader hands in everybody's assignment, each member receives its own."""
+"""SyncGroup: the leader sends all assignments, each member receives its own."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct
@@ -7,7 +7,7 @@ from groupkeeper.protocol.types import Array, Bytes, Int16, Int32, NullableStrin
 
 @struct
 class SyncGroupRequestAssignment:
-    """What one member is to have."""
+    """The assignment of one member."""
 
     member_id: String = ""
     """Id of the member."""
@@ -19,7 +19,7 @@ class SyncGroupRequestAssignment:
 class SyncGroupRequest:
     """Asks for the assignment.
 
-    Version 3 brings static members (KIP-345), 5 names the protocol to be checked (KIP-559).
+    Version 3 adds static members (KIP-345), 5 the protocol, to be checked (KIP-559).
     """
 
     group_id: String = ""
@@ -40,7 +40,7 @@ class SyncGroupRequest:
 
 @response_to(SyncGroupRequest)
 class SyncGroupResponse:
-    """The member's assignment; version 5 names the protocol (KIP-559)."""
+    """The member's assignment; version 5 adds the protocol (KIP-559)."""
 
     throttle_time_ms: Int32 = since(1)
     """Milliseconds for which a quota throttles the client; 0 if none does."""

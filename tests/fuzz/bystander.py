@@ -129,7 +129,7 @@ class Bystander:
             life.advance(0.05)
 
     def _is_active(self) -> bool:
-        return self._life.server.hosts.of(GROUP).snapshot().state == "active"
+        return self._life.server.group_partitions.of(GROUP).snapshot().state == "active"
 
     def _expect(self, code: int, what: str) -> None:
         if code:

@@ -40,9 +40,10 @@ class Cleaning:
             self._life.advance(PATIENCE_S if attempt else 0.1)
             self._bystander.beat()
         owed = [(peer.doomed, list(peer.owed)[:3]) for peer in peers if peer.owed]
-        hosts = self._life.server.hosts
+        group_partitions = self._life.server.group_partitions
         left = [
-            str(hosts.of(group_id)._partition.groups[group_id]) for group_id in self._in_memory()
+            str(group_partitions.of(group_id)._partition.groups[group_id])
+            for group_id in self._in_memory()
         ]
         raise Finding(f"what waits is never answered\n{owed}\n{left}")
 
@@ -52,8 +53,8 @@ class Cleaning:
 
     def _in_memory(self) -> list[str]:
         """Groups that are there, listed or not."""
-        hosts = self._life.server.hosts
-        return [g for host in hosts for g in host._partition.groups if g != GROUP]
+        group_partitions = self._life.server.group_partitions
+        return [g for driver in group_partitions for g in driver._partition.groups if g != GROUP]
 
     def _empty(self, group_id: str) -> None:
         described = self._bystander.call(
@@ -100,8 +101,8 @@ class Cleaning:
             "topics": len(topics.catalog.by_name) - 2,
             "partitions": sum(not p.topic.internal for p in topics.partitions._known.values()) - 1,
             "groups": len(self._in_memory()),
-            "timers": sum(len(h._partition.deadlines.due) - 1 for h in server.hosts) - 1,
-            "parked": sum(h._partition.gate.parked for h in server.hosts),
+            "timers": sum(len(h._partition.deadlines.due) - 1 for h in server.group_partitions) - 1,
+            "parked": sum(h._partition.gate.parked for h in server.group_partitions),
             "connections": server.metrics.connections.open - 1,
         }
         if any(count > 0 for count in left.values()):

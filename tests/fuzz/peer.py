@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from groupkeeper.connections.table import REQUEST_S
+from groupkeeper.connections.connection_table import REQUEST_S
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import encoder

@@ -14,7 +14,8 @@ from groupkeeper.protocol.registry import response_encoder
 
 
 def bare(message: object, version: int) -> bytes:
-    return encoder(type(message), version, Framing.BARE)(message)
+    cls: type = type(message)
+    return encoder(cls, version, Framing.BARE)(message)
 
 
 def test_a_response_of_fixed_fields_is_a_whole_frame() -> None:
@@ -74,12 +75,12 @@ def test_null_is_refused_in_the_versions_before_it_was_allowed() -> None:
 
 def test_a_fault_deep_inside_is_named_with_its_place() -> None:
     members = [MemberIdentity(), MemberIdentity(member_id=b"m")]  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"members\[1\]: member_id is no string"):
+    with pytest.raises(TypeError, match=r"members\[1\]: member_id must be string, not"):
         bare(LeaveGroupRequest(members=members), 5)
 
 
 def test_a_number_out_of_range_is_named() -> None:
-    with pytest.raises(ValueError, match="error_code is no int16: 40000"):
+    with pytest.raises(ValueError, match="error_code must be int16, not 40000"):
         response_encoder(ApiKey.HEARTBEAT, 4)(HeartbeatResponse(error_code=40_000), 1)
 
 
@@ -90,6 +91,6 @@ def test_a_string_too_long_for_its_length_is_named() -> None:
 
 def test_lists_of_wrong_things_are_named() -> None:
     wrong = ApiVersionsResponse(api_keys=[HeartbeatResponse()])  # type: ignore[list-item]
-    with pytest.raises(TypeError, match=r"api_keys\[0\] is no ApiVersion"):
+    with pytest.raises(TypeError, match=r"api_keys\[0\] must be ApiVersion, not"):
         bare(wrong, 0)
     assert bare(ApiVersionsResponse(api_keys=[ApiVersion(api_key=3)]), 0)[6:8] == b"\0\3"

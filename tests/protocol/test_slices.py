@@ -82,7 +82,7 @@ def test_bad_bytes_are_refused_in_the_same_words(case: tuple[type, int], body: b
 def test_a_slice_reads_so_many_items() -> None:
     request = DeleteGroupsRequest(groups_names=["g"] * (10 * SLICE_ITEMS))
     message, slices = decode(
-        DeleteGroupsRequest, 2, encoder(type(request), 2, Framing.BARE)(request)
+        DeleteGroupsRequest, 2, encoder(DeleteGroupsRequest, 2, Framing.BARE)(request)
     )
     assert message == request
     assert slices == 11
@@ -97,7 +97,7 @@ def test_records_of_a_request_are_not_copied() -> None:
     records = decoded.topic_data[0].partition_data[0].records
     assert isinstance(records, memoryview)
     assert records.obj is body
-    assert records == b"records"
+    assert bytes(records) == b"records"
 
 
 def test_items_in_items_count_as_well() -> None:
@@ -105,7 +105,7 @@ def test_items_in_items_count_as_well() -> None:
     groups = [OffsetFetchRequestGroup(group_id="g", topics=topics) for _ in range(8)]
     request = OffsetFetchRequest(groups=groups)
     message, slices = decode(
-        OffsetFetchRequest, 8, encoder(type(request), 8, Framing.BARE)(request)
+        OffsetFetchRequest, 8, encoder(OffsetFetchRequest, 8, Framing.BARE)(request)
     )
     assert message == request
     assert slices >= 5
@@ -115,7 +115,7 @@ def test_numbers_are_read_and_written_in_slices() -> None:
     topic = OffsetFetchRequestTopics(name="t", partition_indexes=[*range(5 * SLICE_NUMBERS)])
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[topic])])
     message, slices = decode(
-        OffsetFetchRequest, 8, encoder(type(request), 8, Framing.BARE)(request)
+        OffsetFetchRequest, 8, encoder(OffsetFetchRequest, 8, Framing.BARE)(request)
     )
     assert message == request
     assert slices == 5
@@ -147,8 +147,10 @@ def test_more_unknown_tags_than_anybody_needs_are_refused(sliced: bool) -> None:
     for count in (MOST_TAGS, MOST_TAGS + 1):
         tags = b"".join(write_varint(tag) + b"\0" for tag in range(count))
         result = outcome(MetadataRequest, 9, body + write_varint(count) + tags, sliced)
-        assert isinstance(result, str) == (count > MOST_TAGS)
-    assert result == "1001 tagged fields, and there may be 1000 at most"
+        if count == MOST_TAGS:
+            assert not isinstance(result, str)
+        else:
+            assert result == "1001 tagged fields, more than 1000"
 
 
 def test_every_api_has_a_sliced_codec() -> None:

@@ -106,7 +106,7 @@ def seen(served: Served) -> dict[str, Any]:
             group: {f"{topic}-{index}": at for (topic, index), at in client.fetched(group).items()}
             for group in GROUPS
         },
-        "offsets partitions": len(served.server.hosts),
+        "offsets partitions": len(served.server.group_partitions),
     }
 
 

@@ -16,7 +16,7 @@ from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import Budget, Limits
 from groupkeeper.connections.call import ConnectionServices
 from groupkeeper.connections.connection import Connection
-from groupkeeper.connections.table import ConnectionTable
+from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.observe.metrics import ConnectionStats, RequestStats

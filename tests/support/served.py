@@ -16,7 +16,7 @@ from typing import Any
 
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.placement import partition_of
-from groupkeeper.groups.host import PartitionHost
+from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.observe.pages import pages
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -237,22 +237,22 @@ class Served:
 
     def states(self) -> list[str]:
         """Of the partitions, by index."""
-        return [each.state for each in self.server.hosts.snapshots()]
+        return [each.state for each in self.server.group_partitions.snapshots()]
 
     def page(self, path: str) -> tuple[int, str]:
         """Status and body of a page of the HTTP port."""
         status, _, body = pages(self.server.metrics)[path]()
         return status, body.decode()
 
-    def host(self, group_id: str) -> PartitionHost:
-        return self.server.hosts.of(group_id)
+    def driver(self, group_id: str) -> PartitionDriver:
+        return self.server.group_partitions.of(group_id)
 
     def group(self, group_id: str = "g") -> Group:
-        return self.host(group_id)._partition.groups[group_id]
+        return self.driver(group_id)._partition.groups[group_id]
 
     def members(self, group_id: str = "g") -> int:
         """How many the group has; 0 when there is no such group."""
-        groups = self.host(group_id)._partition.groups
+        groups = self.driver(group_id)._partition.groups
         return len(groups[group_id].members) if group_id in groups else 0
 
     def syncs(self) -> int:

@@ -13,7 +13,7 @@ from groupkeeper.turns import Slices, Turns
 
 
 @dataclass(slots=True)
-class LateForgetting:
+class LateOffsetRemover:
     """For all partitions of a process."""
 
     turns: Turns
@@ -28,29 +28,29 @@ class LateForgetting:
         self,
         partition: Partition,
         index: int,
-        settle: Callable[[Step], None],
+        carry_out: Callable[[Step], None],
         durable: Callable[[Partition], Awaitable[None]],
     ) -> None:
-        """When this returns, nothing is left to forget. ``settle`` takes steps, and ``durable``
+        """When this returns, nothing is left to forget. ``carry_out`` takes steps, and ``durable``
         waits until what they have written is; it is cancelled if that fails.
 
         What the partition could not be told is crossed out before anybody can commit offsets of a
         new topic of the same name, and therefore has to be durable by then. Raises StorageError
         and OSError if it cannot be crossed out.
         """
-        await self.turns.run(self._forget(partition, settle))
+        await self.turns.run(self._remove(partition, carry_out))
         while topics := self.unforgotten.of(index):
             partition.forget_when_loaded(topics)
-            await self.turns.run(self._forget(partition, settle))
+            await self.turns.run(self._remove(partition, carry_out))
             await durable(partition)
             await self.unforgotten.remove(topics, index)
-            await self.turns.run(self._forget(partition, settle))
+            await self.turns.run(self._remove(partition, carry_out))
 
-    def _forget(self, partition: Partition, settle: Callable[[Step], None]) -> Slices[None]:
+    def _remove(self, partition: Partition, carry_out: Callable[[Step], None]) -> Slices[None]:
         """What it was told while loading, and that meanwhile, too."""
         while topics := partition.take_deleted():
             left = partition.group_ids()
             while left:
                 at = self.clock.now(), self.clock.wall()
-                settle(partition.forget_topics(topics, left, at))
+                carry_out(partition.forget_topics(topics, left, at))
                 yield

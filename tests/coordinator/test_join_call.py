@@ -3,7 +3,7 @@
 import pytest
 
 from groupkeeper.coordinator.causes import CauseCode
-from groupkeeper.coordinator.joining import what_changed
+from groupkeeper.coordinator.join_call import what_changed
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.support.scene import topics
 

@@ -7,18 +7,15 @@ have kept others waiting the longest.
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from groupkeeper.connections.budget import Limits
+from groupkeeper.connections.connection_state import State
 from groupkeeper.connections.inbox import HELD_BYTES
 from groupkeeper.connections.memory import HighWater, give_back
-from groupkeeper.connections.state import State
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import ConnectionStats
 from groupkeeper.turns import Slices, Turns
-
-if TYPE_CHECKING:
-    from groupkeeper.connections.stream import ClientStream
 
 REQUEST_S: Final = 30.0
 """For a request that has begun to come to its end, and a second more for every
@@ -45,6 +42,28 @@ LOOKS: Final = 500
 _log = Logger("connection")
 
 
+class OpenConnection(Protocol):
+    """What the table asks of a connection, and does to it."""
+
+    state: State
+    since: float
+    """Loop time of its last progress; see `ClientStream`."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def unsent(self) -> int: ...
+    @property
+    def held(self) -> int: ...
+    @property
+    def awaited(self) -> int: ...
+    @property
+    def is_read(self) -> bool: ...
+    def takes_answers(self) -> bool: ...
+    def abort(self) -> None: ...
+    def close(self) -> None: ...
+
+
 class ConnectionTable:
     """Those that are open, oldest first, and those whose clients are gone."""
 
@@ -62,13 +81,13 @@ class ConnectionTable:
         self.most = most
         self._most_per_host = most_per_host
         self._max_idle_s = max_idle_s
-        self.opened: dict[ClientStream, None] = {}
-        self.orphans: dict[ClientStream, None] = {}
+        self.opened: dict[OpenConnection, None] = {}
+        self.orphans: dict[OpenConnection, None] = {}
         self._by_host: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._high_water = HighWater()
 
-    def enter(self, connection: "ClientStream") -> bool:
+    def enter(self, connection: OpenConnection) -> bool:
         """One more; False when there is no place for it."""
         host, limit = connection.host, ""
         if len(self.opened) >= self.most:
@@ -85,7 +104,7 @@ class ConnectionTable:
         self.stats.open += 1
         return True
 
-    def leave(self, connection: "ClientStream") -> None:
+    def leave(self, connection: OpenConnection) -> None:
         """Its client is gone: its place is free."""
         if self.opened.pop(connection, connection) is None:
             self.stats.open -= 1
@@ -93,7 +112,7 @@ class ConnectionTable:
             if not self._by_host[connection.host]:
                 del self._by_host[connection.host]
 
-    def keep(self, orphan: "ClientStream") -> None:
+    def keep(self, orphan: OpenConnection) -> None:
         """Its client is gone, and what it sent still counts; the oldest makes room for it."""
         if len(self.orphans) >= ORPHANS:
             oldest = next(iter(self.orphans))
@@ -141,7 +160,7 @@ class ConnectionTable:
         if self._is_short():
             self._make_room(now)
 
-    def _look_at(self, connection: "ClientStream", now: float) -> None:
+    def _look_at(self, connection: OpenConnection, now: float) -> None:
         if connection.state is State.CLOSED:  # by us, and it does not take what was sent before
             if now - connection.since > ANSWER_S:
                 connection.abort()
@@ -176,13 +195,13 @@ class ConnectionTable:
                 limit = f"queued.max.request.bytes = {limits.requests.limit}"
                 self._hang_up(connection, "a request does not come to its end", limit)
 
-    def _hang_up(self, connection: "ClientStream", why: str, limit: str) -> None:
+    def _hang_up(self, connection: OpenConnection, why: str, limit: str) -> None:
         self.stats.stuck += 1
         _log.warning("connection closed", client=connection.host, reason=why, limit=limit)
         connection.abort()
 
 
-def _keeps_room(connection: "ClientStream") -> bool:
+def _keeps_room(connection: OpenConnection) -> bool:
     """Has it begun a long request, or sent much behind one that waits?"""
     if connection.state is State.WAITING:
         return connection.held > BEHIND_BYTES

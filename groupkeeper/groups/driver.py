@@ -10,18 +10,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from groupkeeper.coordinator.apis import refuse
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.gate import Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.partition import ABSENCE, Partition, PartitionState
-from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.step import Record, Step
+from groupkeeper.coordinator.step import KeyValue, Step
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.groups.host_services import HostServices
-from groupkeeper.groups.loader import claimed_log, read
-from groupkeeper.groups.retries import Retries
+from groupkeeper.groups.driver_services import DriverServices
+from groupkeeper.groups.loader import ReloadBackoff, claimed_log, read
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import PartitionSnapshot
@@ -46,10 +45,10 @@ COUNTED_IN_A_SLICE = 500
 _log = Logger("partition")
 
 
-class PartitionHost:
+class PartitionDriver:
     """Drives one partition of ``__consumer_offsets``."""
 
-    def __init__(self, index: int, services: HostServices, epoch: int) -> None:
+    def __init__(self, index: int, services: DriverServices, epoch: int) -> None:
         self.index = index
         self.name = f"{OFFSETS_TOPIC}-{index}"
         self.log: Log | None = None
@@ -70,7 +69,7 @@ class PartitionHost:
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._loading: asyncio.Task[None] | None = None
-        self._retries = Retries()
+        self._backoff = ReloadBackoff()
         self._round_over = asyncio.Event()
 
     def _new_partition(self) -> Partition:
@@ -90,7 +89,7 @@ class PartitionHost:
             self._fail(bug, "a decision failed", answered=reply_to)
             reply_to.answer(refuse(request, caller, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
-        self._settle(step)
+        self._carry_out(step)
 
     def peek(self, group_id: str) -> Group | None:
         """The group as it is now, to see how large it is; not to tell anybody."""
@@ -117,7 +116,7 @@ class PartitionHost:
         """A heartbeat as before; False when it has to take the long way."""
         return self._partition.beat(beat, now)
 
-    def forget_topics(self, topics: set[str]) -> Slices[bool]:
+    def remove_offsets(self, topics: set[str]) -> Slices[bool]:
         """Topics were deleted; so are the offsets committed for them, a piece at a time.
 
         False when the partition closed meanwhile: the one that is loaded now has to be told again.
@@ -144,9 +143,9 @@ class PartitionHost:
         except Exception as bug:  # noqa: BLE001  # see call()
             self._fail(bug, failure)
             return
-        self._settle(step)
+        self._carry_out(step)
 
-    def _settle(self, step: Step) -> None:
+    def _carry_out(self, step: Step) -> None:
         """What the state needs first, what others are told second: an answer may go wrong."""
         if self._partition.has_unwritten:
             self._services.writer.enqueue(self)
@@ -157,7 +156,7 @@ class PartitionHost:
             [(reply_to, response)] = step.replies
             reply_to.answer(response)
         elif step.replies:
-            self._services.release.send(step.replies)
+            self._services.replies.send(step.replies)
 
     def _time(self) -> tuple[int, int]:
         """Monotonic and wall time, in ms."""
@@ -203,7 +202,7 @@ class PartitionHost:
         self._writing = self._partition
         return self._partition.take()
 
-    def append_of(self, records: list[Record], wall_ms: int) -> Append:
+    def append_of(self, records: list[KeyValue], wall_ms: int) -> Append:
         """The records as the store takes them."""
         assert self.log is not None and self._epoch is not None
         return Append(self.log, self._epoch, wall_ms, records)
@@ -215,7 +214,7 @@ class PartitionHost:
         if self._writing is partition:
             replies, facts = partition.written(unwritten)
             if replies:
-                self._services.release.send(replies)
+                self._services.replies.send(replies)
             if facts:
                 self._services.readers.tell(self._origin, facts)
             if partition.held_back:
@@ -254,7 +253,7 @@ class PartitionHost:
             refused = self._partition.close()
         finally:
             if not self._stopping:
-                self.start_loading(self._retries.failed(error, self._services.clock.seconds()))
+                self.start_loading(self._backoff.failed(error, self._services.clock.seconds()))
         self._dismiss(refused, answered)
 
     def _note(self, event: str, error: BaseException) -> None:
@@ -266,7 +265,7 @@ class PartitionHost:
     def _dismiss(self, replies: Replies, answered: ReplyTo | None = None) -> None:
         # A step that raised may have left a request both with its member and among its replies.
         once = {id(to): (to, reply) for to, reply in replies if to is not answered}
-        self._services.release.send(list(once.values()))
+        self._services.replies.send(list(once.values()))
 
     def start_loading(self, pause: float = 0.0) -> None:
         """Load the partition in the background after so many seconds, for as long as it takes.
@@ -292,7 +291,7 @@ class PartitionHost:
                     self._services.give_up(error)
                 self._partition.close()
                 self._partition = self._new_partition()
-                pause = self._retries.failed(error, self._services.clock.seconds())
+                pause = self._backoff.failed(error, self._services.clock.seconds())
             else:
                 return
 
@@ -306,14 +305,14 @@ class PartitionHost:
             _log.warning("log repaired", partition=self.index, what=what)
         batches = log.batches(log.start_offset)
         await loader.run(read(batches, partition.replay, partition.restore()))
-        await self._forget_deleted(partition)
+        await self._remove_deleted(partition)
         await self._services.turns.run(self._start_sessions(partition))
-        await self._forget_deleted(partition)  # topics that were deleted meanwhile
+        await self._remove_deleted(partition)  # topics that were deleted meanwhile
         self._activate(began)
 
-    async def _forget_deleted(self, partition: Partition) -> None:
-        forgetting = self._services.late_forgetting
-        await forgetting.run(partition, self.index, self._settle, self._all_durable)
+    async def _remove_deleted(self, partition: Partition) -> None:
+        remover = self._services.late_offset_remover
+        await remover.run(partition, self.index, self._carry_out, self._all_durable)
 
     def _start_sessions(self, partition: Partition) -> Slices[None]:
         left = partition.group_ids()
@@ -326,7 +325,7 @@ class PartitionHost:
         when it failed and has to be retried.
         """
         began = self._services.clock.seconds()
-        if self._services.late_forgetting.is_due(self.index):
+        if self._services.late_offset_remover.is_due(self.index):
             return False  # its log was removed: that has to be crossed out
         try:
             self.log = store.open_log(self.name)
@@ -340,12 +339,12 @@ class PartitionHost:
     def _activate(self, began: float) -> None:
         step = self._partition.activate(*self._time())
         self._problem = ""
-        self._retries.active(self._services.clock.seconds())
+        self._backoff.active(self._services.clock.seconds())
         self.cannot_be_loaded = False
         if self.log is not None:
             self._tell_size(self.log)
         self._services.metrics.replayed(self._services.clock.seconds() - began)
-        self._settle(step)
+        self._carry_out(step)
 
     def stop(self) -> None:
         """The process ends: refuse new requests, and those that wait for other members."""
@@ -369,7 +368,7 @@ class PartitionHost:
         if self._stopping or waits:  # for people; clients are told to wait
             state = PartitionState.CLOSED
         reason = self._problem or ("" if state == PartitionState.ACTIVE else state)
-        left = self._retries.left(self._services.clock.seconds())
+        left = self._backoff.left(self._services.clock.seconds())
         if self._problem and left:
             reason += f"; tried again in {left:.1f} s"
         return PartitionSnapshot(partition=self.index, state=state, reason=reason)

@@ -12,8 +12,8 @@ from groupkeeper.backoff import Backoff
 from groupkeeper.coordinator.admin import ListOfGroups
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import Response
-from groupkeeper.groups.host import PartitionHost
-from groupkeeper.groups.hosts import Hosts
+from groupkeeper.groups.driver import PartitionDriver
+from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
@@ -31,11 +31,13 @@ class StoppingError(Exception):
     """The process ends before all is forgotten; its next start has to begin again."""
 
 
-class Forgetting:
+class OffsetRemover:
     """What ``topics_deleted`` of the data plane calls."""
 
-    def __init__(self, hosts: Hosts, turns: Turns, unforgotten: Unforgotten) -> None:
-        self._hosts = hosts
+    def __init__(
+        self, group_partitions: GroupPartitions, turns: Turns, unforgotten: Unforgotten
+    ) -> None:
+        self._group_partitions = group_partitions
         self._turns = turns
         self._unforgotten = unforgotten
 
@@ -43,31 +45,33 @@ class Forgetting:
         """Done when no offset of these topics would be seen again after a crash. Raises
         StoppingError, and what `Unforgotten.add` raises.
         """
-        deleted, left = set(topics), list(self._hosts)
-        self._hosts.deletions.note(deleted)  # first: what is committed from now on knows of it
+        deleted, left = set(topics), list(self._group_partitions)
+        self._group_partitions.deleted_topics.note(
+            deleted
+        )  # first: what is committed from now on knows of it
         backoff = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S)
         while left:
             asked = {
-                host: _written(host)  # at once: it must not fail in between
-                for host in left
-                if await self._forget(host, deleted)
+                driver: _written(driver)  # at once: it must not fail in between
+                for driver in left
+                if await self._remove(driver, deleted)
             }
-            codes = {host: (await answer).error_code for host, answer in asked.items()}
+            codes = {driver: (await answer).error_code for driver, answer in asked.items()}
             if ErrorCode.COORDINATOR_NOT_AVAILABLE in codes.values():
                 raise StoppingError("stopped before the offsets of deleted topics were forgotten")
-            left = [host for host in left if codes.get(host) != ErrorCode.NONE]
+            left = [driver for driver in left if codes.get(driver) != ErrorCode.NONE]
             if left and await self._put_off(left, deleted):
                 return
             if left:
                 await asyncio.sleep(backoff.failed())
 
-    async def _put_off(self, hosts: list[PartitionHost], topics: set[str]) -> bool:
+    async def _put_off(self, drivers: list[PartitionDriver], topics: set[str]) -> bool:
         """Leave it to the next time that these partitions are loaded; False if some of them may be
         loaded at any moment. One that is loaded meanwhile is told now or knows it by then.
         """
-        if not all(host.cannot_be_loaded for host in hosts):
+        if not all(driver.cannot_be_loaded for driver in drivers):
             return False
-        partitions = [host.index for host in hosts]
+        partitions = [driver.index for driver in drivers]
         await self._unforgotten.add(topics, partitions)
         _log.warning(
             "offsets of deleted topics are forgotten later",
@@ -76,14 +80,14 @@ class Forgetting:
         )
         return True
 
-    async def _forget(self, host: PartitionHost, topics: set[str]) -> bool:
+    async def _remove(self, driver: PartitionDriver, topics: set[str]) -> bool:
         """A piece at a time, and the next one when the last is durable: whoever asks the partition
         for something meanwhile waits for one of them only.
         """
         seconds = asyncio.get_running_loop().time
-        work = Work(host.forget_topics(topics))
+        work = Work(driver.remove_offsets(topics))
         while not work.run(seconds, 0.0):
-            await _written(host)
+            await _written(driver)
             await self._turns.wait()
         return work.result
 
@@ -99,10 +103,10 @@ class _Answer:
             self.response.set_result(response)
 
 
-def _written(host: PartitionHost) -> "asyncio.Future[Response]":
+def _written(driver: PartitionDriver) -> "asyncio.Future[Response]":
     """Answered without an error when all that the partition has decided so far is durable: no
     reply, to whatever question, leaves an active partition earlier.
     """
     answer = _Answer()
-    host.call(ListOfGroups(ListGroupsRequest(), ()), Caller(0), answer)
+    driver.call(ListOfGroups(ListGroupsRequest(), ()), Caller(0), answer)
     return answer.response

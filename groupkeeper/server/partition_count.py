@@ -26,7 +26,7 @@ class UnknownCountError(StorageError):
     """The folders were not made with the number of partitions that is set, or nobody can tell."""
 
 
-class Folders:
+class OffsetsFolders:
     """The folders of the offsets topic, by partition."""
 
     def __init__(self, files: Files, data_dir: str, folders: dict[int, str]) -> None:
@@ -40,7 +40,7 @@ class Folders:
         leases = [int(n) for n in files.list_folder(f"{data_dir}/leases") if n.isdigit()]
         self._leases = max(leases, default=-1) + 1
 
-    def made_with(self, asked: int, *, given: bool) -> int:
+    def partition_count(self, asked: int, *, given: bool) -> int:
         """The number of partitions. ``given``: somebody has set it to ``asked``, else that is the
         default. Raises UnknownCountError.
         """

@@ -6,7 +6,7 @@ import pytest
 
 from groupkeeper.coordinator.gate import ReplyGate
 from groupkeeper.coordinator.step import Step
-from groupkeeper.groups.forgetting import Forgetting, StoppingError
+from groupkeeper.groups.offset_remover import OffsetRemover, StoppingError
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -30,9 +30,9 @@ def delete(client: Client) -> int:
     return int(client.call(20, 5, DELETE).responses[0].error_code)
 
 
-def forgetting(served: Served) -> Forgetting:
+def offset_remover(served: Served) -> OffsetRemover:
     server = served.server
-    return Forgetting(server.hosts, server.turns, server.topics.unforgotten)
+    return OffsetRemover(server.group_partitions, server.turns, server.topics.unforgotten)
 
 
 def topics(client: Client) -> set[str]:
@@ -102,8 +102,8 @@ def test_the_answer_leaves_when_the_offsets_are_durably_gone(served: Served) -> 
 def test_a_partition_that_is_loading_is_told_again(served: Served) -> None:
     client = served.client()
     assert client.commit(5) == 0
-    served.host("g").start_loading()
-    served.run(forgetting(served)(["orders"]))
+    served.driver("g").start_loading()
+    served.run(offset_remover(served)(["orders"]))
     served.cut_power("lose")
     served.settled()
     assert served.client().fetched() == {}
@@ -169,14 +169,14 @@ def test_offsets_of_a_topic_that_the_catalog_never_knew_stay(served: Served) -> 
 
 
 def test_it_gives_up_when_the_process_ends(served: Served) -> None:
-    served.server.hosts.stop()
+    served.server.group_partitions.stop()
     with pytest.raises(StoppingError):
-        served.run(forgetting(served)(["orders"]))
+        served.run(offset_remover(served)(["orders"]))
 
 
 def test_the_server_stops_although_a_partition_cannot_be_told(served: Served) -> None:
-    host = served.host("g")
-    host._partition.close()
+    driver = served.driver("g")
+    driver._partition.close()
     admin = served.client()
     admin.send(20, 5, DELETE)
     served.advance(1)

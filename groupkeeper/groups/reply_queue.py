@@ -13,20 +13,20 @@ from groupkeeper.exchange import ReplyTo
 from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Turns
 
-RELEASED_AT_ONCE: Final = 64
+REPLIES_AT_ONCE: Final = 64
 """So many answers leave in one go, of all partitions together: a few milliseconds."""
 
 _log = Logger("partition")
 
 
-class Release:
+class ReplyQueue:
     """The answers of a process that are on their way to their connections."""
 
     def __init__(self, turns: Turns) -> None:
         self.waiting: deque[tuple[ReplyTo, Any]] = deque()
         self._turns = turns
         self._loop = asyncio.get_running_loop()
-        self._left = RELEASED_AT_ONCE
+        self._left = REPLIES_AT_ONCE
         """Of this iteration of the loop."""
 
     def send(self, replies: Replies) -> None:
@@ -34,7 +34,7 @@ class Release:
         if len(replies) == 1 and not self.waiting:  # of one partition in a round: nearly always
             _answer(*replies[0])
             return
-        if self._left == RELEASED_AT_ONCE:
+        if self._left == REPLIES_AT_ONCE:
             self._loop.call_soon(self._renew)
         now, later = replies[: self._left], replies[self._left :]
         if later:
@@ -51,10 +51,10 @@ class Release:
             _answer(*self.waiting.popleft())
 
     def _renew(self) -> None:
-        self._left = RELEASED_AT_ONCE
+        self._left = REPLIES_AT_ONCE
 
     def _go_on(self) -> None:
-        for _ in range(min(RELEASED_AT_ONCE, len(self.waiting))):
+        for _ in range(min(REPLIES_AT_ONCE, len(self.waiting))):
             _answer(*self.waiting.popleft())
         if self.waiting:
             self._turns.first(self._go_on)

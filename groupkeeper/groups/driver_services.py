@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.member_bytes import Total
-from groupkeeper.groups.late_forgetting import LateForgetting
+from groupkeeper.groups.late_offset_remover import LateOffsetRemover
 from groupkeeper.groups.loader import Loader
-from groupkeeper.groups.release import Release
+from groupkeeper.groups.reply_queue import ReplyQueue
 from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.metrics import Metrics
@@ -16,8 +16,8 @@ from groupkeeper.turns import Turns
 
 
 @dataclass(slots=True)
-class HostServices:
-    """What the host of a partition uses that is not its own."""
+class DriverServices:
+    """What the driver of a partition uses that is not its own."""
 
     clock: Clock
     writer: Writer
@@ -31,6 +31,6 @@ class HostServices:
     give_up: Callable[[BaseException], None]
     """The disk cannot be trusted any more: end the process."""
     turns: Turns
-    release: Release
-    late_forgetting: LateForgetting
+    replies: ReplyQueue
+    late_offset_remover: LateOffsetRemover
     member_bytes: Total

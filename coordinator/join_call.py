@@ -1,22 +1,19 @@
-"""A JoinGroup on its way through the checks, and the parking of one that has to wait.
-
-Not the checks themselves: those are in ``coordinator.join`` and ``coordinator.static_join``.
-"""
+"""A JoinGroup request with its caller and reply token, as `join` and `static_join` pass it on."""
 
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.group import Group, Member, Protocols, topics_of_all
 from groupkeeper.coordinator.replies import answer_join, join_refused
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 
 @dataclass(slots=True)
-class Joining:
-    """The request, who sent it, and where its answer goes."""
+class JoinCall:
+    """The request, the client that sent it, and where its answer goes."""
 
     request: JoinGroupRequest
     caller: Caller
@@ -24,7 +21,7 @@ class Joining:
 
     @property
     def protocols(self) -> list[JoinGroupRequestProtocol]:
-        """As offered, a name that comes twice only once: Kafka's count of supporters breaks."""
+        """As offered, without repeated names, on which Kafka's count of supporters breaks."""
         first = {p.name: p for p in reversed(self.request.protocols)}
         if len(first) == len(self.request.protocols):
             return self.request.protocols
@@ -32,7 +29,7 @@ class Joining:
 
     @property
     def timeouts(self) -> tuple[int, int]:
-        """Session and rebalance timeout; v0 has only the first, which then serves for both."""
+        """Session and rebalance timeout in ms; v0 has only the first, which serves for both."""
         session = self.request.session_timeout_ms
         first_version = self.caller.api_version == 0
         return session, session if first_version else self.request.rebalance_timeout_ms
@@ -48,9 +45,9 @@ class Joining:
 
 
 def what_changed(before: Protocols, after: Protocols) -> CauseCode:
-    """Why a member rejoins with another list: other topics or protocols, or only its user data?
+    """Whether a member that rejoins changed its topics or protocols, or only its user data.
 
-    The second is how a cooperative consumer asks for the round after a revocation (KIP-429).
+    With other user data a cooperative consumer asks for the rebalance after a revocation (KIP-429).
     """
     same = [p.name for p in before] == [p.name for p in after] and all(
         _same_topics(p.metadata, q.metadata) for p, q in zip(before, after, strict=True)
@@ -59,13 +56,13 @@ def what_changed(before: Protocols, after: Protocols) -> CauseCode:
 
 
 def _same_topics(before: bytes, after: bytes) -> bool:
-    """Very many topics count as others."""
+    """False also when the topics are too many to read."""
     topics = topics_of_all([before])
     return topics is not None and topics == topics_of_all([after])
 
 
-def park(group: Group, member: Member, joining: Joining, step: Step) -> None:
-    """The member takes over what the request says, and its request waits for the others."""
+def park(group: Group, member: Member, call: JoinCall, step: Step) -> None:
+    """Update the member from its request, and let the request wait for the other members."""
     answer_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, step, member.member_id)
-    group.update(member, joining.protocols, joining.timeouts)
-    group.park_join(member, joining.reply_to, joining.caller.api_version)
+    group.update(member, call.protocols, call.timeouts)
+    group.park_join(member, call.reply_to, call.caller.api_version)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.connections import table as module
+from groupkeeper.connections import connection_table as module
 from groupkeeper.connections.connection import Connection
+from groupkeeper.connections.connection_state import State
+from groupkeeper.connections.connection_table import ANSWER_S, REQUEST_S, SHORT_OF_ROOM_S, STALLED_S
 from groupkeeper.connections.inbox import HELD_BYTES
-from groupkeeper.connections.state import State
-from groupkeeper.connections.table import ANSWER_S, REQUEST_S, SHORT_OF_ROOM_S, STALLED_S
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.support.fake_socket import HEARTBEAT, JOIN, PRODUCE, Bench, FakeSocket

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.groups.release import RELEASED_AT_ONCE, Release
+from groupkeeper.groups.reply_queue import REPLIES_AT_ONCE, ReplyQueue
 from groupkeeper.turns import Turns
 from tests.support.requests import join_request
 from tests.support.served import Served, settle
@@ -28,47 +28,47 @@ def replies(told: list[int], count: int, first: int = 0) -> list[tuple[Client, A
 
 async def test_a_few_leave_at_once() -> None:
     told: list[int] = []
-    Release(Turns()).send(replies(told, RELEASED_AT_ONCE))
-    assert told == list(range(RELEASED_AT_ONCE))
+    ReplyQueue(Turns()).send(replies(told, REPLIES_AT_ONCE))
+    assert told == list(range(REPLIES_AT_ONCE))
 
 
 async def test_many_leave_in_slices_in_their_order() -> None:
     told: list[int] = []
     seen: list[int] = []
-    count = 10 * RELEASED_AT_ONCE
-    release = Release(Turns())
-    release.send(replies(told, count))
+    count = 10 * REPLIES_AT_ONCE
+    queue = ReplyQueue(Turns())
+    queue.send(replies(told, count))
     while len(told) < count:
         seen.append(len(told))
         await asyncio.sleep(0)
     assert told == list(range(count))
-    assert max(b - a for a, b in pairwise(seen)) <= RELEASED_AT_ONCE
+    assert max(b - a for a, b in pairwise(seen)) <= REPLIES_AT_ONCE
 
 
 async def test_what_several_partitions_release_counts_together() -> None:
     told: list[int] = []
-    release = Release(Turns())
+    queue = ReplyQueue(Turns())
     for partition in range(50):
-        release.send(replies(told, 30, 30 * partition))
-    assert len(told) == RELEASED_AT_ONCE
+        queue.send(replies(told, 30, 30 * partition))
+    assert len(told) == REPLIES_AT_ONCE
 
 
 async def test_an_answer_that_fails_costs_the_others_nothing() -> None:
     told: list[int] = []
-    release = Release(Turns())
+    queue = ReplyQueue(Turns())
     many = replies(told, 200)
     many[150] = (many[150][0], None)
-    release.send(many)
-    release.flush()
+    queue.send(many)
+    queue.flush()
     assert told == [*range(150), *range(151, 200)]
 
 
 async def test_an_answer_that_fails_at_once_costs_the_others_nothing() -> None:
     told: list[int] = []
-    release = Release(Turns())
+    queue = ReplyQueue(Turns())
     few = replies(told, 20)
     few[3] = (few[3][0], None)
-    release.send(few)
+    queue.send(few)
     assert told == [*range(3), *range(4, 20)]
 
 
@@ -76,13 +76,13 @@ async def test_an_answer_that_fails_at_once_costs_the_others_nothing() -> None:
 def slices(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many answers waited at the beginning of each slice."""
     found: list[int] = []
-    go_on = Release._go_on
+    go_on = ReplyQueue._go_on
 
-    def spied(release: Release) -> None:
-        found.append(len(release.waiting))
-        go_on(release)
+    def spied(queue: ReplyQueue) -> None:
+        found.append(len(queue.waiting))
+        go_on(queue)
 
-    monkeypatch.setattr(Release, "_go_on", spied)
+    monkeypatch.setattr(ReplyQueue, "_go_on", spied)
     return found
 
 
@@ -100,16 +100,16 @@ def test_a_partition_that_closes_meanwhile_does_not_answer_twice(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clients = [served.client() for _ in range(200)]
-    go_on, failed = Release._go_on, []
+    go_on, failed = ReplyQueue._go_on, []
 
-    def closing(release: Release) -> None:
+    def closing(queue: ReplyQueue) -> None:
         served.check_accounts()
         if not failed:
-            failed.append(served.host("g"))
+            failed.append(served.driver("g"))
             failed[0]._fail(RuntimeError("a bug"), "a decision failed")
-        go_on(release)
+        go_on(queue)
 
-    monkeypatch.setattr(Release, "_go_on", closing)
+    monkeypatch.setattr(ReplyQueue, "_go_on", closing)
     served.at_once({each: each.commit_frame(n) for n, each in enumerate(clients)})
     assert [each.committed() for each in clients] == [0] * 200
     assert failed
@@ -125,7 +125,7 @@ def test_a_partition_that_closes_dismisses_very_many_in_slices(
     served.advance(0.5)
 
     async def fail() -> None:
-        served.host("g")._fail(RuntimeError("a bug"), "a decision failed")
+        served.driver("g")._fail(RuntimeError("a bug"), "a decision failed")
 
     served.run(fail())
     assert {each.take().error_code for each in waiting} == {16}

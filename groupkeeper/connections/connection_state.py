@@ -31,7 +31,7 @@ class State(Enum):
 
 _BETWEEN_REQUESTS = frozenset({State.READING, State.QUEUED, State.BLOCKED, State.CLOSED})
 
-MAY_FOLLOW: Final = {
+TRANSITIONS: Final = {
     State.READING: frozenset({State.SERVING, State.QUEUED, State.CLOSED}),
     State.QUEUED: frozenset({State.SERVING, State.CLOSED}),
     State.SERVING: _BETWEEN_REQUESTS | {State.WAITING, State.WORKING},

@@ -8,8 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from groupkeeper.coordinator import partition as core
-from groupkeeper.coordinator.refusals import refuse
-from groupkeeper.coordinator.shard import HANDLERS
+from groupkeeper.coordinator.apis import refuse
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -19,6 +18,7 @@ from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.records.consumer_offsets import GroupMetadataKey, encode_key
 from groupkeeper.storage.queued_log import Append
+from tests.support.broken import boom, break_handler
 from tests.support.requests import (
     codes_of,
     commit_request,
@@ -33,10 +33,6 @@ from tests.support.served import Client, Served, groups_apart, settle
 
 Lines = Callable[[], list[dict[str, Any]]]
 PARTITIONS = 4
-
-
-def boom(*_: object) -> None:
-    raise RuntimeError("a bug")
 
 
 # -- loading ---------------------------------------------------------------------------------------
@@ -76,7 +72,7 @@ def ask_everything(served: Served) -> dict[str, int]:
 def test_while_loading_everything_is_14_but_heartbeats_are_believed(served: Served) -> None:
     served.client().commit(1)
     served.restart()
-    assert served.host("g").snapshot().state == "loading"
+    assert served.driver("g").snapshot().state == "loading"
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert ask_everything(served) == dict.fromkeys(QUESTIONS, loading) | {"Heartbeat": 0}
 
@@ -84,7 +80,7 @@ def test_while_loading_everything_is_14_but_heartbeats_are_believed(served: Serv
 def test_while_loading_the_coordinator_is_found(served: Served) -> None:
     served.client().commit(1)
     served.restart()
-    assert served.host("g").snapshot().state == "loading"
+    assert served.driver("g").snapshot().state == "loading"
     found = served.client().call(10, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
     assert [each.error_code for each in found.coordinators] == [0]
 
@@ -104,7 +100,7 @@ def test_after_loading_everything_is_as_before(served: Served) -> None:
 def test_a_partition_without_a_log_serves_at_once(serve: Callable[..., Served]) -> None:
     served = serve()
     assert set(served.states()) == {"active"}
-    assert served.server.metrics.replay_seconds.count() == len(served.server.hosts) == 50
+    assert served.server.metrics.replay_seconds.count() == len(served.server.group_partitions) == 50
 
 
 def test_a_first_start_syncs_no_more_for_many_partitions_than_for_one(
@@ -121,7 +117,7 @@ def test_every_start_writes_under_a_higher_epoch(served: Served) -> None:
         served.restart()
         served.settled()
         served.client().commit(1)
-        log = served.host("g").log
+        log = served.driver("g").log
         assert log is not None
         epochs.append(log.last_epoch)
     assert epochs == sorted(set(epochs))
@@ -170,7 +166,7 @@ def damage(served: Served, group_id: str) -> Callable[[], None]:
     client = served.client()
     for offset in (*[0] * 9, 0, 1, 2):
         assert client.commit(offset, group_id) == 0
-    path = f"data/{served.host(group_id).name}/00000000000000000000.log"
+    path = f"data/{served.driver(group_id).name}/00000000000000000000.log"
     served.stop()
 
     def flip() -> None:
@@ -199,7 +195,7 @@ def test_a_damaged_partition_is_not_ready_and_says_why(served: Served) -> None:
     served.advance(1)
     status, body = served.page("/readyz")
     [problem] = json.loads(body)["not_active"]
-    assert (status, problem["partition"]) == (503, served.host(bad).index)
+    assert (status, problem["partition"]) == (503, served.driver(bad).index)
     assert "is damaged" in problem["reason"]
 
 
@@ -221,14 +217,14 @@ def test_a_repaired_partition_serves_again_without_a_restart(served: Served) -> 
     served.settled()
     assert served.client().fetched() == {("orders", 0): 2}
     assert served.page("/readyz")[0] == 200
-    assert served.host("g").snapshot().reason == ""
+    assert served.driver("g").snapshot().reason == ""
 
 
 def test_a_record_that_nobody_can_decode_closes_its_partition(served: Served, lines: Lines) -> None:
-    host = served.host("g")
-    assert host.log is not None
+    driver = served.driver("g")
+    assert driver.log is not None
     key = encode_key(GroupMetadataKey(group="g"))
-    served.server.store.commit([Append(host.log, 1 << 20, 0, [(key, b"\0\3odd")])])
+    served.server.store.commit([Append(driver.log, 1 << 20, 0, [(key, b"\0\3odd")])])
     served.restart()
     served.advance(1)
     assert served.states().count("active") == PARTITIONS - 1
@@ -246,7 +242,7 @@ def test_a_bug_is_the_end_of_its_request_and_of_what_waits(
     member_id, _ = settle(other)
     waiting.send(11, 3, join_request())
     served.advance(0.01)
-    monkeypatch.setitem(HANDLERS, HeartbeatRequest, boom)
+    break_handler(monkeypatch, HeartbeatRequest)
     assert other.beat(member_id, 1) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert waiting.take().error_code == ErrorCode.NOT_COORDINATOR
     assert served.server.metrics.counts["partitions_closed", "RuntimeError"] == 1
@@ -257,7 +253,7 @@ def test_after_a_bug_the_partition_is_what_its_log_says(
 ) -> None:
     client = served.client()
     member_id, generation = settle(client)
-    monkeypatch.setitem(HANDLERS, OffsetCommitRequest, boom)
+    break_handler(monkeypatch, OffsetCommitRequest)
     client.commit(1, member_id=member_id, generation=generation)
     monkeypatch.undo()
     served.settled()
@@ -268,11 +264,11 @@ def test_after_a_bug_the_partition_is_what_its_log_says(
 def test_members_of_a_partition_that_is_loaded_again_are_counted_once(served: Served) -> None:
     one, two = groups_apart(PARTITIONS)
     settle(served.client(), one)
-    total = served.host(one)._services.member_bytes
+    total = served.driver(one)._services.member_bytes
     alone = total.used
     settle(served.client(), two)
     assert total.used == 2 * alone > 0
-    served.host(one).not_written(OSError("full"))
+    served.driver(one).not_written(OSError("full"))
     assert total.used == alone
     served.settled()
     assert total.used == 2 * alone
@@ -283,7 +279,7 @@ def test_a_bug_undoes_what_was_not_written_and_says_so(
 ) -> None:
     """What was taken by a round under way is written all the same: nobody was told."""
     committer, other = served.client(), served.client()
-    monkeypatch.setitem(HANDLERS, HeartbeatRequest, boom)
+    break_handler(monkeypatch, HeartbeatRequest)
     served.at_once(
         {committer: committer.commit_frame(5), other: other.frame(12, 4, heartbeat("m", 1))}
     )
@@ -299,7 +295,7 @@ def test_a_bug_while_a_round_is_under_way_loses_nothing_of_it(
     committer, other = served.client(), served.client()
     served.at_once({committer: committer.commit_frame(5)})
     served.advance(0.0001)
-    monkeypatch.setitem(HANDLERS, HeartbeatRequest, boom)
+    break_handler(monkeypatch, HeartbeatRequest)
     served.at_once({other: other.frame(12, 4, heartbeat("m", 1))})
     assert committer.committed() == ErrorCode.NOT_COORDINATOR
     served.settled()
@@ -321,7 +317,7 @@ def test_a_request_that_was_half_answered_is_refused_once(
         step.reply(token, refuse(join_request(), caller, ErrorCode.NONE))
         boom()
 
-    monkeypatch.setitem(HANDLERS, HeartbeatRequest, half)
+    break_handler(monkeypatch, HeartbeatRequest, half)
     assert other.beat(member_id, 1) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert waiting.take().error_code == ErrorCode.NOT_COORDINATOR
     served.settled()
@@ -334,7 +330,7 @@ def test_an_answer_given_before_the_bug_does_not_leave(
         step.reply(reply_to, refuse(request, caller, ErrorCode.NONE))
         boom()
 
-    monkeypatch.setitem(HANDLERS, HeartbeatRequest, half)
+    break_handler(monkeypatch, HeartbeatRequest, half)
     assert served.client().beat("m", 1) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
@@ -392,8 +388,8 @@ def test_an_earlier_deadline_moves_the_alarm(serve: Callable[..., Served]) -> No
 def test_a_deadline_that_moves_away_does_not_ring_for_nothing(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ring = Mock(wraps=served.host("g")._ring)
-    monkeypatch.setattr(served.host("g"), "_ring", ring)
+    ring = Mock(wraps=served.driver("g")._ring)
+    monkeypatch.setattr(served.driver("g"), "_ring", ring)
     client = served.client()
     member_id, generation = settle(client)
     for _ in range(300):
@@ -415,11 +411,11 @@ def test_a_mass_expiry_takes_turns(serve: Callable[..., Served]) -> None:
 def test_the_alarm_stays_where_it_is_when_deadlines_move_away(served: Served) -> None:
     client = served.client()
     member_id, generation = settle(client)
-    alarm = served.host("g")._alarm
+    alarm = served.driver("g")._alarm
     for _ in range(5):
         served.advance(1)
         assert client.commit(1, member_id=member_id, generation=generation) == 0
-    assert served.host("g")._alarm is alarm
+    assert served.driver("g")._alarm is alarm
 
 
 # -- the offsets topic -----------------------------------------------------------------------------
@@ -427,30 +423,30 @@ def test_the_alarm_stays_where_it_is_when_deadlines_move_away(served: Served) ->
 
 def test_who_fetches_the_offsets_topic_hears_how_much_is_new(served: Served) -> None:
     grown: list[tuple[int, int]] = []
-    host = served.host("g")
-    host._services.grew = lambda index, size: grown.append((index, size))
+    driver = served.driver("g")
+    driver._services.grew = lambda index, size: grown.append((index, size))
     served.client().commit(1)
     served.advance(0.1)
     served.client().commit(2)
     served.advance(0.1)
-    assert host.log is not None
-    assert [index for index, _ in grown] == [host.index] * 2
-    assert sum(size for _, size in grown) == host.log.size
+    assert driver.log is not None
+    assert [index for index, _ in grown] == [driver.index] * 2
+    assert sum(size for _, size in grown) == driver.log.size
 
 
 def test_who_fetches_hears_of_what_a_reload_brought(served: Served) -> None:
-    host = served.host("g")
+    driver = served.driver("g")
     grown: list[int] = []
-    host._services.grew = lambda index, size: grown.append(size)
+    driver._services.grew = lambda index, size: grown.append(size)
     served.client().commit(1)
-    host._fail(RuntimeError("a bug"), "a decision failed")
-    assert host.log is not None
-    host.log.close()
-    host.grown()
+    driver._fail(RuntimeError("a bug"), "a decision failed")
+    assert driver.log is not None
+    driver.log.close()
+    driver.grown()
     assert grown == []
     served.settled()
     served.advance(0.1)
-    assert sum(grown) == host.log.size > 0
+    assert sum(grown) == driver.log.size > 0
 
 
 def test_what_was_there_before_the_start_is_not_new(served: Served) -> None:
@@ -458,13 +454,13 @@ def test_what_was_there_before_the_start_is_not_new(served: Served) -> None:
     served.restart()
     served.settled()
     grown: list[int] = []
-    host = served.host("g")
-    assert host.log is not None
-    before = host.log.size
-    host._services.grew = lambda index, size: grown.append(size)
+    driver = served.driver("g")
+    assert driver.log is not None
+    before = driver.log.size
+    driver._services.grew = lambda index, size: grown.append(size)
     served.client().commit(2)
     served.advance(0.1)
-    assert grown == [host.log.size - before]
+    assert grown == [driver.log.size - before]
 
 
 # -- the end ---------------------------------------------------------------------------------------
@@ -475,16 +471,16 @@ def test_when_stopping_new_requests_are_15_and_waiting_ones_16(served: Served) -
     settle(other)
     waiting.send(11, 3, join_request())
     served.advance(0.01)
-    served.server.hosts.stop()
+    served.server.group_partitions.stop()
     codes = ask_everything(served)
     assert codes == dict.fromkeys(QUESTIONS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    served.server.hosts.close()
+    served.server.group_partitions.close()
     assert waiting.take().error_code == ErrorCode.NOT_COORDINATOR
 
 
 def test_a_stopping_partition_keeps_its_timers_still(served: Served) -> None:
     settle(served.client())
-    served.server.hosts.stop()
+    served.server.group_partitions.stop()
     served.advance(60)
     assert served.members() == 1
 
@@ -492,7 +488,7 @@ def test_a_stopping_partition_keeps_its_timers_still(served: Served) -> None:
 def test_a_stop_while_loading_ends_the_loading(served: Served) -> None:
     served.client().commit(1)
     served.restart()
-    loading = served.host("g")._loading
+    loading = served.driver("g")._loading
     assert loading is not None
     served.stop()
     assert loading.cancelled()
@@ -502,15 +498,15 @@ def test_a_stop_while_loading_ends_the_loading(served: Served) -> None:
 
 
 def test_a_stopping_partition_that_fails_is_not_loaded_again(served: Served) -> None:
-    served.server.hosts.stop()
-    host = served.host("g")
-    host._fail(RuntimeError("a bug"), "a decision failed")
-    assert (host._partition.state, host._loading) == ("closed", None)
+    served.server.group_partitions.stop()
+    driver = served.driver("g")
+    driver._fail(RuntimeError("a bug"), "a decision failed")
+    assert (driver._partition.state, driver._loading) == ("closed", None)
 
 
 def test_a_stopping_server_is_not_ready(served: Served) -> None:
     assert served.page("/readyz")[0] == 200
-    served.server.hosts.stop()
+    served.server.group_partitions.stop()
     assert served.page("/readyz")[0] == 503
 
 
