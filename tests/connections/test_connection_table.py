@@ -97,7 +97,7 @@ async def test_of_clients_that_are_gone_the_oldest_is_dropped(
         orphans.append(connection)
     assert [each.state is State.CLOSED for each in orphans] == [True, False, False, False]
     assert list(bench.table.orphans) == orphans[1:]
-    assert [line["event"] for line in lines()] == ["requests of a client that is gone are dropped"]
+    assert [line["event"] for line in lines()] == ["requests of a disconnected client dropped"]
 
 
 # -- times -----------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ async def test_a_request_has_to_come_to_its_end(bench: Bench, lines: Lines) -> N
     assert bench.socket.closed
     assert bench.stats.stuck == 1
     [line] = lines()
-    assert line["reason"] == "a request does not come to its end"
+    assert line["reason"] == "request incomplete"
 
 
 async def test_a_byte_now_and_then_does_not_prolong_it(bench: Bench) -> None:
@@ -159,7 +159,7 @@ async def test_an_answer_has_to_be_taken(bench: Bench, lines: Lines) -> None:
     assert not bench.socket.closed
     look(bench, 0.1)
     assert bench.socket.closed
-    assert lines()[0]["reason"] == "an answer is not taken"
+    assert lines()[0]["reason"] == "answer not read"
     assert bench.limits.unsent.used == 0
 
 

@@ -427,7 +427,7 @@ async def test_an_answer_longer_than_clients_take_closes_the_connection(
     await iterations(20)
     assert bench.socket.closed
     [line] = lines()
-    assert line["received"] == "DescribeGroups with too long an answer"
+    assert line["received"] == "an answer to DescribeGroups that is too long"
     assert line["limit"] == "100000 bytes"
     assert bench.limits.unsent.used == 0
 

@@ -439,7 +439,7 @@ def test_who_fetches_hears_of_what_a_reload_brought(served: Served) -> None:
     grown: list[int] = []
     driver._services.grew = lambda index, size: grown.append(size)
     served.client().commit(1)
-    driver._fail(RuntimeError("a bug"), "a decision failed")
+    served.fail()
     assert driver.log is not None
     driver.log.close()
     driver.grown()
@@ -500,7 +500,7 @@ def test_a_stop_while_loading_ends_the_loading(served: Served) -> None:
 def test_a_stopping_partition_that_fails_is_not_loaded_again(served: Served) -> None:
     served.server.group_partitions.stop()
     driver = served.driver("g")
-    driver._fail(RuntimeError("a bug"), "a decision failed")
+    served.fail()
     assert (driver._partition.state, driver._loading) == ("closed", None)
 
 

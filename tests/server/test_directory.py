@@ -50,7 +50,7 @@ def test_an_older_directory_is_carried_forward_in_one_line(serve: Serve, lines: 
         served.run(served.server.introduce())
         served.stop()
     [line] = [line for line in lines() if line["logger"] == "data"]
-    assert line["event"] == "older data directory, carried forward"
+    assert line["event"] == "data directory upgraded"
 
 
 def test_a_setting_refuses_a_directory_without_data(serve: Serve) -> None:
@@ -97,7 +97,11 @@ def test_folders_of_no_topic_are_named_in_one_line(serve: Serve, lines: Any) -> 
     served.start()
     served.run(served.server.introduce())
     [line] = lines()
-    assert (line["event"], line["level"], line["count"]) == ("folders of no topic", "warning", 6)
+    assert (line["event"], line["level"], line["count"]) == (
+        "folders without a topic",
+        "warning",
+        6,
+    )
     assert line["folders"] == "lost-0, lost-1, lost-10, orders-6, x-1, ..."
 
 
@@ -181,7 +185,7 @@ def test_folders_that_the_default_does_not_fit_and_nothing_tells_of_are_refused(
     for name in ("journals", "format", "leases", "__consumer_offsets-0"):
         served.disk.remove(f"data/{name}")
     served.machine.settings = load()[0]
-    with pytest.raises(UnknownCountError, match="nothing tells with how many partitions"):
+    with pytest.raises(UnknownCountError, match="unknown number of partitions"):
         served.start()
     served.machine.settings = load(assignments=["offsets.topic.num.partitions=7"])[0]
     served.start()

@@ -200,7 +200,7 @@ POLL = FetchRequest(
 
 
 def test_every_request_under_way_is_held_exactly_once(busy: Served) -> None:
-    opened = busy.server.listener._services.connections.opened
+    opened = busy.server.listener.connections.opened
     waiting = [each for each in opened if each.state is State.WAITING]
     assert len(waiting) == 4
     busy.check_accounts()

@@ -15,7 +15,7 @@ def check_accounts(server: Server) -> None:
     """Every request under way is held exactly once, and nothing else is held by a live client."""
     waiting = [
         connection._call
-        for connection in server.listener._services.connections.opened
+        for connection in server.listener.connections.opened
         if connection._call is not None and connection._transport is not None
     ]
     held = [token for token in _held(server) if token._sender._transport is not None]

@@ -22,6 +22,7 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server.server import Server
+from groupkeeper.storage.errors import Fenced
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.support.accounts import check_accounts
 from tests.support.requests import (
@@ -246,6 +247,10 @@ class Served:
 
     def driver(self, group_id: str) -> PartitionDriver:
         return self.server.group_partitions.of(group_id)
+
+    def fail(self, group_id: str = "g") -> None:
+        """Let the group's partition fail: it closes, and is loaded again."""
+        self.driver(group_id).fence(Fenced("the lock was removed"))
 
     def group(self, group_id: str = "g") -> Group:
         return self.driver(group_id)._partition.groups[group_id]
