@@ -20,7 +20,6 @@ from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.slices import counts, each
 from groupkeeper.topics.topic_admin import (
     MAX_PARTITIONS,
@@ -30,6 +29,7 @@ from groupkeeper.topics.topic_admin import (
     Room,
     UnwantedError,
 )
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 _UNKNOWN: Final[Refusal] = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)

@@ -24,7 +24,6 @@ from groupkeeper.protocol.messages.create_topics import (
 from groupkeeper.protocol.wire import cut_text
 from groupkeeper.topics import configs
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.names import collision_key
 from groupkeeper.topics.slices import Pace, counts, each
 from groupkeeper.topics.topic_admin import (
@@ -33,6 +32,7 @@ from groupkeeper.topics.topic_admin import (
     UNWRITABLE,
     UnwantedError,
 )
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 _DEFAULT: Final = -1

@@ -18,10 +18,10 @@ from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from groupkeeper.topics.embedded import EmbeddedTopics
-from groupkeeper.topics.opening import Place
+from groupkeeper.topics.log_opener import Place
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.slices import Pace, each
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 _NO_OFFSET: Final = -1
@@ -32,7 +32,7 @@ class DeleteRecordsHandler:
 
     def __init__(self, topics: EmbeddedTopics) -> None:
         self._partitions = topics.partitions
-        self._opening = topics.opening
+        self._opening = topics.log_opener
         self._late = topics.late
         self._deleting = asyncio.Lock()
 

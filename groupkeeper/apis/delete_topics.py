@@ -17,10 +17,10 @@ from groupkeeper.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.slices import counts, each
 from groupkeeper.topics.topic_admin import UNWRITABLE, Refusal
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 NO_ID: Final = bytes(16)

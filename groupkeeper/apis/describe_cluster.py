@@ -15,7 +15,7 @@ from groupkeeper.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.topics import EmbeddedTopics
 
 
 class DescribeClusterHandler:

@@ -24,8 +24,8 @@ from groupkeeper.protocol.messages.describe_topic_partitions import (
 )
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.slices import Pace, counts, each
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 MAX_PAGE: Final = 2000

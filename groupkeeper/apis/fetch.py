@@ -16,11 +16,11 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import FetchRequest, FetchResponse
-from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.fetch_reader import Look
 from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
 from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.read import Look
 from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import TURN_S, Slices, Work
 
 _FULL_FETCH: Final = (0, -1)

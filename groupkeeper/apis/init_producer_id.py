@@ -15,7 +15,7 @@ from groupkeeper.protocol.messages.init_producer_id import (
 )
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.batches import TRANSACTIONS_REFUSED
-from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.topics import EmbeddedTopics
 
 _NONE = -1
 

@@ -29,11 +29,11 @@ from groupkeeper.protocol.messages.list_offsets import (
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import TURN_S, Slices
 
 _NAMES_SINCE: Final = {
@@ -61,7 +61,7 @@ class ListOffsetsHandler:
 
     def __init__(self, topics: EmbeddedTopics) -> None:
         self._partitions = topics.partitions
-        self._opening = topics.opening
+        self._opening = topics.log_opener
         self._lookup = topics.lookup
         self._failed = topics.failed
 

@@ -26,10 +26,10 @@ from groupkeeper.protocol.messages.metadata import (
 )
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.slices import Item, Pace, each
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS, UnwantedError
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 _NO_ID: Final = bytes(16)

@@ -17,10 +17,10 @@ from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.leader_epochs import check_leader_epoch, end_of_epoch
 from groupkeeper.topics.partition import LEADER_EPOCH, Partition
 from groupkeeper.topics.slices import each_within
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 
@@ -29,7 +29,7 @@ class OffsetForLeaderEpochHandler:
 
     def __init__(self, topics: EmbeddedTopics) -> None:
         self._partitions = topics.partitions
-        self._opening = topics.opening
+        self._opening = topics.log_opener
 
     def handle(
         self, request: OffsetForLeaderEpochRequest, caller: Caller, reply_to: ReplyTo

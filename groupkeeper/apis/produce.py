@@ -27,10 +27,10 @@ from groupkeeper.topics.batches import (
     RefusedError,
     check_batch,
 )
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 FIRST_VERSION: Final = 3
@@ -51,7 +51,7 @@ class ProduceHandler:
 
     def __init__(self, topics: EmbeddedTopics) -> None:
         self._partitions = topics.partitions
-        self._opening = topics.opening
+        self._opening = topics.log_opener
         self._message_max_bytes = topics.settings.message_max_bytes
         self._failed = topics.failed
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from groupkeeper.apis.api_versions import ApiVersionsHandler
-from groupkeeper.apis.configs.broker import BrokerConfigs
-from groupkeeper.apis.configs.routes import ConfigHandlers
+from groupkeeper.apis.broker_configs import BrokerConfigs
+from groupkeeper.apis.config_routes import ConfigHandlers
 from groupkeeper.apis.create_partitions import CreatePartitionsHandler
 from groupkeeper.apis.create_topics import CreateTopicsHandler
 from groupkeeper.apis.delete_records import DeleteRecordsHandler
@@ -31,7 +31,7 @@ from groupkeeper.groups.hosts import Hosts
 from groupkeeper.node import Node
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.settings.table import Settings
-from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.topics import EmbeddedTopics
 
 
 @dataclass

@@ -2,7 +2,8 @@
 
 Not the deletion of topics, and not the decision what goes: that is the coordinator's. A partition
 that is loading, or fails meanwhile, is told again until it has answered. One that cannot be loaded
-is not waited for: that it has to forget them is durable instead (topics/unforgotten.py).
+is not waited for: that it has to forget them is durable instead
+(topics/pending_offset_deletions.py).
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from groupkeeper.groups.hosts import Hosts
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.topics.pending_offset_deletions import Unforgotten
 from groupkeeper.turns import Turns, Work
 
 PAUSE_FIRST_S: Final = 0.05

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
-from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.topics.pending_offset_deletions import Unforgotten
 from groupkeeper.turns import Slices, Turns
 
 

@@ -41,8 +41,8 @@ from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
 from groupkeeper.storage.files import Files
-from groupkeeper.topics.embedded import EmbeddedTopics, TopicsWorld
 from groupkeeper.topics.limits import OverLimitError
+from groupkeeper.topics.topics import EmbeddedTopics, TopicsWorld
 from groupkeeper.turns import Turns
 
 MAX_GROUPS: Final = 1_000_000

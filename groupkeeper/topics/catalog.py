@@ -33,8 +33,8 @@ from groupkeeper.storage.log import NO_END
 from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogLog
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 from groupkeeper.topics.names import GROUP_TOPIC, collision_key
-from groupkeeper.topics.offload import OffLoop
 from groupkeeper.topics.slices import each
+from groupkeeper.topics.worker import OffLoop
 from groupkeeper.turns import Turns
 
 COMPACTED_BYTES: Final = 1024 * 1024

@@ -19,10 +19,10 @@ from groupkeeper.storage.log import NO_END, Log
 from groupkeeper.storage.segment import Segment
 from groupkeeper.storage.start import write_start
 from groupkeeper.topics.catalog import Catalog, Topic
-from groupkeeper.topics.offload import OffLoop
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.worker import OffLoop
 from groupkeeper.turns import Slices, Turns
 
 AT_ONCE: Final = 16

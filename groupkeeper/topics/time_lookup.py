@@ -22,7 +22,7 @@ from groupkeeper.storage.log import Log
 from groupkeeper.storage.scan import Batch
 from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.offload import OffLoop
+from groupkeeper.topics.worker import OffLoop
 from groupkeeper.turns import Slices, Turns
 
 Found = tuple[int, int]

@@ -9,8 +9,8 @@ from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
-from groupkeeper.topics.embedded import TopicsWorld
 from groupkeeper.topics.partitions import Failed
+from groupkeeper.topics.topics import TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
 

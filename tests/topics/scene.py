@@ -34,7 +34,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.settings.table import Settings as ServerSettings
-from groupkeeper.topics.embedded import EmbeddedTopics, TopicsWorld
+from groupkeeper.topics.topics import EmbeddedTopics, TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.slices import counted
 

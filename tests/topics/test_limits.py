@@ -90,7 +90,7 @@ PRODUCER = """
 import asyncio, resource, sys
 from types import SimpleNamespace
 from groupkeeper.node import Node
-from groupkeeper.topics.embedded import EmbeddedTopics, TopicsWorld
+from groupkeeper.topics.topics import EmbeddedTopics, TopicsWorld
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.produce import PartitionProduceData, ProduceRequest

@@ -49,7 +49,7 @@ from groupkeeper.protocol.registry import (
     response_decoder,
     response_encoder,
 )
-from groupkeeper.topics.embedded import EmbeddedTopics, Snapshot
+from groupkeeper.topics.topics import EmbeddedTopics, Snapshot
 from tests.support.slices import counted
 from tests.topics.scene import Reply, Scene, Settings, batch, handlers_of
 

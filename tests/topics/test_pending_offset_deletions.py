@@ -7,11 +7,11 @@ import pytest
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.limits import Limits
 from groupkeeper.topics import catalog as catalogs
-from groupkeeper.topics import unforgotten as module
+from groupkeeper.topics import pending_offset_deletions as module
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import CatalogFolders
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.topics.pending_offset_deletions import Unforgotten
 from groupkeeper.turns import Turns
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.topics.scene import NOW, InlineWorker

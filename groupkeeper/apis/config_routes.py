@@ -10,12 +10,11 @@ Source: Kafka's ``ConfigAdminManager.preprocess`` and ``ConfigHelper.handleDescr
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple
 
-from groupkeeper.apis.configs.alter import TopicConfigAlterer, response_to
-from groupkeeper.apis.configs.broker import BrokerConfigs, Refusal
-from groupkeeper.apis.configs.changes import AlterRequest, AlterResource, Change, changes_of
-from groupkeeper.apis.configs.describe import TopicConfigDescriber
+from groupkeeper.apis.alter_configs import TopicConfigAlterer, response_to
+from groupkeeper.apis.broker_configs import BrokerConfigs, Refusal
+from groupkeeper.apis.config_changes import AlterRequest, AlterResource, Change, changes_of
+from groupkeeper.apis.describe_configs import TopicConfigDescriber
 from groupkeeper.apis.gather import After
-from groupkeeper.apis.refusals import MALFORMED
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import Handler, ReplyTo, Response
 from groupkeeper.protocol.api_keys import ApiKey
@@ -38,8 +37,9 @@ from groupkeeper.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from groupkeeper.protocol.wire import cut_text
-from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.refusals import MALFORMED
 from groupkeeper.topics.slices import Pace, counts, each
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 _TYPES: Final = frozenset(ResourceType)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.topics.offload import LateAnswers
 from groupkeeper.topics.partition import Partition
 from groupkeeper.topics.partitions import Partitions
 from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.worker import LateAnswers
 from groupkeeper.turns import Slices
 
 Topic = TypeVar("Topic")

@@ -31,8 +31,8 @@ from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.configs import TABLE
 from groupkeeper.topics.effective_configs import EffectiveConfig
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.slices import Pace, each
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 
@@ -144,6 +144,6 @@ def _result(
 
 def _documentation(name: str) -> str:
     # Imported late: few ask, and nobody at the start.
-    from groupkeeper.apis.configs.docs import DOCUMENTATION
+    from groupkeeper.apis.topic_config_docs import DOCUMENTATION
 
     return DOCUMENTATION[name]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from groupkeeper.apis.configs.changes import (
+from groupkeeper.apis.config_changes import (
     AlterRequest,
     AlterResource,
     Change,
@@ -34,9 +34,9 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
 from groupkeeper.protocol.wire import LONGEST_TEXT, cut_text
 from groupkeeper.topics import configs, names
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.topic_admin import UNWRITABLE, UnwantedError
+from groupkeeper.topics.topics import EmbeddedTopics
 from groupkeeper.turns import Slices
 
 AlterResponse = AlterConfigsResponse | IncrementalAlterConfigsResponse

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from groupkeeper.topics.offload import LateAnswers, WorkerThread
+from groupkeeper.topics.worker import LateAnswers, WorkerThread
 from groupkeeper.turns import Turns
 from tests.topics.scene import Reply
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from groupkeeper.apis.configs.changes import Change, no_list
-from groupkeeper.apis.configs.describe import asked_names
+from groupkeeper.apis.config_changes import Change, no_list
+from groupkeeper.apis.describe_configs import asked_names
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import (
     ConfigKind,

@@ -18,17 +18,17 @@ from groupkeeper.storage.log import Log
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import CatalogFolders
 from groupkeeper.topics.effective_configs import EffectiveConfigs
+from groupkeeper.topics.fetch_reader import Reader
 from groupkeeper.topics.limits import OPEN_FILES_MOST
+from groupkeeper.topics.log_opener import Opening
 from groupkeeper.topics.names import GROUP_TOPIC
-from groupkeeper.topics.offload import LateAnswers, OffLoop, WorkerThread
 from groupkeeper.topics.open_files import OpenFiles
-from groupkeeper.topics.opening import Opening
 from groupkeeper.topics.partitions import Failed, Partitions, TopicFolders
+from groupkeeper.topics.pending_offset_deletions import Unforgotten
 from groupkeeper.topics.producers import ProducerMemory
-from groupkeeper.topics.read import Reader
 from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
-from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.topics.worker import LateAnswers, OffLoop, WorkerThread
 from groupkeeper.turns import Turns
 
 
@@ -105,7 +105,7 @@ class EmbeddedTopics:
         self.unforgotten = Unforgotten(self.catalog, turns, world.wall_ms)
         """What partitions of the group topic that could not be loaded then have to forget."""
         self.reader = Reader(self.partitions, settings.fetch_max_bytes, world.failed)
-        self.opening = Opening(self.partitions, self.late)
+        self.log_opener = Opening(self.partitions, self.late)
         self.lookup = TimeLookup(world.worker, turns)
         self.effective = EffectiveConfigs(settings)
         self.waiting_fetches: dict[Any, None] = {}

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from groupkeeper.apis.configs.describe import TopicConfigDescriber
+from groupkeeper.apis.describe_configs import TopicConfigDescriber
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis.configs.broker import BrokerConfigs
-from groupkeeper.apis.configs.changes import Change
+from groupkeeper.apis.broker_configs import BrokerConfigs
+from groupkeeper.apis.config_changes import Change
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import (
     ConfigKind,
