@@ -35,8 +35,8 @@ from groupkeeper.protocol.wire import LONGEST_TEXT, cut_text
 from groupkeeper.topics import configs, names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.slices import Pace
-from groupkeeper.topics.topic_admin import UNWRITABLE, UnwantedError
-from groupkeeper.topics.topics import EmbeddedTopics
+from groupkeeper.topics.topic_admin import UNWRITABLE, Refused
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 AlterResponse = AlterConfigsResponse | IncrementalAlterConfigsResponse
@@ -53,17 +53,19 @@ _TOO_LONG: Final = (
 class TopicConfigAlterer:
     """Answers AlterConfigs and IncrementalAlterConfigs."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._admin = topics.admin
-        self._late = topics.late
+        self._response_tasks = topics.response_tasks
 
     def handle(self, request: AlterRequest, caller: Caller, reply_to: ReplyTo) -> None:
-        self._late.start(self._alter(request), reply_to, lambda: _broken(request))
+        self._response_tasks.start(self._alter(request), reply_to, lambda: _broken(request))
 
     async def _alter(self, request: AlterRequest) -> AlterResponse:
         anew = isinstance(request, AlterConfigsRequest)
         async with self._admin.changing:
-            altered, results = await self._late.turns.run(self._plan(request.resources, anew=anew))
+            altered, results = await self._response_tasks.turns.run(
+                self._plan(request.resources, anew=anew)
+            )
             if altered and not request.validate_only:
                 await self._keep(altered)
         return response_to(request, results)
@@ -82,9 +84,9 @@ class TopicConfigAlterer:
             results.append(result)
             try:
                 topic = self._altered(resource, anew)
-            except UnwantedError as unwanted:
-                result.error_code = unwanted.code
-                result.error_message = cut_text(unwanted.message)
+            except Refused as refused:
+                result.error_code = refused.code
+                result.error_message = cut_text(refused.message)
             else:
                 # As in Kafka, what changes nothing is not written.
                 if topic.configs != self._admin.catalog.by_name[topic.name].configs:
@@ -112,14 +114,14 @@ class TopicConfigAlterer:
         try:
             settled = configs.settled(wanted, before)
         except configs.InvalidConfigError as invalid:
-            raise UnwantedError(ErrorCode.INVALID_CONFIG, str(invalid)) from None
+            raise Refused(ErrorCode.INVALID_CONFIG, str(invalid)) from None
         if topic is None:
-            raise UnwantedError(
+            raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
             )
         if topic.internal:
             # Kafka would keep them. Here the settings decide, and it has no entry in the catalog.
-            raise UnwantedError(
+            raise Refused(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Topic '{name}' is internal: the server's settings are its configs.",
             )
@@ -138,7 +140,7 @@ def _applied(before: dict[str, str], changes: Iterable[Change]) -> dict[str, str
             after.pop(change.name, None)
     # A client cannot send what is too long, but make it by adding to a list.
     if any(len(after.get(change.name, "").encode()) > LONGEST_TEXT for change in changes):
-        raise UnwantedError(ErrorCode.INVALID_CONFIG, _TOO_LONG)
+        raise Refused(ErrorCode.INVALID_CONFIG, _TOO_LONG)
     return after
 
 
@@ -146,7 +148,7 @@ def _edited(change: Change, before: dict[str, str]) -> str:
     """A list with items added or taken away; where the topic has none, of Kafka's default."""
     row = configs.TABLE.get(change.name)
     if row is None or row.kind is not ConfigKind.LIST:
-        raise UnwantedError(ErrorCode.INVALID_CONFIG, no_list(change))
+        raise Refused(ErrorCode.INVALID_CONFIG, no_list(change))
     items = configs.parts(before.get(change.name, row.default))
     given = configs.parts(change.value or "")
     if change.operation == ConfigOperation.SUBTRACT:
@@ -167,10 +169,10 @@ def _without(items: Iterable[str], given: Iterable[str]) -> Iterator[str]:
 
 def _check_name(name: str) -> None:
     if not name:
-        raise UnwantedError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     wrong = names.complaint(name)
     if wrong is not None:
-        raise UnwantedError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
 
 
 def response_to(

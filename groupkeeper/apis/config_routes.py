@@ -39,7 +39,7 @@ from groupkeeper.protocol.messages.list_config_resources import (
 from groupkeeper.protocol.wire import cut_text
 from groupkeeper.topics.refusals import MALFORMED
 from groupkeeper.topics.slices import Pace, counts, each
-from groupkeeper.topics.topics import EmbeddedTopics
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 _TYPES: Final = frozenset(ResourceType)
@@ -49,7 +49,7 @@ _OPERATIONS: Final = frozenset(ConfigOperation)
 class ConfigHandlers:
     """Handlers of the config APIs."""
 
-    def __init__(self, topics: EmbeddedTopics, others: BrokerConfigs) -> None:
+    def __init__(self, topics: Topics, others: BrokerConfigs) -> None:
         describer, alterer = TopicConfigDescriber(topics), TopicConfigAlterer(topics)
         self._topics: dict[ApiKey, Handler] = {
             ApiKey.DESCRIBE_CONFIGS: describer.handle,

@@ -30,9 +30,9 @@ from groupkeeper.topics.topic_admin import (
     MAX_PARTITIONS,
     TOO_MANY_PARTITIONS,
     UNWRITABLE,
-    UnwantedError,
+    Refused,
 )
-from groupkeeper.topics.topics import EmbeddedTopics
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 _DEFAULT: Final = -1
@@ -49,12 +49,12 @@ _TOO_MANY_RECORDS: Final = "Unable to perform excessively large batch operation.
 class CreateTopicsHandler:
     """Answers CreateTopics."""
 
-    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+    def __init__(self, topics: Topics, node: Node) -> None:
         self._admin = topics.admin
         self._node_id = node.node_id
         self._effective = topics.effective
         self._num_partitions = topics.settings.num_partitions
-        self._late = topics.late
+        self._response_tasks = topics.response_tasks
 
     def handle(
         self, request: CreateTopicsRequest, caller: Caller, reply_to: ReplyTo
@@ -62,15 +62,15 @@ class CreateTopicsHandler:
         """The response if nothing is tried, else None and the response later."""
         if request.timeout_ms <= 0:
             return (yield from _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None))
-        if sum((yield from each(request.topics, self._wished_count))) > MAX_PARTITIONS:
+        if sum((yield from each(request.topics, self._requested_count))) > MAX_PARTITIONS:
             code = ErrorCode.POLICY_VIOLATION
             return (yield from _refuse_all(request, code, TOO_MANY_PARTITIONS))
-        self._late.start(self._create(request), reply_to, lambda: _broken(request))
+        self._response_tasks.start(self._create(request), reply_to, lambda: _broken(request))
         return None
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        turns = self._late.turns
-        await self._admin.ended(wish.name for wish in request.topics)
+        turns = self._response_tasks.turns
+        await self._admin.await_deletion(requested.name for requested in request.topics)
         async with self._admin.changing:
             planned, results = await turns.run(self._plan(request.topics))
             if sum(map(_record_count, planned.values())) > _MAX_RECORDS:
@@ -86,56 +86,55 @@ class CreateTopicsHandler:
         return CreateTopicsResponse(topics=list(results.values()))
 
     def _plan(
-        self, wishes: Sequence[CreatableTopic]
+        self, requested_topics: Sequence[CreatableTopic]
     ) -> Slices[tuple[dict[str, Topic], dict[str, CreatableTopicResult]]]:
         """The topics to create, and a result for every name in the order given; for those to
         create it is still to be filled in.
         """
-        times = yield from counts(wishes, lambda wish: wish.name)
+        times = yield from counts(requested_topics, lambda requested: requested.name)
         planned: dict[str, Topic] = {}
         results: dict[str, CreatableTopicResult] = {}
         taken: dict[str, str] = {}
-        room = self._admin.room()
+        capacity = self._admin.capacity()
 
-        def plan(wish: CreatableTopic) -> None:
-            results[wish.name] = _refused(wish.name, ErrorCode.NONE, None)
+        def plan(requested: CreatableTopic) -> None:
+            results[requested.name] = _refused(requested.name, ErrorCode.NONE, None)
             try:
-                if times[wish.name] > 1:
-                    raise UnwantedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                topic = self._checked(wish, taken)
-                room.take(1, topic.partition_count)
-            except UnwantedError as unwanted:
-                results[wish.name] = _refused(wish.name, unwanted.code, unwanted.message)
+                if times[requested.name] > 1:
+                    raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                topic = self._checked(requested, taken)
+                capacity.take(1, topic.partition_count)
+            except Refused as refused:
+                results[requested.name] = _refused(requested.name, refused.code, refused.message)
             else:
-                planned[wish.name] = topic
-                taken[collision_key(wish.name)] = wish.name
+                planned[requested.name] = topic
+                taken[collision_key(requested.name)] = requested.name
 
-        yield from each(wishes, plan)
+        yield from each(requested_topics, plan)
         return planned, results
 
-    def _checked(self, wish: CreatableTopic, taken: dict[str, str]) -> Topic:
+    def _checked(self, requested: CreatableTopic, taken: dict[str, str]) -> Topic:
         """The topic as it would be made; raises UnwantedError. Checks in Kafka's order."""
-        complaint = self._admin.name_complaint(wish.name)
-        if complaint is None and collision_key(wish.name) in taken:
-            complaint = (
-                f"Topic '{wish.name}' collides with topic: {taken[collision_key(wish.name)]}"
-            )
+        complaint = self._admin.name_complaint(requested.name)
+        if complaint is None and collision_key(requested.name) in taken:
+            f"Topic '{requested.name}' collides with topic: "
+            f"{taken[collision_key(requested.name)]}"
         if complaint is not None:
-            raise UnwantedError(ErrorCode.INVALID_TOPIC_EXCEPTION, complaint)
-        if wish.name in self._admin.catalog.by_name:
-            raise UnwantedError(
-                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wish.name}' already exists."
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, complaint)
+        if requested.name in self._admin.catalog.by_name:
+            raise Refused(
+                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{requested.name}' already exists."
             )
-        if self._admin.is_ending(wish.name):
-            raise UnwantedError(
+        if self._admin.is_being_deleted(requested.name):
+            raise Refused(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                f"The deleted topic '{wish.name}' is not yet gone without a trace.",
+                f"The deleted topic '{requested.name}' is not yet gone without a trace.",
             )
         try:
-            own = configs.settled({config.name: config.value for config in wish.configs})
+            own = configs.settled({config.name: config.value for config in requested.configs})
         except configs.InvalidConfigError as invalid:
-            raise UnwantedError(ErrorCode.INVALID_CONFIG, str(invalid)) from None
-        return self._admin.new_topic(wish.name, self._partition_count(wish), own)
+            raise Refused(ErrorCode.INVALID_CONFIG, str(invalid)) from None
+        return self._admin.new_topic(requested.name, self._partition_count(requested), own)
 
     def _fill_in(
         self, topics: Iterable[Topic], results: dict[str, CreatableTopicResult]
@@ -167,23 +166,23 @@ class CreateTopicsHandler:
             for config in self._effective.of(topic)
         ]
 
-    def _partition_count(self, wish: CreatableTopic) -> int:
-        if wish.assignments:
-            return self._assigned_count(wish)
-        wanted = wish.replication_factor
+    def _partition_count(self, requested: CreatableTopic) -> int:
+        if requested.assignments:
+            return self._assigned_count(requested)
+        wanted = requested.replication_factor
         if wanted != _DEFAULT and wanted <= 0:
-            raise UnwantedError(
+            raise Refused(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 "Replication factor must be larger than 0, or -1 to use the default value.",
             )
-        count = self._wished_count(wish)
+        count = self._requested_count(requested)
         if count <= 0:
-            raise UnwantedError(
+            raise Refused(
                 ErrorCode.INVALID_PARTITIONS,
                 "Number of partitions was set to an invalid non-positive value.",
             )
         if wanted > _REPLICAS:
-            raise UnwantedError(
+            raise Refused(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"Unable to replicate the partition {wanted} time(s): The target replication "
                 f"factor of {wanted} cannot be reached because only {_REPLICAS} broker(s) are "
@@ -191,29 +190,29 @@ class CreateTopicsHandler:
             )
         return count
 
-    def _wished_count(self, wish: CreatableTopic) -> int:
+    def _requested_count(self, requested: CreatableTopic) -> int:
         """How many partitions the topic would have; 0 if the wish makes no sense."""
-        if wish.assignments:
-            return len(wish.assignments)
-        if wish.num_partitions == _DEFAULT:
+        if requested.assignments:
+            return len(requested.assignments)
+        if requested.num_partitions == _DEFAULT:
             return self._num_partitions
-        return max(wish.num_partitions, 0)
+        return max(requested.num_partitions, 0)
 
-    def _assigned_count(self, wish: CreatableTopic) -> int:
+    def _assigned_count(self, requested: CreatableTopic) -> int:
         """A manual assignment can only say how many partitions there are."""
         for value, what in (
-            (wish.replication_factor, "replication factor"),
-            (wish.num_partitions, "numPartitions"),
+            (requested.replication_factor, "replication factor"),
+            (requested.num_partitions, "numPartitions"),
         ):
             if value != _DEFAULT:
-                raise UnwantedError(
+                raise Refused(
                     ErrorCode.INVALID_REQUEST,
                     f"A manual partition assignment was specified, but {what} was not set to -1.",
                 )
-        complaint = self._misplaced(wish.assignments)
+        complaint = self._misplaced(requested.assignments)
         if complaint is not None:
-            raise UnwantedError(assignments.INVALID_ASSIGNMENT, complaint)
-        return len(wish.assignments)
+            raise Refused(assignments.INVALID_ASSIGNMENT, complaint)
+        return len(requested.assignments)
 
     def _misplaced(self, given: Iterable[CreatableReplicaAssignment]) -> str | None:
         """What is wrong with a manual assignment, or None."""
@@ -244,14 +243,14 @@ def _refused(name: str, code: ErrorCode, message: str | None) -> CreatableTopicR
 def _refuse_all(
     request: CreateTopicsRequest, code: ErrorCode, message: str | None
 ) -> Slices[CreateTopicsResponse]:
-    names = yield from counts(request.topics, lambda wish: wish.name)
+    names = yield from counts(request.topics, lambda requested: requested.name)
     results = yield from each(names, lambda name: _refused(name, code, message))
     return CreateTopicsResponse(topics=results)
 
 
 def _broken(request: CreateTopicsRequest) -> CreateTopicsResponse:
     code = ErrorCode.UNKNOWN_SERVER_ERROR
-    names = dict.fromkeys(wish.name for wish in request.topics)
+    names = dict.fromkeys(requested.name for requested in request.topics)
     return CreateTopicsResponse(
         topics=[_refused(name, code, "The server failed") for name in names]
     )

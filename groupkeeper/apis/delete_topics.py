@@ -20,7 +20,7 @@ from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.slices import counts, each
 from groupkeeper.topics.topic_admin import UNWRITABLE, Refusal
-from groupkeeper.topics.topics import EmbeddedTopics
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 NO_ID: Final = bytes(16)
@@ -42,9 +42,9 @@ _MEANT_TWICE: Final[Refusal] = (
 class DeleteTopicsHandler:
     """Answers DeleteTopics."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._admin = topics.admin
-        self._late = topics.late
+        self._response_tasks = topics.response_tasks
 
     def handle(
         self, request: DeleteTopicsRequest, caller: Caller, reply_to: ReplyTo
@@ -59,7 +59,7 @@ class DeleteTopicsHandler:
                 wanted, lambda state: _result(state.name, state.topic_id, timed_out)
             )
             return DeleteTopicsResponse(responses=results)
-        self._late.start(
+        self._response_tasks.start(
             self._delete(wanted),
             reply_to,
             lambda: _broken(wanted),
@@ -68,10 +68,10 @@ class DeleteTopicsHandler:
 
     async def _delete(self, wanted: list[DeleteTopicState]) -> DeleteTopicsResponse:
         async with self._admin.changing:
-            doomed, results = await self._late.turns.run(self._plan(wanted))
-            code = await self._admin.delete(list(doomed.values())) if doomed else ErrorCode.NONE
+            deleted, results = await self._response_tasks.turns.run(self._plan(wanted))
+            code = await self._admin.delete(list(deleted.values())) if deleted else ErrorCode.NONE
         message = UNWRITABLE
-        if code == ErrorCode.NONE and not await self._admin.ended(doomed):
+        if code == ErrorCode.NONE and not await self._admin.await_deletion(deleted):
             code, message = ErrorCode.REQUEST_TIMED_OUT, "The deletion is not finished yet"
         if code != ErrorCode.NONE:
             for result in results:
@@ -84,7 +84,7 @@ class DeleteTopicsHandler:
     ) -> Slices[tuple[dict[str, Topic], list[DeletableTopicResult]]]:
         """The topics to delete, and one result for each that is named, if all goes well."""
         times = yield from counts(wanted, lambda state: (state.name, state.topic_id))
-        doomed: dict[str, Topic] = {}
+        deleted: dict[str, Topic] = {}
         results: list[DeletableTopicResult] = []
 
         def plan(name: str | None, topic_id: bytes) -> None:
@@ -100,10 +100,10 @@ class DeleteTopicsHandler:
             refusal = _MEANT_TWICE if meant_twice else _internal(topic)
             results.append(_result(topic.name, topic.topic_id, refusal))
             if refusal is None:
-                doomed[topic.name] = topic
+                deleted[topic.name] = topic
 
         yield from each(times, lambda named: plan(*named))
-        return doomed, results
+        return deleted, results
 
     def _find(self, name: str | None, topic_id: bytes) -> Topic | None:
         if name is not None:

@@ -32,14 +32,14 @@ from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.configs import TABLE
 from groupkeeper.topics.effective_configs import EffectiveConfig
 from groupkeeper.topics.slices import Pace, each
-from groupkeeper.topics.topics import EmbeddedTopics
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 
 class TopicConfigDescriber:
     """Answers DescribeConfigs, and ListConfigResources as far as it is about topics."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._catalog = topics.catalog
         self._effective = topics.effective
         self._shared: dict[tuple[bool, bool], Mapping[str, DescribeConfigsResourceResult]] = {}
@@ -87,7 +87,7 @@ class TopicConfigDescriber:
         own = self._effective.own(topic)
         shared = self._inherited(request)
         return [
-            _result(self._effective.set_there(name, own[name]), request)
+            _result(self._effective.with_topic_value(name, own[name]), request)
             if name in own
             else shared[name]
             for name in asked_names(TABLE, resource)
@@ -136,8 +136,8 @@ def _result(
     )
     if request.include_synonyms:
         result.synonyms = [
-            DescribeConfigsSynonym(name=place.key, value=place.value, source=place.source)
-            for place in config.places
+            DescribeConfigsSynonym(name=synonym.key, value=synonym.value, source=synonym.source)
+            for synonym in config.synonyms
         ]
     return result
 

@@ -15,7 +15,7 @@ from groupkeeper.protocol.messages.init_producer_id import (
 )
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.batches import TRANSACTIONS_REFUSED
-from groupkeeper.topics.topics import EmbeddedTopics
+from groupkeeper.topics.topics import Topics
 
 _NONE = -1
 
@@ -23,9 +23,9 @@ _NONE = -1
 class InitProducerIdHandler:
     """Hands out ids from a durable block; only a new block costs a sync."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._catalog = topics.catalog
-        self._late = topics.late
+        self._response_tasks = topics.response_tasks
         self._wall_ms = topics.wall_ms
         self._block = iter(range(0))
         self._reserving = asyncio.Lock()
@@ -38,7 +38,7 @@ class InitProducerIdHandler:
             return _failure(refused)
         producer_id = next(self._block, None)
         if producer_id is None:
-            self._late.start(
+            self._response_tasks.start(
                 self._from_new_block(), reply_to, lambda: _failure(ErrorCode.UNKNOWN_SERVER_ERROR)
             )
             return None

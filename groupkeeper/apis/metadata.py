@@ -28,8 +28,8 @@ from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.slices import Item, Pace, each
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS, UnwantedError
-from groupkeeper.topics.topics import EmbeddedTopics
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS, Refused
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 _NO_ID: Final = bytes(16)
@@ -48,14 +48,14 @@ CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10,
 class MetadataHandler:
     """Answers Metadata."""
 
-    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+    def __init__(self, topics: Topics, node: Node) -> None:
         self._admin = topics.admin
         self._catalog = topics.catalog
         self._node = node
         auto_create = topics.settings.auto_create_topics_enable
         self._auto_create_partitions = topics.settings.num_partitions if auto_create else None
         """None: topics are not created."""
-        self._late = topics.late
+        self._response_tasks = topics.response_tasks
         self._shared: list[MetadataResponsePartition] = []
         """Partitions of ordinary topics differ by their index only, so all answers share them."""
 
@@ -74,7 +74,7 @@ class MetadataHandler:
             return (yield from self._answer(request, topics))
         missing = yield from self._to_create(request, wanted, version)
         if missing:
-            self._late.start(
+            self._response_tasks.start(
                 self._create_and_answer(request, wanted, missing),
                 reply_to,
                 lambda: self._broken(request, wanted),
@@ -104,10 +104,10 @@ class MetadataHandler:
     ) -> MetadataResponse:
         partitions = self._auto_create_partitions
         assert partitions is not None, "creation is allowed"
-        turns = self._late.turns
+        turns = self._response_tasks.turns
         most = MAX_PARTITIONS // partitions
         refused = dict.fromkeys(missing[most:], _NO_ROOM)
-        await self._admin.ended(missing[:most])
+        await self._admin.await_deletion(missing[:most])
         async with self._admin.changing:
             # Somebody else may have made some of them while this request waited.
             free = await turns.run(each(missing[:most], self._is_free))
@@ -123,14 +123,14 @@ class MetadataHandler:
         self, names: Iterable[str], partitions: int, refused: dict[str, ErrorCode]
     ) -> Slices[list[Topic]]:
         """As many as there is room for."""
-        room = self._admin.room()
+        capacity = self._admin.capacity()
         new = []
 
         def make(name: str) -> None:
             try:
-                room.take(1, partitions)
-            except UnwantedError as unwanted:
-                refused[name] = unwanted.code
+                capacity.take(1, partitions)
+            except Refused as why:
+                refused[name] = why.code
             else:
                 new.append(self._admin.new_topic(name, partitions, {}))
 
@@ -153,7 +153,7 @@ class MetadataHandler:
     def _is_free(self, name: str) -> bool:
         return (
             name not in self._catalog.by_name
-            and not self._admin.is_ending(name)
+            and not self._admin.is_being_deleted(name)
             and self._admin.name_complaint(name) is None
         )
 

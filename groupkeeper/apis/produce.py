@@ -24,13 +24,13 @@ from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.batches import (
     NO_TRANSACTIONS,
     TRANSACTIONS_REFUSED,
-    RefusedError,
+    Refused,
     check_batch,
 )
 from groupkeeper.topics.names import RESERVED
-from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.slices import Pace, each_within
-from groupkeeper.topics.topics import EmbeddedTopics
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 FIRST_VERSION: Final = 3
@@ -49,9 +49,9 @@ _BYTES: Final = 8 * 1024
 class ProduceHandler:
     """Answers Produce."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._partitions = topics.partitions
-        self._opening = topics.log_opener
+        self._log_opener = topics.log_opener
         self._message_max_bytes = topics.settings.message_max_bytes
         self._failed = topics.failed
 
@@ -71,7 +71,7 @@ class ProduceHandler:
             return _reply(request, refused)
         unready = yield from self._unready(request)
         return (
-            yield from self._opening.answer(
+            yield from self._log_opener.answer(
                 unready,
                 lambda: self._append_all(request, version),
                 reply_to,
@@ -79,10 +79,10 @@ class ProduceHandler:
             )
         )
 
-    def _unready(self, request: ProduceRequest) -> Slices[Iterable[Partition]]:
+    def _unready(self, request: ProduceRequest) -> Slices[Iterable[TopicPartition]]:
         """The partitions for which something is to be done before their batches are appended."""
         pace = Pace()
-        unready: dict[Partition, None] = {}
+        unready: dict[TopicPartition, None] = {}
         for topic in request.topic_data:
             for data in topic.partition_data:
                 partition = self._partitions.find(topic.name, data.index)
@@ -95,7 +95,7 @@ class ProduceHandler:
                 yield
         return unready
 
-    def _is_ready(self, partition: Partition, size: int) -> bool:
+    def _is_ready(self, partition: TopicPartition, size: int) -> bool:
         """What is refused in any case is."""
         return (
             partition.topic.internal
@@ -123,7 +123,7 @@ class ProduceHandler:
     ) -> PartitionProduceResponse:
         try:
             return self._append_checked(topic_name, data, api_version)
-        except RefusedError as refused:
+        except Refused as refused:
             return _refused(data.index, refused.code, refused.message)
         except StorageError as error:
             self._failed(f"{topic_name}-{data.index}", error)
@@ -134,7 +134,7 @@ class ProduceHandler:
         self, topic_name: str, data: PartitionProduceData, api_version: int
     ) -> PartitionProduceResponse:
         if topic_name in RESERVED:
-            raise RefusedError(
+            raise Refused(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic_name}"
             )
         partition = self._partitions.find(topic_name, data.index)
@@ -156,7 +156,7 @@ class ProduceHandler:
         )
 
 
-def _duplicate(partition: Partition, header: BatchHeader) -> int | None:
+def _duplicate(partition: TopicPartition, header: BatchHeader) -> int | None:
     """Where the batch is stored already, or None; raises RefusedError if it does not fit."""
     if header.producer_id < 0:
         return None
@@ -168,7 +168,7 @@ def _duplicate(partition: Partition, header: BatchHeader) -> int | None:
             header.producer_id, header.producer_epoch, header.base_sequence
         )
         if code != ErrorCode.NONE:
-            raise RefusedError(
+            raise Refused(
                 code,
                 f"Producer {header.producer_id} with epoch {header.producer_epoch} "
                 f"and sequence {header.base_sequence} does not fit what was stored",

@@ -31,15 +31,15 @@ from groupkeeper.groups.hosts import Hosts
 from groupkeeper.node import Node
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.settings.table import Settings
-from groupkeeper.topics.topics import EmbeddedTopics
+from groupkeeper.topics.topics import Topics
 
 
 @dataclass
-class Parts:
+class Dependencies:
     """What handlers are made of. Each of the shared ones is made when a row first asks for it."""
 
     hosts: Hosts
-    topics: EmbeddedTopics
+    topics: Topics
     node: Node
     settings: Settings
 
@@ -102,7 +102,7 @@ class Row(NamedTuple):
     subject: Subject
     rights: tuple[Right, ...]
     """Source: the methods of Kafka's `KafkaApis`."""
-    handler: Callable[[Parts], Handler]
+    handler: Callable[[Dependencies], Handler]
 
 
 GROUP, GROUPS, TOPICS, RESOURCES, NONE = Subject
@@ -230,6 +230,6 @@ TABLE: Final = (
 )
 
 
-def handlers(of: Parts, rows: Iterable[Row] = TABLE) -> dict[int, Handler]:
+def handlers(of: Dependencies, rows: Iterable[Row] = TABLE) -> dict[int, Handler]:
     """The handler of each API, by its key."""
     return {row.key: row.handler(of) for row in rows}

@@ -18,7 +18,7 @@ from groupkeeper.groups.hosts import Hosts
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from groupkeeper.topics.pending_offset_deletions import Unforgotten
+from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.turns import Turns, Work
 
 PAUSE_FIRST_S: Final = 0.05
@@ -35,10 +35,12 @@ class StoppingError(Exception):
 class Forgetting:
     """What ``topics_deleted`` of the data plane calls."""
 
-    def __init__(self, hosts: Hosts, turns: Turns, unforgotten: Unforgotten) -> None:
+    def __init__(
+        self, hosts: Hosts, turns: Turns, pending_offset_deletions: PendingOffsetDeletions
+    ) -> None:
         self._hosts = hosts
         self._turns = turns
-        self._unforgotten = unforgotten
+        self._pending_offset_deletions = pending_offset_deletions
 
     async def __call__(self, topics: list[str]) -> None:
         """Done when no offset of these topics would be seen again after a crash. Raises
@@ -69,7 +71,7 @@ class Forgetting:
         if not all(host.cannot_be_loaded for host in hosts):
             return False
         partitions = [host.index for host in hosts]
-        await self._unforgotten.add(topics, partitions)
+        await self._pending_offset_deletions.add(topics, partitions)
         _log.warning(
             "offsets of deleted topics are forgotten later",
             topics=len(topics),

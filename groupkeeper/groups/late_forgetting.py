@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
-from groupkeeper.topics.pending_offset_deletions import Unforgotten
+from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.turns import Slices, Turns
 
 
@@ -18,11 +18,11 @@ class LateForgetting:
 
     turns: Turns
     clock: Clock
-    unforgotten: Unforgotten
+    pending_offset_deletions: PendingOffsetDeletions
 
     def is_due(self, index: int) -> bool:
         """The partition was not told of all deletions when they happened."""
-        return bool(self.unforgotten.of(index))
+        return bool(self.pending_offset_deletions.of(index))
 
     async def run(
         self,
@@ -39,11 +39,11 @@ class LateForgetting:
         and OSError if it cannot be crossed out.
         """
         await self.turns.run(self._forget(partition, settle))
-        while topics := self.unforgotten.of(index):
+        while topics := self.pending_offset_deletions.of(index):
             partition.forget_when_loaded(topics)
             await self.turns.run(self._forget(partition, settle))
             await durable(partition)
-            await self.unforgotten.remove(topics, index)
+            await self.pending_offset_deletions.remove(topics, index)
             await self.turns.run(self._forget(partition, settle))
 
     def _forget(self, partition: Partition, settle: Callable[[Step], None]) -> Slices[None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from groupkeeper.apis.table import Parts, handlers
+from groupkeeper.apis.table import Dependencies, handlers
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import limits_of
 from groupkeeper.connections.call import ConnectionServices
@@ -42,7 +42,7 @@ from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.topics import EmbeddedTopics, TopicsWorld
+from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import Turns
 
 MAX_GROUPS: Final = 1_000_000
@@ -109,12 +109,12 @@ class Server:
         topics = self._world.topics or TopicsWorld(
             files=self._world.files,
             failed=_topics_failed,
-            told=lambda what: _log.warning("topics: repaired", what=what),
+            repaired=lambda what: _log.warning("topics: repaired", what=what),
             folders=self.store.folders,
             open_files_most=self._descriptors.topic_logs,
         )
         self._node = Node(options.node_id, self.address)
-        self.topics = EmbeddedTopics(self.store, settings, topics, self.turns)
+        self.topics = Topics(self.store, settings, topics, self.turns)
         self._directory.settle()
 
     def _claim(self, shards: int) -> list[int]:
@@ -151,13 +151,13 @@ class Server:
             self._give_up,
             self.turns,
             Release(self.turns),
-            LateForgetting(self.turns, clock, self.topics.unforgotten),
+            LateForgetting(self.turns, clock, self.topics.pending_offset_deletions),
             Total(),
         )
         self.hosts = Hosts(self._epochs, services)
         self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
         self.topics.serve_group_logs(self.hosts.log_of)
-        forgetting = Forgetting(self.hosts, self.turns, self.topics.unforgotten)
+        forgetting = Forgetting(self.hosts, self.turns, self.topics.pending_offset_deletions)
         self.topics.topics_deleted.append(forgetting)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
@@ -170,11 +170,11 @@ class Server:
         served: the first line costs time.
         """
         self._directory.introduce(self.topics.cluster_id)
-        await tell_of(self.topics.strange_folders())
+        await tell_of(self.topics.unknown_folders())
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
-        parts = Parts(self.hosts, self.topics, self._node, self._settings)
+        parts = Dependencies(self.hosts, self.topics, self._node, self._settings)
         limits = limits_of(settings)
         self.topics.answer_room(lambda: limits.unsent.room)
         idle_ms = settings.connections_max_idle_ms

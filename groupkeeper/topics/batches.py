@@ -30,7 +30,7 @@ NO_TRANSACTIONS: Final = "Transactions are not supported by this server"
 _MAGIC_AT: Final = 16
 
 
-class RefusedError(Exception):
+class Refused(Exception):
     """This batch does not go into a log."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -44,23 +44,23 @@ def check_batch(
 ) -> BatchHeader:
     """The header of the one batch in `records`; raises RefusedError with Kafka's code."""
     if not records or len(records) <= _MAGIC_AT:
-        raise RefusedError(
+        raise Refused(
             ErrorCode.INVALID_RECORD,
             "A produce request must have exactly one record batch per partition",
         )
     if records[_MAGIC_AT] != MAGIC:
-        raise RefusedError(
+        raise Refused(
             ErrorCode.INVALID_RECORD,
             f"A record batch must have magic {MAGIC}, this one has {records[_MAGIC_AT]}",
         )
     header = _framed(records)
     if header.size > max_bytes:
-        raise RefusedError(
+        raise Refused(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"The record batch size is {header.size} bytes, more than the maximum of {max_bytes}",
         )
     if not check_crc(records, header):
-        raise RefusedError(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: wrong checksum")
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: wrong checksum")
     _check_fields(header, api_version)
     return header
 
@@ -69,13 +69,11 @@ def _framed(records: bytes | memoryview) -> BatchHeader:
     try:
         header = read_header(records)
     except CorruptBatch as error:
-        raise RefusedError(
-            ErrorCode.CORRUPT_MESSAGE, f"The record batch is corrupt: {error}"
-        ) from error
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"The record batch is corrupt: {error}") from error
     if header.size > len(records):
-        raise RefusedError(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: it is cut off")
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: it is cut off")
     if header.size < len(records):
-        raise RefusedError(
+        raise Refused(
             ErrorCode.INVALID_RECORD,
             "A produce request must have exactly one record batch per partition",
         )
@@ -101,11 +99,11 @@ def _check_fields(header: BatchHeader, api_version: int) -> None:
     elif header.codec > ZSTD:
         complaint = f"Unknown compression type id {header.codec}"
     if complaint is not None:
-        raise RefusedError(ErrorCode.INVALID_RECORD, complaint)
+        raise Refused(ErrorCode.INVALID_RECORD, complaint)
     if header.codec == ZSTD and api_version < ZSTD_SINCE:
-        raise RefusedError(
+        raise Refused(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests before version {ZSTD_SINCE} are not allowed to use zstd",
         )
     if header.is_transactional:
-        raise RefusedError(TRANSACTIONS_REFUSED, NO_TRANSACTIONS)
+        raise Refused(TRANSACTIONS_REFUSED, NO_TRANSACTIONS)

@@ -11,9 +11,9 @@ The second part knows a topic by its name only: offsets, folders and the catalog
 nothing else. So it must never run for a topic whose name is another one's by then. That holds
 because of this:
 
-* A name belongs to one topic at most: the one in ``by_name`` or the one in ``leftovers``. From the
+* A name belongs to one topic at most: the one in `by_name` or the one in `being_deleted`. From the
   first to the second it goes in one step, and nobody gets a name that is in either.
-* A topic is ended only while it, the very object, is in ``leftovers``, and by one task at a time:
+* A topic is ended only while it, the very object, is in `being_deleted`, and by one task at a time:
   whoever else wants it ended waits for that. Only the end takes it out of there, last of all.
 * A deletion of many topics takes many slices, and the first of them may be ended, and even be made
   again, before the last one is gone. Whoever holds an old object has to compare it.
@@ -30,7 +30,7 @@ from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST, OverLimitError
 from groupkeeper.topics.partition import LEADER_EPOCH
-from groupkeeper.topics.partitions import Failed, Partitions
+from groupkeeper.topics.partitions import Failed, TopicPartitions
 from groupkeeper.topics.slices import each
 from groupkeeper.turns import Slices, Turns
 
@@ -60,7 +60,7 @@ TopicsDeleted = Callable[[list[str]], Awaitable[None]]
 when it cannot be done in this process any more: the next one tries again."""
 
 
-class UnwantedError(Exception):
+class Refused(Exception):
     """What is wished for this topic cannot be; the others of the request go on."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -79,7 +79,7 @@ class Outside:
     """Sixteen random bytes."""
 
 
-class Room:
+class Capacity:
     """What one request may still add under the server's limits."""
 
     def __init__(self, catalog: Catalog, failed: Failed) -> None:
@@ -93,7 +93,7 @@ class Room:
             failed, self._failed = self._failed, None
             if failed is not None:
                 failed("topics", OverLimitError(FULL))
-            raise UnwantedError(ErrorCode.POLICY_VIOLATION, FULL)
+            raise Refused(ErrorCode.POLICY_VIOLATION, FULL)
         self._topics -= topics
         self._partitions -= partitions
 
@@ -104,7 +104,7 @@ class TopicAdmin:
     def __init__(
         self,
         catalog: Catalog,
-        partitions: Partitions,
+        partitions: TopicPartitions,
         outside: Outside,
         failed: Failed,
         turns: Turns,
@@ -116,7 +116,7 @@ class TopicAdmin:
         self._turns = turns
         self.changing = asyncio.Lock()
         self.topics_deleted: list[TopicsDeleted] = []
-        self._ending: dict[Topic, asyncio.Future[bool]] = {}
+        self._deletions: dict[Topic, asyncio.Future[bool]] = {}
         """Deletions under way; the result says whether all is forgotten."""
         # Any: what a task returns is nobody's business here.
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -137,9 +137,9 @@ class TopicAdmin:
         """A topic with an id of its own, not yet created."""
         return Topic(name, self._outside.new_id(), partition_count, configs)
 
-    def room(self) -> Room:
+    def capacity(self) -> Capacity:
         """For one request, from its checks to the end of the change."""
-        return Room(self.catalog, self._failed)
+        return Capacity(self.catalog, self._failed)
 
     def leader_epoch(self, topic: Topic, index: int) -> int:
         """The present epoch of one of the topic's partitions."""
@@ -155,35 +155,37 @@ class TopicAdmin:
         return await self._written(self.catalog.change(topics, self._outside.wall_ms()))
 
     async def delete(self, topics: Sequence[Topic]) -> ErrorCode:
-        """All of them are gone for clients, or none; the rest is begun. See `ended`."""
+        """All of them are gone for clients, or none; the rest is begun. See `await_deletion`."""
         code = await self._written(self.catalog.delete(topics, self._outside.wall_ms()))
         if code == ErrorCode.NONE:
-            await self._turns.run(self._begin_to_end(topics))
+            await self._turns.run(self._start_deletions(topics))
         return code
 
-    async def ended(self, names: Iterable[str]) -> bool:
+    async def await_deletion(self, names: Iterable[str]) -> bool:
         """Wait for the end of these topics' deletions, within limits; what failed is tried again.
 
         True when nothing is remembered of any of them. Their files may still resist, and their
-        names are not free then: see `is_ending`.
+        names are not free then: see `is_being_deleted`.
         """
-        if not self.catalog.leftovers:
+        if not self.catalog.being_deleted:
             return True
-        found = await self._turns.run(each(dict.fromkeys(names), self.catalog.leftovers.get))
+        found = await self._turns.run(each(dict.fromkeys(names), self.catalog.being_deleted.get))
         deleted = [topic for topic in found if topic is not None]
-        ends = await self._turns.run(self._begin_to_end(deleted))
+        ends = await self._turns.run(self._start_deletions(deleted))
         if not ends:
             return True
         done, pending = await asyncio.wait(ends, timeout=PATIENCE_S)
         return not pending and all(end.result() for end in done)
 
-    def is_ending(self, name: str) -> bool:
+    def is_being_deleted(self, name: str) -> bool:
         """A topic of this name was deleted and is not yet gone without a trace."""
-        return name in self.catalog.leftovers
+        return name in self.catalog.being_deleted
 
     def finish_deletions(self) -> None:
         """Begin to finish what was interrupted, by a crash or by a disk that refused."""
-        self._start(self._turns.run(self._begin_to_end(list(self.catalog.leftovers.values()))))
+        self._start(
+            self._turns.run(self._start_deletions(list(self.catalog.being_deleted.values())))
+        )
 
     async def close(self) -> None:
         """Wait for the deletions under way; whoever forgets for them gives up by itself."""
@@ -198,19 +200,19 @@ class TopicAdmin:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
-    def _begin_to_end(self, topics: Iterable[Topic]) -> Slices[set[asyncio.Future[bool]]]:
+    def _start_deletions(self, topics: Iterable[Topic]) -> Slices[set[asyncio.Future[bool]]]:
         """Begin with those that nobody is ending; the ends of all that are not ended yet."""
         end: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         idle: list[Topic] = []
         ends: set[asyncio.Future[bool]] = set()
 
         def claim(topic: Topic) -> None:
-            if self.catalog.leftovers.get(topic.name) is not topic:
+            if self.catalog.being_deleted.get(topic.name) is not topic:
                 return  # somebody else was faster: its name may be another topic's
-            if topic not in self._ending:
-                self._ending[topic] = end
+            if topic not in self._deletions:
+                self._deletions[topic] = end
                 idle.append(topic)
-            ends.add(self._ending[topic])
+            ends.add(self._deletions[topic])
 
         yield from each(topics, claim)
         if idle:
@@ -237,5 +239,5 @@ class TopicAdmin:
             await self.catalog.purged(topics, self._outside.wall_ms())
         except Exception as error:  # noqa: BLE001  # whatever it is: the topics stay to be finished
             self._failed("rests of deleted topics", error)
-        await self._turns.run(each(topics, self._ending.pop))
+        await self._turns.run(each(topics, self._deletions.pop))
         end.set_result(forgotten)

@@ -306,12 +306,12 @@ def test_many_leave_in_pieces_and_everybody_is_answered_in_order(
     served: Served, client: Client, steps: list[tuple[str, int]]
 ) -> None:
     member_id, _ = settle(client)
-    strangers = [f"s{n}" for n in range(3 * PIECE_MEMBERS)]
-    entries = [MemberIdentity(member_id=each) for each in [*strangers, member_id, member_id]]
+    unknown_folders = [f"s{n}" for n in range(3 * PIECE_MEMBERS)]
+    entries = [MemberIdentity(member_id=each) for each in [*unknown_folders, member_id, member_id]]
     members = client.call(13, 5, LeaveGroupRequest(group_id="g", members=entries)).members
     assert [each.member_id for each in members] == [each.member_id for each in entries]
     gone = ErrorCode.UNKNOWN_MEMBER_ID
-    assert [each.error_code for each in members] == [gone] * len(strangers) + [0, gone]
+    assert [each.error_code for each in members] == [gone] * len(unknown_folders) + [0, gone]
     assert served.members() == 0
     assert max(count for name, count in steps if name == "LeaveGroupRequest") == PIECE_MEMBERS
 

@@ -32,7 +32,7 @@ def delete(client: Client) -> int:
 
 def forgetting(served: Served) -> Forgetting:
     server = served.server
-    return Forgetting(server.hosts, server.turns, server.topics.unforgotten)
+    return Forgetting(server.hosts, server.turns, server.topics.pending_offset_deletions)
 
 
 def topics(client: Client) -> set[str]:

@@ -53,7 +53,7 @@ class Machine:
                 wall_ms=lambda: START_OF_TIME_MS,
                 random_bytes=self.loop.random.randbytes,
                 failed=self.topics_failed,
-                told=self.topics_told,
+                repaired=self.topics_told,
             ),
         )
         options = ServeOptions(Path("data"), ADDRESS, http=None, settings=self.settings)
