@@ -1,19 +1,17 @@
-"""DescribeConfigs and AlterConfigs for what is not a topic: the broker, its loggers, client metrics
-and groups.
+"""Configs of the broker, its loggers, client metrics and groups: described, but never altered.
 
-The broker's configs are the settings in use. They are read at the start, so all of them are
-read-only. The other three kinds exist in Kafka and have no config here: they are described as
-empty, and every name in them is unknown (docs/topics.md).
-Source: Kafka's ``ConfigHelper``, ``ConfigAdminManager`` and its answers on the wire.
+The broker's configs are the server's settings. They are read at the start, so all of them are
+read-only. The other three resource types have no configs here: they are described as empty, and
+every key is unknown (docs/topics.md).
+Source: Kafka's `ConfigHelper`, `ConfigAdminManager` and its answers on the wire.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from groupkeeper.apis.config_changes import Change, no_list
-from groupkeeper.apis.describe_configs import asked_names
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from groupkeeper.protocol.messages.describe_configs import (
     ConfigKind,
     ConfigSource,
@@ -23,25 +21,87 @@ from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
     ResourceType,
 )
-from groupkeeper.protocol.messages.incremental_alter_configs import ConfigOperation
+from groupkeeper.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource as IncrementalAlterConfigsResource,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs import (
+    ConfigOperation,
+    IncrementalAlterConfigsRequest,
+)
 from groupkeeper.protocol.messages.list_config_resources import ConfigResource
 from groupkeeper.settings.table import INT_MAX, TABLE, Setting, Settings
+from groupkeeper.topics.refusals import Refusal
 
-Refusal = tuple[ErrorCode, str]
-"""An error code and what to say about it."""
+AlterRequest = AlterConfigsRequest | IncrementalAlterConfigsRequest
+AlterResource = AlterConfigsResource | IncrementalAlterConfigsResource
 
 _NUMBER: Final = r"[+-]?[0-9]{1,10}"
 
 
+class AlterConfigOp(NamedTuple):
+    """One change to a config. Source: Kafka's `AlterConfigOp`."""
+
+    name: str
+    operation: int
+    """A `ConfigOperation`, unless the client sent an unknown one."""
+    value: str | None
+
+    @property
+    def sets(self) -> bool:
+        """Whether it needs a value."""
+        return self.operation != ConfigOperation.DELETE
+
+    @property
+    def edits_a_list(self) -> bool:
+        return self.operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT)
+
+
+def ops_of(resource: AlterResource) -> list[AlterConfigOp]:
+    """In the order of the request. AlterConfigs can only set."""
+    if isinstance(resource, AlterConfigsResource):
+        return [AlterConfigOp(c.name, ConfigOperation.SET, c.value) for c in resource.configs]
+    return [AlterConfigOp(c.name, c.config_operation, c.value) for c in resource.configs]
+
+
+def no_list(op: AlterConfigOp) -> Refusal:
+    """Refuse APPEND or SUBTRACT of a config that is not a list."""
+    verb = ConfigOperation(op.operation).name
+    return Refusal(
+        ErrorCode.INVALID_CONFIG,
+        f"Can't {verb} to key {op.name} because its type is not LIST.",
+    )
+
+
+def requested_names(
+    known: Mapping[str, object], resource: DescribeConfigsResource
+) -> Iterable[str]:
+    """Which of the known configs to describe. As in Kafka, an empty list requests all, too."""
+    if not resource.configuration_keys:
+        return known
+    # This is all that unknown names cost.
+    wanted = known.keys() & resource.configuration_keys
+    return [name for name in known if name in wanted] if wanted else ()
+
+
+_NAMELESS: Final[Mapping[int, str]] = {
+    ResourceType.BROKER_LOGGER: "Broker id must not be empty",
+    ResourceType.CLIENT_METRICS: "Client metrics subscription name must not be empty",
+    ResourceType.GROUP: "Group name must not be empty",
+}
+"""Why a resource without a name cannot be described."""
+
+
 class BrokerConfigs:
-    """Answers for all resources that are not topics."""
+    """Describes all resources that are not topics, and refuses to alter them."""
 
     def __init__(self, node_id: int, settings: Settings) -> None:
         self._node_id = node_id
         self._settings = settings
         self._shared: dict[tuple[bool, bool], dict[str, DescribeConfigsResourceResult]] = {}
-        """The settings as they are described, by what is asked besides."""
-        self._alter_refusals: dict[int, Callable[[str, Sequence[Change]], Refusal | None]] = {
+        """Settings, by whether synonyms and documentation are included."""
+        self._alter_refusals: dict[
+            int, Callable[[str, Sequence[AlterConfigOp]], Refusal | None]
+        ] = {
             ResourceType.BROKER: self._broker_refusal,
             ResourceType.BROKER_LOGGER: self._logger_refusal,
             ResourceType.CLIENT_METRICS: _metrics_refusal,
@@ -49,7 +109,7 @@ class BrokerConfigs:
         }
 
     def resources(self) -> list[ConfigResource]:
-        """What there is besides topics."""
+        """All resources but topics."""
         kinds = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
         return [
             ConfigResource(resource_name=str(self._node_id), resource_type=kind) for kind in kinds
@@ -59,42 +119,33 @@ class BrokerConfigs:
 
     def describe_refusal(self, kind: int, name: str) -> Refusal | None:
         """Why such a resource cannot be described, or None."""
-        wrong = None
-        if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-            wrong = self._describe_complaint(kind, name)
-        elif not name and kind == ResourceType.CLIENT_METRICS:
-            wrong = "Client metrics subscription name must not be empty"
-        elif not name and kind == ResourceType.GROUP:
-            wrong = "Group name must not be empty"
-        return None if wrong is None else (ErrorCode.INVALID_REQUEST, wrong)
-
-    def _describe_complaint(self, kind: int, name: str) -> str | None:
+        message = None
         is_broker = kind == ResourceType.BROKER
         if not name:
-            return None if is_broker else "Broker id must not be empty"
-        node_id = _number(name)
-        if node_id is None:
-            return f"Broker id must be an integer, but it is: {name}"
-        if node_id == self._node_id:
-            return None
-        if is_broker:
-            expected = f"expected {self._node_id} or empty string, but"
-        else:
-            expected = f"expected {self._node_id} but"
-        return f"Unexpected broker id, {expected} received {name}"
+            message = _NAMELESS.get(kind)
+        elif is_broker or kind == ResourceType.BROKER_LOGGER:
+            node_id = _number(name)
+            expected = f"{self._node_id} or empty string," if is_broker else self._node_id
+            if node_id is None:
+                message = f"Broker id must be an integer, but it is: {name}"
+            elif node_id != self._node_id:
+                message = f"Unexpected broker id, expected {expected} but received {name}"
+        return None if message is None else Refusal(ErrorCode.INVALID_REQUEST, message)
 
     def describe(
         self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
     ) -> list[DescribeConfigsResourceResult]:
-        """The configs of a resource that is not refused. Without a name it is the dynamic default
-        of all brokers, which nobody can set.
+        """The configs of a resource that is not refused. A broker without a name stands for the
+        dynamic defaults of all brokers, which cannot be set.
         """
         if resource.resource_type != ResourceType.BROKER or not resource.resource_name:
             return []
-        besides = request.include_synonyms, request.include_documentation
-        if besides not in self._shared:
-            self._shared[besides] = {key: self._setting(row, request) for key, row in TABLE.items()}
-        return [self._shared[besides][key] for key in asked_names(TABLE, resource)]
+        included = request.include_synonyms, request.include_documentation
+        if included not in self._shared:
+            self._shared[included] = {
+                key: self._setting(row, request) for key, row in TABLE.items()
+            }
+        return [self._shared[included][key] for key in requested_names(TABLE, resource)]
 
     def _setting(
         self, row: Setting, request: DescribeConfigsRequest
@@ -102,7 +153,7 @@ class BrokerConfigs:
         is_node_id = row.key == "node.id"
         used = self._node_id if is_node_id else getattr(self._settings, row.attribute)
         value, default = _text(used), _text(row.default)
-        # Nobody remembers whether a value was given that is the default anyway.
+        # Settings do not record whether a value equal to the default was given.
         source = ConfigSource.DEFAULT if value == default else ConfigSource.STATIC_BROKER
         result = DescribeConfigsResourceResult(
             name=row.key,
@@ -114,101 +165,106 @@ class BrokerConfigs:
             documentation=row.doc if request.include_documentation else None,
         )
         if request.include_synonyms:
-            places = {source: value, ConfigSource.DEFAULT: default}
+            synonyms = {source: value, ConfigSource.DEFAULT: default}
             result.synonyms = [
-                DescribeConfigsSynonym(name=row.key, value=text, source=place)
-                for place, text in places.items()
+                DescribeConfigsSynonym(name=row.key, value=text, source=where)
+                for where, text in synonyms.items()
             ]
         return result
 
     # -- alter ---------------------------------------------------------------------------------
 
-    def alter_refusal(self, kind: int, name: str, changes: Sequence[Change]) -> Refusal | None:
-        """Why nothing changes; None if nothing was to change."""
-        return self._alter_refusals[kind](name, changes)
+    def alter_refusal(self, kind: int, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
+        """Why nothing ops, or None if the request ops nothing."""
+        return self._alter_refusals[kind](name, ops)
 
-    def _broker_refusal(self, name: str, changes: Sequence[Change]) -> Refusal | None:
+    def _broker_refusal(self, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
         elsewhere = self._elsewhere(name, "broker id, expected") if name else None
         if elsewhere is not None:
             return elsewhere
-        for change in changes:
-            if change.edits_a_list:
-                verb = ConfigOperation(change.operation).name.lower()
-                return ErrorCode.INVALID_CONFIG, (
-                    f"Config value {verb} is not allowed for config key: {change.name}"
+        for op in ops:
+            if op.edits_a_list:
+                verb = ConfigOperation(op.operation).name.lower()
+                return Refusal(
+                    ErrorCode.INVALID_CONFIG,
+                    f"Config value {verb} is not allowed for config key: {op.name}",
                 )
-        fixed = ", ".join(change.name for change in changes if change.sets)
+        fixed = ", ".join(op.name for op in ops if op.sets)
         if not fixed:
             return None
-        return ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: Set({fixed})"
+        return Refusal(
+            ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: Set({fixed})"
+        )
 
-    def _logger_refusal(self, name: str, changes: Sequence[Change]) -> Refusal | None:
+    def _logger_refusal(self, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
         elsewhere = self._elsewhere(name, "node id. Expected")
         if elsewhere is not None:
             return elsewhere
-        for change in changes:
-            if change.edits_a_list:
-                verb = ConfigOperation(change.operation).name
-                return ErrorCode.INVALID_REQUEST, (
-                    f"{verb} operation is not allowed for the BROKER_LOGGER resource"
+        for op in ops:
+            if op.edits_a_list:
+                verb = ConfigOperation(op.operation).name
+                return Refusal(
+                    ErrorCode.INVALID_REQUEST,
+                    f"{verb} operation is not allowed for the BROKER_LOGGER resource",
                 )
-            return ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!"
+            return Refusal(ErrorCode.INVALID_CONFIG, f"Logger {op.name} does not exist!")
         return None
 
     def _elsewhere(self, name: str, unexpected: str) -> Refusal | None:
-        """The refusal of what belongs to another node, or None."""
+        """Refuse the resource of another node."""
         node_id = _number(name)
         if node_id == self._node_id:
             return None
         if node_id is None:
-            wrong = f"Node id must be an integer, but it is: {name}"
+            message = f"Node id must be an integer, but it is: {name}"
         else:
-            wrong = f"Unexpected {unexpected} {self._node_id}, but received {name}"
-        return ErrorCode.INVALID_REQUEST, wrong
+            message = f"Unexpected {unexpected} {self._node_id}, but received {name}"
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
-def _metrics_refusal(name: str, changes: Sequence[Change]) -> Refusal | None:
+def _metrics_refusal(name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
     nameless = "Subscription name can't be empty"
-    refusal, unknown = _first_set(name, changes, nameless)
+    refusal, unknown = _first_set(name, ops, nameless)
     if unknown is None:
         return refusal
-    return ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}"
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}")
 
 
-def _group_refusal(name: str, changes: Sequence[Change]) -> Refusal | None:
+def _group_refusal(name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
     nameless = "Default group resources are not allowed."
-    refusal, unknown = _first_set(name, changes, nameless)
+    refusal, unknown = _first_set(name, ops, nameless)
     if unknown is None:
         return refusal
-    return ErrorCode.INVALID_CONFIG, (
+    return Refusal(
+        ErrorCode.INVALID_CONFIG,
         f"Unknown group config name: {unknown} (a classic group has none: its members bring their "
-        "timeouts)"
+        "timeouts)",
     )
 
 
 def _first_set(
-    name: str, changes: Sequence[Change], nameless: str
+    name: str, ops: Sequence[AlterConfigOp], nameless: str
 ) -> tuple[Refusal | None, str | None]:
-    """For a kind without configs: what refuses the resource as a whole, or else the first config
-    that is set, which cannot be known.
+    """For a resource type without configs: why the resource is refused as a whole, or else the
+    first config that is set, which is unknown.
     """
-    refusal = _list_refusal(changes)
+    refusal = _list_refusal(ops)
     if refusal is None and not name:
-        refusal = ErrorCode.INVALID_REQUEST, nameless
+        refusal = Refusal(ErrorCode.INVALID_REQUEST, nameless)
     if refusal is not None:
         return refusal, None
-    return None, next((change.name for change in changes if change.sets), None)
+    return None, next((op.name for op in ops if op.sets), None)
 
 
-def _list_refusal(changes: Sequence[Change]) -> Refusal | None:
-    for change in changes:
-        if change.edits_a_list:
-            return ErrorCode.INVALID_CONFIG, no_list(change)
+def _list_refusal(ops: Sequence[AlterConfigOp]) -> Refusal | None:
+    for op in ops:
+        if op.edits_a_list:
+            return no_list(op)
     return None
 
 
 def _number(text: str) -> int | None:
-    """As Java's ``Integer.parseInt``."""
+    """As Java's `Integer.parseInt`."""
     if re.fullmatch(_NUMBER, text) is None or abs(int(text)) > INT_MAX:
         return None
     return int(text)

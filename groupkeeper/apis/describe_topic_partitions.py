@@ -22,8 +22,9 @@ from groupkeeper.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.names import check_name
+from groupkeeper.topics.refusals import Refusal
 from groupkeeper.topics.slices import Pace, counts, each
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
@@ -32,6 +33,8 @@ MAX_PAGE: Final = 2000
 """Most partitions of one page, whatever the client asks for (Kafka's
 ``max.request.partition.size.limit``)."""
 
+
+_UNKNOWN: Final = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 _RUN: Final = 2000
 """Names sorted in one slice."""
@@ -106,12 +109,10 @@ class DescribeTopicPartitionsHandler:
         )
 
     def _unknown(self, name: str) -> DescribeTopicPartitionsResponseTopic:
-        illegal = names.complaint(name) is not None
+        refusal = check_name(name) or _UNKNOWN
         return DescribeTopicPartitionsResponseTopic(
             name=name,
-            error_code=ErrorCode.INVALID_TOPIC_EXCEPTION
-            if illegal
-            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_code=refusal.error,
             topic_authorized_operations=TOPIC_OPERATIONS,
         )
 

@@ -27,8 +27,9 @@ from groupkeeper.protocol.messages.metadata import (
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.partition import LEADER_EPOCH
+from groupkeeper.topics.refusals import Refused
 from groupkeeper.topics.slices import Item, Pace, each
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS, Refused
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
@@ -97,7 +98,7 @@ class MetadataHandler:
         name = topic.name
         if name is None or topic.topic_id != _NO_ID or name in self._catalog.by_name:
             return None
-        return name if self._admin.name_complaint(name) is None else None
+        return name if self._admin.check_name(name) is None else None
 
     async def _create_and_answer(
         self, request: MetadataRequest, wanted: list[MetadataRequestTopic], missing: list[str]
@@ -130,7 +131,7 @@ class MetadataHandler:
             try:
                 capacity.take(1, partitions)
             except Refused as why:
-                refused[name] = why.code
+                refused[name] = why.refusal.error
             else:
                 new.append(self._admin.new_topic(name, partitions, {}))
 
@@ -154,7 +155,7 @@ class MetadataHandler:
         return (
             name not in self._catalog.by_name
             and not self._admin.is_being_deleted(name)
-            and self._admin.name_complaint(name) is None
+            and self._admin.check_name(name) is None
         )
 
     def _found(self, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
@@ -166,7 +167,7 @@ class MetadataHandler:
         topic = self._catalog.by_name.get(wanted.name)
         if topic is not None:
             return self._topic(topic)
-        if self._admin.name_complaint(wanted.name) is not None:
+        if self._admin.check_name(wanted.name) is not None:
             return _error(wanted, ErrorCode.INVALID_TOPIC_EXCEPTION)
         return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

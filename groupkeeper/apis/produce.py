@@ -23,12 +23,11 @@ from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.batches import (
     NO_TRANSACTIONS,
-    TRANSACTIONS_REFUSED,
-    Refused,
     check_batch,
 )
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
+from groupkeeper.topics.refusals import Refusal, Refused
 from groupkeeper.topics.slices import Pace, each_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
@@ -38,6 +37,7 @@ FIRST_VERSION: Final = 3
 formats."""
 
 _NO_OFFSET: Final = -1
+_STORAGE_ERROR: Final = Refusal(ErrorCode.KAFKA_STORAGE_ERROR)
 
 # What an append costs, in small things: it, the first one of a log that makes its files, and so
 # many bytes of its batch.
@@ -65,7 +65,7 @@ class ProduceHandler:
             refused = yield from each_within(
                 request.topic_data,
                 _partitions_of,
-                lambda topic, data: _refused(data.index, *refusal),
+                lambda topic, data: _refused(data.index, refusal),
                 _result,
             )
             return _reply(request, refused)
@@ -124,11 +124,11 @@ class ProduceHandler:
         try:
             return self._append_checked(topic_name, data, api_version)
         except Refused as refused:
-            return _refused(data.index, refused.code, refused.message)
+            return _refused(data.index, refused.refusal)
         except StorageError as error:
             self._failed(f"{topic_name}-{data.index}", error)
             self._partitions.write_failed(topic_name, data.index)
-            return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR)
+            return _refused(data.index, _STORAGE_ERROR)
 
     def _append_checked(
         self, topic_name: str, data: PartitionProduceData, api_version: int
@@ -139,10 +139,10 @@ class ProduceHandler:
             )
         partition = self._partitions.find(topic_name, data.index)
         if partition is None:
-            return _refused(data.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
         if log is None or self._partitions.refuses_writes(partition):
-            return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR)
+            return _refused(data.index, _STORAGE_ERROR)
         limit = partition.topic.max_message_bytes
         if limit is None:
             limit = self._message_max_bytes
@@ -157,33 +157,33 @@ class ProduceHandler:
 
 
 def _duplicate(partition: TopicPartition, header: BatchHeader) -> int | None:
-    """Where the batch is stored already, or None; raises RefusedError if it does not fit."""
+    """Where the batch is stored already, or None; raises Refused if it does not fit."""
     if header.producer_id < 0:
         return None
     stored_at = partition.producers.duplicate_of(
         header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta
     )
     if stored_at is None:
-        code = partition.producers.check(
+        error = partition.producers.check(
             header.producer_id, header.producer_epoch, header.base_sequence
         )
-        if code != ErrorCode.NONE:
+        if error != ErrorCode.NONE:
             raise Refused(
-                code,
+                error,
                 f"Producer {header.producer_id} with epoch {header.producer_epoch} "
                 f"and sequence {header.base_sequence} does not fit what was stored",
             )
     return stored_at
 
 
-def _refusal(request: ProduceRequest, api_version: int) -> tuple[ErrorCode, str | None] | None:
-    """What is wrong with the request as a whole is still answered partition by partition."""
+def _refusal(request: ProduceRequest, api_version: int) -> Refusal | None:
+    """Why the whole request is refused, or None. Every partition gets the refusal."""
     if api_version < FIRST_VERSION:
-        return ErrorCode.UNSUPPORTED_VERSION, None
+        return Refusal(ErrorCode.UNSUPPORTED_VERSION)
     if request.acks not in (-1, 0, 1):
-        return ErrorCode.INVALID_REQUIRED_ACKS, None
+        return Refusal(ErrorCode.INVALID_REQUIRED_ACKS)
     if request.transactional_id is not None:
-        return TRANSACTIONS_REFUSED, NO_TRANSACTIONS
+        return NO_TRANSACTIONS
     return None
 
 
@@ -191,9 +191,10 @@ def _partitions_of(topic: TopicProduceData) -> Sequence[PartitionProduceData]:
     return topic.partition_data
 
 
-def _refused(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+def _refused(index: int, refusal: Refusal) -> PartitionProduceResponse:
+    error, message = refusal
     return PartitionProduceResponse(
-        index=index, error_code=code, base_offset=_NO_OFFSET, error_message=message
+        index=index, error_code=error, base_offset=_NO_OFFSET, error_message=message
     )
 
 
@@ -204,11 +205,11 @@ def _result(
 
 
 def _broken(request: ProduceRequest) -> Response:
-    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     return _reply(
         request,
         [
-            _result(topic, [_refused(data.index, code) for data in topic.partition_data])
+            _result(topic, [_refused(data.index, refusal) for data in topic.partition_data])
             for topic in request.topic_data
         ],
     )

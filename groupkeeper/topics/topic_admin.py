@@ -21,7 +21,6 @@ because of this:
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper.protocol.errors import ErrorCode
@@ -31,6 +30,7 @@ from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST, OverLimitError
 from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.partitions import Failed, TopicPartitions
+from groupkeeper.topics.refusals import Refusal, Refused
 from groupkeeper.topics.slices import each
 from groupkeeper.turns import Slices, Turns
 
@@ -49,34 +49,12 @@ FULL: Final = (
 UNWRITABLE: Final = "The catalog of topics cannot be written"
 """What clients are told of a change that is not made because it cannot be kept."""
 
-Refusal = tuple[ErrorCode, str | None]
-"""An error code and what to say about it."""
-
 PATIENCE_S: Final = 10.0
 """How long a request waits for the end of a deletion, which goes on without it."""
 
 TopicsDeleted = Callable[[list[str]], Awaitable[None]]
 """Forgets what is kept for topics of these names; done when that is durable, and repeatable. Raises
 when it cannot be done in this process any more: the next one tries again."""
-
-
-class Refused(Exception):
-    """What is wished for this topic cannot be; the others of the request go on."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-
-
-@dataclass(slots=True)
-class Outside:
-    """What comes from outside and tests want to choose."""
-
-    wall_ms: Callable[[], int]
-    """Epoch milliseconds."""
-    new_id: Callable[[], bytes]
-    """Sixteen random bytes."""
 
 
 class Capacity:
@@ -98,6 +76,24 @@ class Capacity:
         self._partitions -= partitions
 
 
+def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
+    """Raise Refused unless the one broker is all that a client assigns a partition to.
+
+    Source: Kafka's `ReplicationControlManager.validateManualPartitionAssignment`.
+    """
+    assignment = "The manual partition assignment includes"
+    message = None
+    other = min((each for each in broker_ids if each != node_id), default=None)
+    if not broker_ids:
+        message = f"{assignment} an empty replica list."
+    elif other is not None:
+        message = f"{assignment} broker {other}, but no such broker is registered."
+    elif len(broker_ids) > 1:
+        message = f"{assignment} the broker {node_id} more than once."
+    if message is not None:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
 class TopicAdmin:
     """The catalog's only writer. Callers hold `changing` from their checks to the end."""
 
@@ -105,13 +101,15 @@ class TopicAdmin:
         self,
         catalog: Catalog,
         partitions: TopicPartitions,
-        outside: Outside,
+        wall_ms: Callable[[], int],
+        random_bytes: Callable[[int], bytes],
         failed: Failed,
         turns: Turns,
     ) -> None:
         self.catalog = catalog
         self._partitions = partitions
-        self._outside = outside
+        self._wall_ms = wall_ms
+        self._random_bytes = random_bytes
         self._failed = failed
         self._turns = turns
         self.changing = asyncio.Lock()
@@ -121,21 +119,22 @@ class TopicAdmin:
         # Any: what a task returns is nobody's business here.
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def name_complaint(self, name: str) -> str | None:
-        """Why no topic can get this name, whether it exists or not."""
-        wrong = names.complaint(name)
-        if wrong is not None:
-            return wrong
+    def check_name(self, name: str) -> Refusal | None:
+        """Why no topic can have this name, whether it exists or not; None if one can."""
+        refusal = names.check_name(name)
+        if refusal is not None:
+            return refusal
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION
         other = self.catalog.find_collision(name)
         if other is not None:
-            return f"Topic '{name}' collides with existing topic: {other}"
+            return Refusal(error, f"Topic '{name}' collides with existing topic: {other}")
         if name in names.RESERVED and name not in self.catalog.by_name:
-            return f"Topic name is invalid: '{name}' is kept for the server"
+            return Refusal(error, f"Topic name is invalid: '{name}' is reserved")
         return None
 
     def new_topic(self, name: str, partition_count: int, configs: dict[str, str]) -> Topic:
         """A topic with an id of its own, not yet created."""
-        return Topic(name, self._outside.new_id(), partition_count, configs)
+        return Topic(name, self._random_bytes(16), partition_count, configs)
 
     def capacity(self) -> Capacity:
         """For one request, from its checks to the end of the change."""
@@ -148,15 +147,15 @@ class TopicAdmin:
 
     async def create(self, topics: Sequence[Topic]) -> ErrorCode:
         """All of them or, when the disk refuses, none."""
-        return await self._written(self.catalog.create(topics, self._outside.wall_ms()))
+        return await self._written(self.catalog.create(topics, self._wall_ms()))
 
     async def change(self, topics: Sequence[Topic]) -> ErrorCode:
         """Existing topics become what these copies are; all of them or none."""
-        return await self._written(self.catalog.change(topics, self._outside.wall_ms()))
+        return await self._written(self.catalog.change(topics, self._wall_ms()))
 
     async def delete(self, topics: Sequence[Topic]) -> ErrorCode:
         """All of them are gone for clients, or none; the rest is begun. See `await_deletion`."""
-        code = await self._written(self.catalog.delete(topics, self._outside.wall_ms()))
+        code = await self._written(self.catalog.delete(topics, self._wall_ms()))
         if code == ErrorCode.NONE:
             await self._turns.run(self._start_deletions(topics))
         return code
@@ -236,7 +235,7 @@ class TopicAdmin:
                 await forget(names)
             forgotten = True
             await self._partitions.purge(topics)
-            await self.catalog.purged(topics, self._outside.wall_ms())
+            await self.catalog.purged(topics, self._wall_ms())
         except Exception as error:  # noqa: BLE001  # whatever it is: the topics stay to be finished
             self._failed("rests of deleted topics", error)
         await self._turns.run(each(topics, self._deletions.pop))

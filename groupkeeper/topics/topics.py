@@ -27,7 +27,7 @@ from groupkeeper.topics.partitions import Failed, TopicFolders, TopicPartitions
 from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.time_lookup import TimeLookup
-from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
+from groupkeeper.topics.topic_admin import TopicAdmin, TopicsDeleted
 from groupkeeper.topics.worker import ResponseTasks, Worker, WorkerThread
 from groupkeeper.turns import Turns
 
@@ -97,8 +97,9 @@ class Topics:
         self.partitions = self._partitions_of(store, world, turns)
         self.response_tasks = ResponseTasks(world.failed, turns)
         """Answers that come after their handler has returned."""
-        outside = Outside(world.wall_ms, lambda: world.random_bytes(16))
-        self.admin = TopicAdmin(self.catalog, self.partitions, outside, world.failed, turns)
+        self.admin = TopicAdmin(
+            self.catalog, self.partitions, world.wall_ms, world.random_bytes, world.failed, turns
+        )
         self.topics_deleted: list[TopicsDeleted] = self.admin.topics_deleted
         """Called on the event loop with the names of deleted topics, and awaited before the client
         is answered; again after a crash, when nothing tells whether that was done."""
