@@ -9,6 +9,8 @@ import asyncio
 import struct
 import sys
 
+from groupkeeper.protocol.api_keys import ApiKey
+
 _REQUEST = struct.Struct(">ihhih")  # size, API key, version, correlation id, bytes of client id
 _HEARTBEAT = struct.Struct(">iiBihB")
 _COMMITTED = struct.Struct(">iqiB")
@@ -16,7 +18,17 @@ _PARTITION = struct.Struct(">ihB")
 _NAME = b"\6range"
 _MEMBER = b"\2m"
 
-OFFERED = {8: 8, 10: 3, 11: 7, 12: 4, 13: 4, 14: 5, 18: 0}
+OFFERED = {
+    ApiKey.OFFSET_COMMIT: 8,
+    ApiKey.FIND_COORDINATOR: 3,
+    ApiKey.JOIN_GROUP: 7,
+    ApiKey.HEARTBEAT: 4,
+    ApiKey.LEAVE_GROUP: 4,
+    ApiKey.SYNC_GROUP: 5,
+    ApiKey.API_VERSIONS: 0,
+}
+"""API key -> the one version that is answered, the newest of those that are advertised."""
+_HEARTBEAT_KEY, _COMMIT_KEY = int(ApiKey.HEARTBEAT), int(ApiKey.OFFSET_COMMIT)
 
 
 def _api_versions() -> bytes:
@@ -26,11 +38,18 @@ def _api_versions() -> bytes:
 
 # What is asked once per connection, not once per request: whole bodies, ready-made.
 _RARE = {
-    10: struct.pack(">BihBi", 0, 0, 0, 0, 1) + b"\x0a127.0.0.1" + struct.pack(">iB", 0, 0),
-    11: struct.pack(">Bihi", 0, 0, 0, 1) + _NAME + _NAME + _MEMBER + _MEMBER + b"\2\2m\0\1\0\0",
-    13: struct.pack(">BihBB", 0, 0, 0, 1, 0),
-    14: struct.pack(">Bih", 0, 0, 0) + _NAME + _NAME + b"\2p\0",
-    18: _api_versions(),
+    ApiKey.FIND_COORDINATOR: struct.pack(">BihBi", 0, 0, 0, 0, 1)
+    + b"\x0a127.0.0.1"
+    + struct.pack(">iB", 0, 0),
+    ApiKey.JOIN_GROUP: struct.pack(">Bihi", 0, 0, 0, 1)
+    + _NAME
+    + _NAME
+    + _MEMBER
+    + _MEMBER
+    + b"\2\2m\0\1\0\0",
+    ApiKey.LEAVE_GROUP: struct.pack(">BihBB", 0, 0, 0, 1, 0),
+    ApiKey.SYNC_GROUP: struct.pack(">Bih", 0, 0, 0) + _NAME + _NAME + b"\2p\0",
+    ApiKey.API_VERSIONS: _api_versions(),
 }
 
 
@@ -83,9 +102,9 @@ class Responder(asyncio.Protocol):
             following = at + 4 + size
             if following > end:
                 break
-            if key == 12:
+            if key == _HEARTBEAT_KEY:
                 answers.append(_heartbeat(data, at + 15 + client, correlation_id))
-            elif key == 8:
+            elif key == _COMMIT_KEY:
                 answers.append(_commit(data, at + 15 + client, correlation_id))
             else:
                 body = _RARE[key]

@@ -27,7 +27,7 @@ from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import open_log
 
 ROOT = Path(__file__).parent.parent
 PAUSE_S = 0.01
@@ -51,7 +51,7 @@ def fill(folder: Path, partition: int, options: argparse.Namespace) -> None:
     groups = groups_in(partition, options.partitions + 1, options.groups)
     heads = [offset_key_head(group, "topic") for group in groups]
     keys = [offset_key(head, number) for number in range(OFFSETS) for head in heads]
-    log = Log.open(Files(), str(folder / f"__consumer_offsets-{partition}"), Limits())
+    log = open_log(Files(), str(folder / f"__consumer_offsets-{partition}"), Limits())
     wall = time.time_ns() // 1_000_000
     for first in range(0, options.records, 1000):
         batches = []

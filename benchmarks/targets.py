@@ -20,6 +20,7 @@ from benchmarks import kafka, wire
 from benchmarks.crowd import Link
 from benchmarks.members import Group
 from benchmarks.processes import CAN_PIN, SERVER_CORE, on_core
+from groupkeeper.protocol.api_keys import ApiKey
 
 ROOT = Path(__file__).parent.parent
 _READY_S = 90.0
@@ -164,7 +165,7 @@ def first_join(server: Server) -> None:
 def create_topic(server: Server) -> None:
     """The topic that commits are about, where the target has topics."""
     with contextlib.closing(Link(server.port)) as link:
-        if wire.CREATE_TOPICS not in wire.offered(link.call(wire.api_versions())):
+        if ApiKey.CREATE_TOPICS not in wire.offered(link.call(wire.api_versions())):
             return
         request = wire.create_topic(wire.TOPIC, wire.TOPIC_PARTITIONS)
         error = wire.created(link.call(request))

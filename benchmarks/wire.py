@@ -8,6 +8,8 @@ Layouts are those of Kafka's message definitions.
 import struct
 from typing import NamedTuple
 
+from groupkeeper.protocol.api_keys import ApiKey
+
 CLIENT_ID = b"groupkeeper-bench"
 TOPIC = b"bench"
 TOPIC_PARTITIONS = 100
@@ -19,7 +21,6 @@ LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 REBALANCE_IN_PROGRESS, TOPIC_ALREADY_EXISTS, MEMBER_ID_REQUIRED = 27, 36, 79
 NOT_YET = frozenset({LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 
-CREATE_TOPICS = 19
 CORRELATION_AT = 8  # where a request frame holds its correlation id
 OFFSET_AT, COMMITTED_BYTES = 4, 18  # inside one partition of an OffsetCommit, and its whole size
 
@@ -68,16 +69,18 @@ def compact(value: bytes | None) -> bytes:
 
 
 def api_versions() -> Request:
-    return Request(18, 0, b"", flexible=False)
+    return Request(ApiKey.API_VERSIONS, 0, b"", flexible=False)
 
 
 def find_coordinator(group: bytes) -> Request:
-    return Request(10, 3, compact(group) + b"\0\0")
+    return Request(ApiKey.FIND_COORDINATOR, 3, compact(group) + b"\0\0")
 
 
 def create_topic(name: bytes, partitions: int) -> Request:
     topic = compact(name) + struct.pack(">ihBBB", partitions, 1, 1, 1, 0)
-    return Request(CREATE_TOPICS, 5, b"\2" + topic + struct.pack(">i??", 30_000, False, False))
+    return Request(
+        ApiKey.CREATE_TOPICS, 5, b"\2" + topic + struct.pack(">i??", 30_000, False, False)
+    )
 
 
 def join_group(group: bytes, member: bytes, instance: bytes | None, version: int = 7) -> Request:
@@ -86,7 +89,7 @@ def join_group(group: bytes, member: bytes, instance: bytes | None, version: int
     times = _GROUP_TIMES.pack(SESSION_MS, REBALANCE_MS)
     who = compact(group) + times + compact(member) + compact(instance)
     end = b"\0\0" if version >= 8 else b"\0"
-    return Request(11, version, who + compact(b"consumer") + protocol + end)
+    return Request(ApiKey.JOIN_GROUP, version, who + compact(b"consumer") + protocol + end)
 
 
 def sync_group(
@@ -105,18 +108,22 @@ def sync_group(
     for other, assignment in plan or ():
         parts += (compact(other), compact(assignment), b"\0")
     parts.append(b"\0")
-    return Request(14, 5, b"".join(parts))
+    return Request(ApiKey.SYNC_GROUP, 5, b"".join(parts))
 
 
 def heartbeat(group: bytes, generation: int, member: bytes, instance: bytes | None) -> Request:
     return Request(
-        12, 4, compact(group) + _INT.pack(generation) + compact(member) + compact(instance) + b"\0"
+        ApiKey.HEARTBEAT,
+        4,
+        compact(group) + _INT.pack(generation) + compact(member) + compact(instance) + b"\0",
     )
 
 
 def leave_group(group: bytes, members: list[tuple[bytes, bytes | None]]) -> Request:
     listed = b"".join(compact(member) + compact(instance) + b"\0" for member, instance in members)
-    return Request(13, 4, compact(group) + unsigned(len(members) + 1) + listed + b"\0")
+    return Request(
+        ApiKey.LEAVE_GROUP, 4, compact(group) + unsigned(len(members) + 1) + listed + b"\0"
+    )
 
 
 def offset_commit(group: bytes, generation: int, member: bytes, partitions: int) -> Request:
@@ -130,13 +137,13 @@ def offset_commit(group: bytes, generation: int, member: bytes, partitions: int)
         struct.pack(">iqiBB", partition, 0, -1, 0, 0) for partition in range(partitions)
     )
     topic = b"\2" + compact(TOPIC) + unsigned(partitions + 1) + listed
-    return Request(8, 8, who + topic + b"\0\0")
+    return Request(ApiKey.OFFSET_COMMIT, 8, who + topic + b"\0\0")
 
 
 def offset_fetch(group: bytes, partitions: int) -> Request:
     listed = b"".join(map(_INT.pack, range(partitions)))
     topic = b"\2" + compact(TOPIC) + unsigned(partitions + 1) + listed + b"\0"
-    return Request(9, 7, compact(group) + topic + b"\0\0")
+    return Request(ApiKey.OFFSET_FETCH, 7, compact(group) + topic + b"\0\0")
 
 
 # ------------------------------------------------------------ what a hot loop expects

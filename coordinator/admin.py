@@ -1,16 +1,18 @@
-"""DescribeGroups and ListGroups: what operators ask.
+"""DescribeGroups and ListGroups.
 
-A group that does not exist is ``Dead``: without an error up to v5, with one from v6 on (KIP-1043).
-Who may see what was decided before.
+A group that does not exist is `Dead`: without an error up to v5, with one from v6 on (KIP-1043).
+Access is checked before the core is asked.
+
+Source: `GroupMetadataManager.describeGroups` and `listGroups`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.group import GroupState, Member
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -28,8 +30,8 @@ from groupkeeper.protocol.wire import cut_text
 CLASSIC = "classic"
 
 GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: all that Kafka knows to do with a group,
-while nobody is refused (KIP-430, KIP-848)."""
+"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: every operation on a group (KIP-430,
+KIP-848), as long as no access control refuses any."""
 
 _UNKNOWN_IS_AN_ERROR_SINCE = 6
 
@@ -39,8 +41,8 @@ def describe(
 ) -> None:
     """State, protocol and members of groups; protocol data only of a Stable one.
 
-    An id that comes again is answered again, as in Kafka, but described only once: in a request it
-    takes a byte or two, as an object a group of hundreds takes a thousand times that.
+    A repeated id is answered each time, as in Kafka, but described once: it takes a byte or two in
+    the request, and the description of a large group takes a thousand times that.
     """
     version = caller.api_version
     described = {each: _describe(groups, each, version) for each in dict.fromkeys(request.groups)}
@@ -81,14 +83,14 @@ def _describe_member(member: Member, protocol: str | None) -> DescribedGroupMemb
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.metadata(protocol),
-        # Outside Stable these are the assignments before, as Kafka's newer coordinator shows.
+        # Outside Stable these are the previous assignments, as in Kafka's newer coordinator.
         member_assignment=member.assignment,
     )
 
 
 @dataclass(slots=True)
 class ListOfGroups:
-    """ListGroups of some groups of a partition; those that are gone are left out."""
+    """ListGroups of some groups of a partition; groups that no longer exist are left out."""
 
     request: ListGroupsRequest
     group_ids: Sequence[str]
@@ -99,8 +101,8 @@ def list_groups(
 ) -> None:
     """The partition's groups (KIP-518).
 
-    Filters ignore case, and that of states white space around a name; an unknown name matches
-    nothing.
+    Filters ignore case, the state filter also white space around a name; an unknown name matches no
+    group.
     """
     list_some(groups, ListOfGroups(request, list(groups)), caller, reply_to, step)
 
@@ -108,7 +110,7 @@ def list_groups(
 def list_some(
     groups: Groups, some: ListOfGroups, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """The state of now of some of the partition's groups."""
+    """The current state of some of the partition's groups."""
     states = {state.strip().lower() for state in some.request.states_filter}
     types = {kind.lower() for kind in some.request.types_filter}
     present = (groups[group_id] for group_id in some.group_ids if group_id in groups)

@@ -1,17 +1,39 @@
-"""Who sent a request: what the decisions need to know about the other end of a connection.
+"""The other end of a request: the client that sent it, and the place where its answer goes.
 
 Not a connection and not a principal: access is decided before the core is asked.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from groupkeeper.protocol.message import Message
+
+
+class ReplyTo(Protocol):
+    """The place where exactly one answer goes. The core keeps it and hands it back with the answer;
+    only the driver of a partition calls it.
+    """
+
+    def answer(self, response: Message) -> None:
+        """Send the response. Harmless when the client is gone; calling it twice is a bug."""
+
+
+@dataclass(slots=True)
+class Peer:
+    """What the server knows of the client of one connection."""
+
+    client_id: str = ""
+    """From the request header; null is read as the empty string, as Kafka does."""
+    host: str = ""
+    """As Java prints an address: `/127.0.0.1`."""
+    software_name: str = ""
+    """From ApiVersions v3 or later (KIP-511); empty until the client has said it."""
+    software_version: str = ""
 
 
 @dataclass(slots=True)
 class Caller:
-    """The sender of one request, as the request header and the socket tell it."""
+    """The sender of one request: the version it speaks, and its connection's client."""
 
     api_version: int
-    client_id: str = ""
-    """From the request header; null is read as the empty string, as Kafka does."""
-    client_host: str = ""
-    """As Java prints an address: ``/127.0.0.1``."""
+    peer: Peer = field(default_factory=Peer)

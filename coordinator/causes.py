@@ -1,9 +1,8 @@
 """Why a rebalance, or a change of membership, happened.
 
-Every change takes a :class:`Cause` by signature, so there is no way to start a rebalance, or to
-add, replace or remove a member, without saying why. A cause is data: it holds what is known at
-the moment of the decision and is never interpreted by the core. It is not a message to people;
-the words are chosen by whoever shows it.
+Every function that starts a rebalance, or adds, replaces or removes a member, takes a `Cause`. A
+cause is data: it holds what is known at the moment of the decision, and the core never interprets
+it. Its wording for people is chosen by the code that shows it.
 """
 
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ class CauseCode(StrEnum):
 
 @dataclass(slots=True)
 class Who:
-    """A member, or somebody who asked for something in its name."""
+    """A member, or a client that sent a request in its name."""
 
     member: str
     instance: str | None = None
@@ -43,13 +42,14 @@ class Who:
 
     @classmethod
     def calling(cls, caller: Caller, member: str, instance: str | None = None) -> "Who":
-        """The sender of a request that speaks for ``member``."""
-        return cls(member, instance, caller.client_id, caller.client_host, caller.api_version)
+        """The sender of a request that speaks for `member`."""
+        peer = caller.peer
+        return cls(member, instance, peer.client_id, peer.host, caller.api_version)
 
 
 @dataclass(slots=True)
 class Cause:
-    """Why: a code, who triggered it, and the client's own words (KIP-800), verbatim."""
+    """A code, the member or client that triggered it, and the client's own reason (KIP-800)."""
 
     code: CauseCode
     who: Who | None = None

@@ -1,25 +1,28 @@
-"""OffsetCommit: who may commit, and what a commit comes to.
+"""OffsetCommit: checks the sender, and stores the offsets.
 
-Whether a topic exists was decided before: what arrives here holds only what may be touched. What
-commits very many partitions is *prepared* a piece at a time, so that the step itself only checks
+Topics and partitions that do not exist were set aside before: only existing ones arrive here. A
+commit of very many partitions is *prepared* a piece at a time, so that the step itself only checks
 and stores. Transactional commits are not here.
+
+Source: `OffsetMetadataManager.validateOffsetCommit` and `commitOffset`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import OffsetsCommitted
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.groups import Groups, group_refused
+from groupkeeper.coordinator.groups import Groups, note_group_refused
 from groupkeeper.coordinator.rebalance import rearm_session
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
-from groupkeeper.coordinator.replies import check_member, note_fenced
-from groupkeeper.coordinator.step import BATCH_OVERHEAD, Record, ReplyTo, Step, size_of
+from groupkeeper.coordinator.replies import check_member
+from groupkeeper.coordinator.step import BATCH_OVERHEAD, KeyValue, Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
 from groupkeeper.protocol.messages.offset_commit import (
@@ -40,15 +43,13 @@ LAST_TIMESTAMP = 2**63 - 1
 def commit(
     groups: Groups, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """Store the offsets, if the sender may speak for the group now."""
+    """Store the offsets, if the sender may commit for the group now."""
     if not any(map(_partitions_of, request.topics)):
         nothing = commit_refused(request, ErrorCode.NONE)
         step.reply(reply_to, nothing)  # and the group is not asked, as in Kafka
         return
-    group = groups.get(request.group_id)
-    error = _may_commit(group, request, caller.api_version)
+    error = _check(groups.get(request.group_id), request, caller, step)
     if error:
-        _note_refusal(group, request, error, caller, step)
         step.reply(reply_to, commit_refused(request, error))
         return
     assessed = assess(request, request.topics, step.wall, step.config)
@@ -59,23 +60,11 @@ def commit(
 def commit_prepared(
     groups: Groups, commit: "PreparedCommit", caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """A commit of very many partitions: all that takes long has been done before."""
+    """A commit of very many partitions, assessed before."""
     request = commit.request
-    group = groups.get(request.group_id)
-    error = _may_commit(group, request, caller.api_version)
-    if error:
-        _note_refusal(group, request, error, caller, step)
-    else:
-        error = _store(groups, request, commit.assessed, caller, step)
+    error = _check(groups.get(request.group_id), request, caller, step)
+    error = error or _store(groups, request, commit.assessed, caller, step)
     step.reply(reply_to, commit.refused(error) if error else commit.assessed.response)
-
-
-def _note_refusal(
-    group: Group | None, request: OffsetCommitRequest, error: ErrorCode, caller: Caller, step: Step
-) -> None:
-    if group is not None:
-        who = Who.calling(caller, request.member_id, request.group_instance_id)
-        note_fenced(group, error, who, "OffsetCommit", step)
 
 
 def _store(
@@ -86,7 +75,7 @@ def _store(
     group = groups.get(request.group_id)
     if group is None:
         if len(groups) >= step.config.max_groups:
-            step.note(group_refused(request.group_id, Who.calling(caller, ""), step))
+            note_group_refused(request.group_id, Who.calling(caller, ""), step)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         group = groups.create(request.group_id, step)
     group.is_stored = True
@@ -95,22 +84,24 @@ def _store(
     step.write(assessed.records, assessed.size)
     if group.members:
         rearm_session(group, group.members[request.member_id], step)
-    count = len(assessed.records)
-    step.note(OffsetsCommitted(group.group_id, group.generation, group.state, count))
+    step.note(OffsetsCommitted(*group.fact_head, len(assessed.records)))
     return ErrorCode.NONE
 
 
-def _may_commit(group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:
+def _check(
+    group: Group | None, request: OffsetCommitRequest, caller: Caller, step: Step
+) -> ErrorCode:
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:
             return ErrorCode.NONE
-        return ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
+        later = caller.api_version >= 9
+        return ErrorCode.GROUP_ID_NOT_FOUND if later else ErrorCode.ILLEGAL_GENERATION
     if generation < 0 and group.state is GroupState.EMPTY:
         return ErrorCode.NONE  # an administrator, or a consumer that assigns by hand
     if generation < 0 and not request.member_id and request.group_instance_id is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    error = check_member(group, request.member_id, request.group_instance_id)
+    error = check_member(group, request, "OffsetCommit", caller, step)
     if error:
         return error
     if generation != group.generation:
@@ -122,13 +113,13 @@ def _may_commit(group: Group | None, request: OffsetCommitRequest, version: int)
 
 @dataclass(slots=True)
 class Assessed:
-    """What a commit writes, stores and answers if the group takes it; without those partitions
-    whose metadata is too long.
+    """What a commit writes, stores and answers if the group accepts it. Partitions whose metadata
+    is too long are answered, and neither written nor stored.
     """
 
     response: OffsetCommitResponse
     offsets: list[tuple[str, dict[int, bytes]]]
-    records: list[Record]
+    records: list[KeyValue]
     size: int = BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
 
@@ -139,9 +130,9 @@ def assess(
     now: int,
     config: GroupConfig,
 ) -> Assessed:
-    """Some topics of a request that came ``now``, in Unix milliseconds."""
+    """Some topics of a request that arrived at `now`, in Unix milliseconds."""
     limit = config.offset_metadata_max_bytes
-    # v2 to v4 may carry a retention of their own, which then replaces the group's.
+    # v2 to v4 may carry a retention, which replaces the configured one.
     retention = request.retention_time_ms
     expires = -1 if retention == -1 else min(now + retention, LAST_TIMESTAMP)
     assessed = Assessed(OffsetCommitResponse(), [], [])
@@ -169,22 +160,28 @@ def assess(
 
 
 def _is_longer(text: str, limit: int) -> bool:
-    """Longer than the limit as Java counts: in UTF-16 units."""
+    """Longer than the limit in UTF-16 units, as Java counts."""
     return len(text) * 2 > limit and len(text.encode("utf-16-le", "surrogatepass")) // 2 > limit
 
 
 def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """An error of the whole group, which the protocol shows on every partition."""
-    return OffsetCommitResponse(topics=mapped(partial(_refused_topic, error), request.topics))
+    """An error of the whole group: the protocol has it on every partition."""
+    return _with_rows(partial(_refused_row, error), request.topics)
 
 
-def _refused_topic(error: ErrorCode, topic: OffsetCommitRequestTopic) -> OffsetCommitResponseTopic:
-    rows = mapped(partial(_refused_row, error), topic.partitions)
-    return OffsetCommitResponseTopic(name=topic.name, partitions=rows)
+def _with_rows(
+    row: Callable[[Any], OffsetCommitResponsePartition], topics: Any
+) -> OffsetCommitResponse:
+    """Made while it is encoded: one row for each partition of the topics of a request or reply."""
+
+    def topic(each: Any) -> OffsetCommitResponseTopic:
+        return OffsetCommitResponseTopic(name=each.name, partitions=mapped(row, each.partitions))
+
+    return OffsetCommitResponse(topics=mapped(topic, topics))
 
 
 def _refused_row(
-    error: ErrorCode, asked: OffsetCommitRequestPartition
+    error: ErrorCode, asked: OffsetCommitRequestPartition | OffsetCommitResponsePartition
 ) -> OffsetCommitResponsePartition:
     return OffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=error)
 
@@ -195,7 +192,7 @@ class PreparedCommit:
 
     request: OffsetCommitRequest
     wall: int
-    """When it came, in Unix milliseconds."""
+    """When it arrived, in Unix milliseconds."""
     config: GroupConfig
     assessed: Assessed = field(default_factory=lambda: Assessed(OffsetCommitResponse(), [], []))
 
@@ -204,9 +201,9 @@ class PreparedCommit:
         return self.request.group_id
 
     def add(self, topic: OffsetCommitRequestTopic, exist: int, continues: bool) -> int:
-        """Some partitions of a topic that has so many; ``continues`` with those added last.
+        """Add some partitions of a topic; returns how many of them exist.
 
-        Returns how many of them exist.
+        The topic has `exist` partitions. `continues`: it is the one that was added last.
         """
         asked = topic.partitions
         known = [each for each in asked if 0 <= each.partition_index < exist]
@@ -229,23 +226,15 @@ class PreparedCommit:
         return len(known)
 
     def refused(self, error: ErrorCode) -> OffsetCommitResponse:
-        """An error of the whole group; what does not exist stays what it is."""
+        """An error of the whole group; partitions that do not exist keep their own error."""
         return spoil_commit(self.assessed.response, error)
 
 
 def spoil_commit(response: OffsetCommitResponse, error: ErrorCode) -> OffsetCommitResponse:
-    """The error on every partition but those that do not exist."""
-    return OffsetCommitResponse(topics=mapped(partial(_spoilt_topic, error), response.topics))
+    """The error on every partition except those that do not exist."""
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
+    def row(each: OffsetCommitResponsePartition) -> OffsetCommitResponsePartition:
+        return each if each.error_code == missing else _refused_row(error, each)
 
-def _spoilt_topic(error: ErrorCode, topic: OffsetCommitResponseTopic) -> OffsetCommitResponseTopic:
-    rows = mapped(partial(_spoilt_row, error), topic.partitions)
-    return OffsetCommitResponseTopic(name=topic.name, partitions=rows)
-
-
-def _spoilt_row(
-    error: ErrorCode, row: OffsetCommitResponsePartition
-) -> OffsetCommitResponsePartition:
-    missing = row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    code = row.error_code if missing else error
-    return OffsetCommitResponsePartition(partition_index=row.partition_index, error_code=code)
+    return _with_rows(row, response.topics)

@@ -1,4 +1,4 @@
-"""The settings that decisions depend on. Where they come from is not this package's business."""
+"""The settings and limits that decisions depend on; the application reads them from somewhere."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,15 +7,15 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """How long a member may wait for its first join phase to end. Fixed in Kafka, too (KAFKA-7610)."""
 
 MAX_PENDING_MEMBERS: Final = 10_000
-"""How many member ids a partition hands out (KIP-394) that have not come back; the oldest one gives
-way. One takes up to a kilobyte, and its client says for how long."""
+"""How many member ids of a partition may be pending (KIP-394): handed out, and not joined with yet.
+Beyond that the oldest is dropped. Each takes up to a kilobyte, for as long as its client chose."""
 
 MAX_PROTOCOLS: Final = 100
-"""How many protocols a member may offer. Clients offer two or three."""
+"""How many protocols a member may offer; clients offer two or three."""
 
 METADATA_RATIO: Final = 4
-"""The metadata that a group's members send for all their protocols may take so many times
-``message.max.bytes``: that of the elected protocol has to fit into one message."""
+"""A group's members may send metadata of so many times `message.max.bytes` for all their protocols;
+that of the elected protocol has to fit into one message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class GroupConfig:
     offsets_retention_check_interval_ms: int = 600_000
     message_max_bytes: int = 1_048_588
     max_groups: int = 1_000_000
-    """How many groups one partition has at most; more are refused."""
+    """The most groups of one partition; more are refused."""
 
     @property
     def max_metadata_bytes(self) -> int:
-        """Of all members of a group and all their protocols."""
+        """The limit for all members of a group and all their protocols."""
         return METADATA_RATIO * self.message_max_bytes

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 SLACK = 1_024
-"""How many forgotten entries the heap may hold beyond as many as there are timers."""
+"""How many stale entries the heap may hold beyond one for each running timer."""
 
 
 class TimerKind(StrEnum):
@@ -25,9 +25,11 @@ class TimerKind(StrEnum):
     OFFSET_EXPIRY = "offset_expiry"
     GROUP_DELETION = "group_deletion"
 
+    __hash__ = str.__hash__  # that of Enum is Python code, and every heartbeat hashes its timer
+
 
 class Timer(NamedTuple):
-    """The name of a deadline. ``group_id`` and ``member_id`` are empty where they say nothing."""
+    """The name of a deadline. `group_id` and `member_id` are empty where the kind has none."""
 
     kind: TimerKind
     group_id: str = ""
@@ -37,13 +39,14 @@ class Timer(NamedTuple):
 class Deadlines:
     """When each timer is due, in monotonic milliseconds."""
 
-    __slots__ = ("_bounds", "_heap", "due")
+    __slots__ = ("_bounds", "due", "heap")
 
     def __init__(self) -> None:
         self.due: dict[Timer, int] = {}
         """The truth. May be written directly to move an *existing* deadline to a later time."""
         self._bounds: dict[Timer, int] = {}
-        self._heap: list[tuple[int, Timer]] = []
+        self.heap: list[tuple[int, Timer]] = []
+        """Lower bounds, stale ones included; only to look at."""
 
     def set(self, timer: Timer, at_ms: int) -> None:
         """Start a timer, or move it to another time."""
@@ -51,8 +54,8 @@ class Deadlines:
         bound = self._bounds.get(timer)
         if bound is None or at_ms < bound:
             self._bounds[timer] = at_ms
-            heapq.heappush(self._heap, (at_ms, timer))
-            if len(self._heap) > 2 * len(self.due) + SLACK:
+            heapq.heappush(self.heap, (at_ms, timer))
+            if len(self.heap) > 2 * len(self.due) + SLACK:
                 self._sweep()
 
     def cancel(self, timer: Timer) -> None:
@@ -60,18 +63,18 @@ class Deadlines:
         self.due.pop(timer, None)
 
     def _sweep(self) -> None:
-        """Cancelled timers stay in the heap until they come up; when they are many, start anew."""
+        """Rebuild the heap: cancelled timers stay in it until they come up."""
         self._bounds = dict(self.due)
-        self._heap = [(at_ms, timer) for timer, at_ms in self.due.items()]
-        heapq.heapify(self._heap)
+        self.heap = [(at_ms, timer) for timer, at_ms in self.due.items()]
+        heapq.heapify(self.heap)
 
     def is_before(self, at_ms: int) -> bool:
-        """May a timer be due before that? False is certain, and either answer costs nothing."""
-        return bool(self._heap) and self._heap[0][0] < at_ms
+        """Whether a timer may be due before that: False is certain, True is not. Cheap."""
+        return bool(self.heap) and self.heap[0][0] < at_ms
 
     def next(self) -> int | None:
         """The earliest due time, or None when no timer runs."""
-        heap = self._heap
+        heap = self.heap
         while heap:
             bound, timer = heap[0]
             if self._bounds.get(timer) != bound:  # an older, higher bound of a moved timer
@@ -91,6 +94,6 @@ class Deadlines:
         due = self.next()
         if due is None or due > now_ms:
             return None
-        _, timer = heapq.heappop(self._heap)
+        _, timer = heapq.heappop(self.heap)
         del self._bounds[timer], self.due[timer]
         return timer

@@ -1,23 +1,25 @@
-"""Groups and offsets that go: on request, with their topic, or because they are old.
+"""Deletes groups and offsets: on request, with their topic, or because they expired.
 
 A step writes tombstones for a *piece*, a few thousand offsets at most: a group may hold a hundred
-thousand. A group that DeleteGroups deletes in several pieces answers nothing meanwhile but
-COORDINATOR_LOAD_IN_PROGRESS, so that nobody sees half of it. A crash in between leaves the group
-with the other half, and the deletion unanswered. Kafka writes all tombstones in one batch.
+thousand. While DeleteGroups deletes a group in several pieces, every request for it is answered
+COORDINATOR_LOAD_IN_PROGRESS, so that no client sees half of it. A crash in between leaves the group
+with the other half, and the request unanswered. Kafka writes all tombstones in one batch.
+
+Source: `GroupCoordinatorShard.deleteGroups`, `OffsetMetadataManager.onPartitionsDeleted`.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import GroupDeleted, OffsetsRemoved
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Deletion, Groups
 from groupkeeper.coordinator.rebalance import drop_pending
 from groupkeeper.coordinator.records import group_key, offset_key, offset_key_head
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -26,26 +28,26 @@ from groupkeeper.protocol.messages.delete_groups import (
 )
 
 PIECE_OFFSETS = 2_000
-"""How many offsets one step looks at: some milliseconds, in which nobody else has a turn."""
+"""How many offsets one step looks at; bounds how long it blocks the event loop (a few ms)."""
 
 STEP_SHARE = 16
-"""The tombstones of one step take this part of the largest message, plus one."""
+"""The tombstones of one step take this fraction of the largest message, plus one record."""
 
 PIECE_PAUSE_MS = 10
-"""What is written and who waits get their turn before the next piece."""
+"""The pause before the next piece, in which records are written and other requests are served."""
 
 
 @dataclass(slots=True)
 class Allowance:
-    """What one step may still do; when that is over, its piece of the work is done."""
+    """How much one step may still do; its piece of the work ends when this is used up."""
 
     offsets: int
     until: int
-    """The size of the step's records, in bytes, at which it is over."""
+    """The size of the step's records, in bytes, at which the allowance is used up."""
 
     @classmethod
     def of(cls, step: Step) -> "Allowance":
-        """All that the step may do."""
+        """The whole allowance of a step."""
         return cls(PIECE_OFFSETS, step.size + 1 + step.config.message_max_bytes // STEP_SHARE)
 
     def is_over(self, step: Step) -> bool:
@@ -82,7 +84,7 @@ def delete_groups(
 
 
 def go_on_deleting(groups: Groups, timer: Timer, step: Step) -> None:
-    """The next piece of a group; with the last piece of its last group a request is answered."""
+    """Delete the next piece of a group; the last piece of its last group answers the request."""
     group = groups[timer.group_id]
     if not _forget_all(group, Allowance.of(step), step):
         step.deadlines.set(timer, step.now + PIECE_PAUSE_MS)
@@ -95,7 +97,7 @@ def go_on_deleting(groups: Groups, timer: Timer, step: Step) -> None:
 
 
 def _forget_all(group: Group, allowed: Allowance, step: Step) -> bool:
-    """False when the piece ends before the group's offsets do."""
+    """False when the piece ends before the group has no offsets left."""
     count = 0
     while group.offsets and not allowed.is_over(step):
         topic, partitions = next(iter(group.offsets.items()))
@@ -107,7 +109,7 @@ def _forget_all(group: Group, allowed: Allowance, step: Step) -> bool:
 def _forget_some(
     group: Group, topic: str, partitions: Iterable[int], allowed: Allowance, step: Step
 ) -> int:
-    """Forget offsets until the piece is over; how many."""
+    """Forget offsets until the piece ends; returns how many."""
     count = 0
     for partition in list(islice(partitions, allowed.offsets)):
         if allowed.is_over(step):
@@ -118,7 +120,7 @@ def _forget_some(
 
 
 def delete_group(groups: Groups, group: Group, expired: bool, step: Step) -> None:
-    """A group without offsets is gone, and with it the ids that were handed out for it."""
+    """Delete a group that has no offsets, and the member ids that were handed out for it."""
     assert not group.offsets
     if group.is_stored:
         step.append(group_key(group.group_id), None)
@@ -126,7 +128,7 @@ def delete_group(groups: Groups, group: Group, expired: bool, step: Step) -> Non
     del groups[group.group_id]
     for member_id in list(group.pending):
         drop_pending(group, member_id, step)
-    step.note(GroupDeleted(group.group_id, group.generation, group.state, expired))
+    step.note(GroupDeleted(*group.fact_head, expired=expired))
 
 
 # -- offsets -------------------------------------------------------------------------------------
@@ -146,9 +148,9 @@ def forget(group: Group, topic: str, partition: int, step: Step) -> bool:
 def forget_topics(
     groups: Groups, topics: set[str], left: list[str], allowed: Allowance, step: Step
 ) -> None:
-    """Topics were deleted: groups lose their offsets, one after another until the piece is over.
+    """Topics were deleted: forget their offsets, group by group, until the piece ends.
 
-    ``left`` are ids of groups, the next one last; those that are done are taken out of it.
+    `left` are ids of groups, the next one last; finished groups are removed from it.
     """
     while left and not allowed.is_over(step):
         group = groups.get(left[-1])
@@ -159,10 +161,10 @@ def forget_topics(
 
 
 def _forget_in(group: Group, topics: set[str], allowed: Allowance, step: Step) -> bool:
-    """False when the piece ends before the topics do."""
+    """False when the piece ends before the group has no offset of the topics left."""
     deleted = group.offsets.keys() & topics
     count = 0
-    for topic in sorted(deleted) if len(deleted) > 1 else deleted:  # the order of a set is chance
+    for topic in sorted(deleted) if len(deleted) > 1 else deleted:  # the order of a set is random
         count += _forget_some(group, topic, group.offsets[topic], allowed, step)
         if topic in group.offsets:
             break
@@ -171,6 +173,6 @@ def _forget_in(group: Group, topics: set[str], allowed: Allowance, step: Step) -
 
 
 def note_removed(group: Group, offsets: int, expired: bool, step: Step) -> None:
-    """Note that offsets are gone, if any are."""
+    """Note how many offsets were removed, unless none were."""
     if offsets:
-        step.note(OffsetsRemoved(group.group_id, group.generation, group.state, offsets, expired))
+        step.note(OffsetsRemoved(*group.fact_head, offsets=offsets, expired=expired))

@@ -1,8 +1,11 @@
-"""Offsets that nobody needs any more go, and with the last one an empty group (KIP-211).
+"""Removes expired offsets, and an empty group with its last offset (KIP-211).
 
-Counted from the moment the group became empty, or from the commit where there is no such moment;
-a retention that came with the commit overrides the group's. Runs on a timer of the partition, a
-piece at a time: a partition may hold a million offsets, and all of them may be old.
+The retention counts from the moment the group became empty; where no such moment is known, from the
+commit. A retention that came with the commit overrides the configured one. The check runs on a
+timer of the partition, a piece at a time: a partition may hold a million expired offsets.
+
+Source: `GroupCoordinatorShard.cleanupGroupMetadata`, `OffsetMetadataManager.cleanupExpiredOffsets`,
+`ClassicGroup.isSubscribedToTopic`, `OffsetExpirationConditionImpl`.
 """
 
 from collections.abc import Iterator
@@ -18,7 +21,7 @@ from groupkeeper.coordinator.step import Step
 def expire_offsets(groups: Groups, step: Step) -> bool:
     """One piece of the check of all groups; False while some are left.
 
-    Groups may come, go and change between two pieces: what a check misses, the next one finds.
+    Groups may appear, vanish and change between two pieces: the next check finds what this misses.
     """
     check = groups.expiry_check
     if not check.left:
@@ -37,12 +40,12 @@ def expire_offsets(groups: Groups, step: Step) -> bool:
 
 
 def _checked(groups: Groups, group_id: str) -> Group | None:
-    """The group, unless it is gone or on its way."""
+    """The group, unless it is deleted or being deleted."""
     return None if group_id in groups.deletions else groups.get(group_id)
 
 
 def _expire_group(group: Group, check: ExpiryCheck, allowed: Allowance, step: Step) -> bool:
-    """False when the piece ends before the group does."""
+    """False when the piece ends before all offsets of the group are checked."""
     room, expired = allowed.offsets, 0
     offsets = list(islice(_candidates(group, check.kept), room))
     for topic, partition, value in offsets:
@@ -59,7 +62,7 @@ def _expire_group(group: Group, check: ExpiryCheck, allowed: Allowance, step: St
 
 
 def _candidates(group: Group, passed: int) -> Iterator[tuple[str, int, bytes]]:
-    """Topic, partition and value of what may expire at all, but for so many at the beginning."""
+    """Topic, partition and value of the offsets that may expire, without the first `passed`."""
     for topic, partitions in group.offsets.items():
         if _may_expire(group, topic):
             for partition, value in islice(partitions.items(), passed, None):
@@ -68,7 +71,7 @@ def _candidates(group: Group, passed: int) -> Iterator[tuple[str, int, bytes]]:
 
 
 def _may_expire(group: Group, topic: str) -> bool:
-    """An empty group's offsets may; of a Stable one only those of topics nobody subscribes to."""
+    """An Empty group's offsets may; of a Stable one only those of topics without a subscriber."""
     if group.state is GroupState.EMPTY:
         return True
     stable = group.state is GroupState.STABLE and group.protocol_type == CONSUMER

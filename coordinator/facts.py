@@ -1,7 +1,7 @@
 """What happened to the groups, as small values that readers turn into metrics, logs and events.
 
-The core notes facts and never looks at them again; adding a metric or a log line never touches a
-decision. A fact carries no time: its envelope, :class:`NotedFact`, has that of its step.
+The core notes facts and never reads them, so a new metric or log line touches no decision. A fact
+carries no time: its envelope, `NotedFact`, has the time of its step.
 """
 
 from dataclasses import dataclass
@@ -15,24 +15,24 @@ class Fact:
 
     group: str
     generation: int
-    """Generation after the fact."""
+    """The generation after the fact."""
     state: str
-    """State after the fact, in DescribeGroups' words."""
+    """The state after the fact, as DescribeGroups names it."""
 
 
 @dataclass(slots=True)
 class NotedFact:
-    """A fact in its envelope. Whoever hands it on knows the partition and its leader epoch."""
+    """A fact with its order and time. The driver adds the partition and its leader epoch."""
 
     order: int
-    """Rises by one per fact of a partition's life, from 0. With the epoch it orders all facts of a
-    partition; of those of one epoch that anybody is told of, none is missing before the last."""
+    """Counts the facts of a partition's life from 0. With the leader epoch it orders all facts of a
+    partition; the facts of one epoch reach readers without a gap before the last."""
     now: int
     """Monotonic milliseconds of the step: for durations within a partition's life."""
     wall: int
     """Unix milliseconds of the step."""
     with_records: bool
-    """The step wrote records, and the fact was handed out together with them."""
+    """The step wrote records, and `Unwritten` handed the fact out with them."""
     fact: Fact
 
 
@@ -54,14 +54,14 @@ class RebalanceStarted(Fact):
 
 @dataclass(slots=True)
 class RebalanceCauseAdded(Fact):
-    """A further trigger while the join phase was already under way."""
+    """Another cause while the join phase was under way."""
 
     cause: Cause
 
 
 @dataclass(slots=True)
 class RebalanceJoined(Fact):
-    """The join phase is over: there is a new generation, and its leader was asked for a plan."""
+    """The join phase ended with a new generation; its leader was asked for the assignments."""
 
     leader: str
     protocol: str
@@ -82,21 +82,21 @@ class RebalanceCompleted(Fact):
 
 @dataclass(slots=True)
 class GroupEmptied(Fact):
-    """The last member is gone."""
+    """The last member left or was removed."""
 
     cause: Cause
 
 
 @dataclass(slots=True)
 class GroupDeleted(Fact):
-    """The group and its offsets are gone: DeleteGroups, or expiry (``expired``)."""
+    """The group was deleted: by DeleteGroups, or with its last expired offset (`expired`)."""
 
     expired: bool
 
 
 @dataclass(slots=True)
 class GroupDropped(Fact):
-    """The group never had an assignment or an offset, and nobody is there who might want one."""
+    """A group without members was dropped that never had an assignment or an offset."""
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class MemberReplaced(Fact):
 
 @dataclass(slots=True)
 class MemberFenced(Fact):
-    """A request in the name of an instance id that somebody else holds now: FENCED_INSTANCE_ID."""
+    """A request was refused because another member holds its instance id: FENCED_INSTANCE_ID."""
 
     who: Who
     api: str
@@ -128,7 +128,7 @@ class MemberFenced(Fact):
 
 @dataclass(slots=True)
 class MemberRemoved(Fact):
-    """A member is no longer part of the group."""
+    """A member left or was removed. Pending ids were never members: `PendingMemberDropped`."""
 
     who: Who
     cause: Cause
@@ -136,19 +136,19 @@ class MemberRemoved(Fact):
 
 @dataclass(slots=True)
 class PendingMemberDropped(Fact):
-    """A member id that was handed out (KIP-394) and never used is not waited for any longer."""
+    """A member id was handed out (KIP-394), not used in time, and dropped."""
 
     member: str
     expired: bool
-    """Its time was over; otherwise there were too many."""
+    """It timed out; otherwise the partition had too many of them."""
 
 
 @dataclass(slots=True)
 class LimitReached(Fact):
-    """Something was refused, or given up, because there would have been too much of it."""
+    """A request was refused, or something was dropped, because of a limit."""
 
     limit: str
-    """Its name in ``coordinator.config``."""
+    """The limit's name in the code or the settings."""
     most: int
     who: Who
 
@@ -162,7 +162,7 @@ class OffsetsCommitted(Fact):
 
 @dataclass(slots=True)
 class OffsetsRemoved(Fact):
-    """Offsets were deleted: OffsetDelete, DeleteGroups, a deleted topic, or expiry."""
+    """Offsets were removed: by OffsetDelete, DeleteGroups, with their topic, or by expiry."""
 
     offsets: int
     expired: bool
@@ -170,7 +170,7 @@ class OffsetsRemoved(Fact):
 
 @dataclass(slots=True)
 class GroupsLoaded(Fact):
-    """A partition was replayed; ``group`` is empty, the figures are for the whole partition."""
+    """A partition was loaded; `group` is empty, the figures are for the whole partition."""
 
     records: int
     groups: int

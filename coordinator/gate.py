@@ -1,39 +1,40 @@
 """Replies and facts wait here until every record written before them is durable.
 
-The one rule of durability: *a reply may leave only when all records appended to its partition
-before it are durable.* Reads included, so nothing is ever shown that a crash could undo; and facts
-included, so nothing is ever counted or logged that did not last. The gate knows neither disk nor
-network; it is told what was written, and it hands out what may leave.
+The rule of durability: *a reply may leave only when all records appended to its partition before
+it are durable.* That includes reads, so that no reply shows what a crash could undo, and facts, so
+that nothing is counted or logged that did not last. The gate knows neither disk nor network:
+the driver says what was written, and the gate returns what may leave.
 
-Facts pass in two stages: with the records of their step to whoever writes these, and with its
-replies to whoever reads them. What is refused takes its facts with it.
+Facts leave twice: with the records of their step to the log, and with its replies to the readers.
+When replies are refused, their facts are dropped.
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 
+from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.facts import NotedFact
-from groupkeeper.coordinator.step import Record, ReplyTo, Response, Step
+from groupkeeper.coordinator.step import GroupResponse, KeyValue, Step
 
-Replies = list[tuple[ReplyTo, Response]]
+Replies = list[tuple[ReplyTo, GroupResponse]]
 
 Released = tuple[Replies, list[NotedFact]]
-"""The replies that may leave, and the facts that readers may be told."""
+"""The replies that may leave, and the facts that readers may see."""
 
 
 @dataclass(slots=True)
 class Unwritten:
-    """Records on their way to the log, and the marks between which they are."""
+    """Records on their way to the log, and their place among all records of the partition."""
 
-    records: list[Record]
+    records: list[KeyValue]
     begin: int
     mark: int
-    """How many records the partition has handed out, before these and with them."""
+    """How many records the partition has handed out before these, and including them."""
     size: int
     """Upper bound of the records' bytes as a batch."""
     facts: list[NotedFact]
-    """What the steps noted that wrote these records, to be stored along with them. A step that
-    wrote nothing is not among them: its facts are told to readers only."""
+    """The facts of the steps that wrote these records, to be stored with them. The facts of a step
+    that wrote nothing go to readers only."""
 
 
 @dataclass(slots=True)
@@ -41,31 +42,31 @@ class ReplyGate:
     """Counts what was appended and what is durable, in records of this partition."""
 
     batch_bytes: int
-    """The most that is handed out at a time, unless one step alone wrote more."""
+    """The most bytes that are handed out at a time, unless one step alone wrote more."""
     appended: int = 0
     taken: int = 0
     durable: int = 0
     noted: int = 0
-    """How many facts there were so far."""
-    _queue: deque[tuple[list[Record], int, list[NotedFact]]] = field(default_factory=deque)
-    """The records of each step, their size in bytes, and its facts. They are not torn: what one
-    step decided is in the log as a whole or not at all. But for what would be too large: that may
-    be torn, and its facts go with the last of it."""
+    """The number of facts so far."""
+    _queue: deque[tuple[list[KeyValue], int, list[NotedFact]]] = field(default_factory=deque)
+    """The records of each step, their size in bytes, and its facts. The records of a step stay in
+    one batch, so that the log has all of them or none. Only a step that is too large for a batch
+    is cut, and its facts go with the last part."""
     _parked: deque[tuple[int, Replies, list[NotedFact]]] = field(default_factory=deque)
 
     @property
     def clear(self) -> bool:
-        """Nothing is on its way: a reply given now may leave now."""
+        """All records are durable: a reply given now may leave now."""
         return self.appended == self.durable
 
     @property
     def parked(self) -> int:
-        """How many replies wait."""
+        """The number of replies that wait."""
         return sum(len(replies) for _, replies, _ in self._parked)
 
     def admit(self, step: Step) -> None:
-        """Take the step's records; its replies stay in it only if they may leave now, and only then
-        it has facts that may be told.
+        """Take the step's records. If its replies may leave now they stay in it, and `told` has its
+        facts; otherwise both are parked.
         """
         records = step.records
         facts: list[NotedFact] = []
@@ -88,7 +89,7 @@ class ReplyGate:
             step.replies = []
 
     def take(self) -> Unwritten | None:
-        """What has to be written next, or None; there may be more behind it."""
+        """The records to write next, or None; more may follow."""
         if not self._queue:
             return None
         records, size, noted = self._queue.popleft()
@@ -103,8 +104,8 @@ class ReplyGate:
         return Unwritten(records, begin, self.taken, size, facts)
 
     def written(self, unwritten: Unwritten) -> Released:
-        """These records are durable: what waited for them. In the order in which they were taken,
-        and without a gap: the records before a gap may be lost, and would be acknowledged.
+        """These records are durable; returns what waited for them. To be called in the order of
+        `take`, without a gap: records in a gap may be lost, and would be acknowledged.
         """
         assert self.durable == unwritten.begin, "a batch before this one is not known to be durable"
         assert unwritten.mark <= self.taken, "taken from another gate, or before the log failed"
@@ -118,8 +119,8 @@ class ReplyGate:
         return replies, facts
 
     def abandon(self) -> Replies:
-        """The log failed: all replies that waited, none of which may leave as it is. Nothing is on
-        its way any more, whatever was taken; and of the facts that waited nobody is told.
+        """The log failed: returns all replies that waited, none of which may leave as it is.
+        Forgets the records that were taken, and the facts that waited.
         """
         replies = [reply for _, parked, _ in self._parked for reply in parked]
         self._parked.clear()

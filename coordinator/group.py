@@ -2,41 +2,44 @@
 
 Rules
 -----
-1. A group is in exactly one of five states. Only :meth:`Group.become` changes the state, and only
-   along ``TRANSITIONS``.
-2. A member is in ``members`` under the id it holds now. A static member is also in ``instances``,
+1. A group is in exactly one of five states. Only `Group.become` changes the state, and only
+   along `TRANSITIONS`.
+2. A member is in `members` under the id it holds now. A static member is also in `instances`,
    under its instance id: the instance says *who* it is, the member id says which incarnation
    speaks (KIP-345).
 3. A pending id was handed out with MEMBER_ID_REQUIRED (KIP-394) and has not come back. It is not
-   a member, is never shown, yet holds back the end of a join phase.
-4. A request that has to wait leaves its reply token in the member: ``awaiting_join`` while the
-   group is PreparingRebalance, ``awaiting_sync`` while it is CompletingRebalance. Nothing else
-   waits. Whoever overwrites a token answers the old one first.
-5. ``changes`` rises with everything that could alter the answer to a heartbeat.
+   a member and is never shown, but the join phase does not end before it joins or times out.
+4. A request that has to wait leaves its reply token in the member: `awaiting_join` while the
+   group is PreparingRebalance, `awaiting_sync` while it is CompletingRebalance. Nothing else
+   waits. Before a token is overwritten, the old one is answered.
+5. `changes` rises with everything that could change the answer to a heartbeat.
 
 Theory of operation
 -------------------
 A group without members is Empty. The first member opens a *join phase* (PreparingRebalance): all
-members send JoinGroup, and their requests wait. When all have, or time is up, the generation
-rises, a protocol is elected, everybody is answered, and the *sync phase* (CompletingRebalance)
-begins: all members send SyncGroup, the leader's carries the plan, and when it is there the group
-is Stable. Every change of membership or metadata starts over, as ``coordinator.rebalance`` says.
+members send JoinGroup, and their requests wait. When all have joined, or time is up, the generation
+rises, a protocol is elected, all waiting requests are answered, and the *sync phase*
+(CompletingRebalance) begins: all members send SyncGroup, the leader's with the assignments, and
+when that one arrives the group is Stable. Every change of membership or metadata starts another
+rebalance, as `coordinator.rebalance` says.
 
-What is *hard* state, and in the log: generation, protocol, leader, members with their metadata
-and assignments, and offsets. Everything else here is *soft* and gone after a failover.
+*Hard* state is in the log: generation, protocol, leader, members with their metadata and
+assignments, and offsets. Everything else here is *soft* and lost at a failover.
 
 Not here: requests, replies, time. This module holds the data and the arithmetic on it.
+
+Source: `ClassicGroup`, `ClassicGroupMember`, `ClassicGroupState`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.member_bytes import COPIES, MEMBER_BYTES, MemberBytes, bytes_of
-from groupkeeper.coordinator.step import ReplyTo
 from groupkeeper.protocol.embedded import read_topics
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 
@@ -46,9 +49,9 @@ CONSUMER = "consumer"
 """The only protocol type whose metadata is read."""
 
 MAX_TOPICS_READ: Final = 20_000
-"""So many topics of a group's members are read, where they are not the same ones over and over."""
+"""How many topics of a group's members are read; equal subscriptions count once."""
 SUBSCRIPTION_OVERHEAD: Final = 10
-"""What one more subscription counts beside its topics."""
+"""What each different subscription counts in addition to its topics."""
 
 
 class GroupState(StrEnum):
@@ -85,7 +88,7 @@ class Member:
     member_id: str
     instance_id: str | None
     client_id: str
-    """As in the first JoinGroup; a static restart does not change it. So ``client_host``."""
+    """As in the first JoinGroup: a static restart changes neither this nor `client_host`."""
     client_host: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
@@ -94,19 +97,19 @@ class Member:
     assignment: bytes = b""
     is_new: bool = False
     """Its first join phase has not ended yet."""
-    awaiting_join: ReplyTo = None
+    awaiting_join: ReplyTo | None = None
     join_version: int = 0
     """API version of the waiting JoinGroup: it decides how an error reply looks."""
-    awaiting_sync: ReplyTo = None
+    awaiting_sync: ReplyTo | None = None
 
     @property
     def waits(self) -> bool:
-        """A request of this member is parked; its session does not run out meanwhile."""
+        """A request of this member is parked; its session does not expire meanwhile."""
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     @property
     def size(self) -> int:
-        """The memory that it takes, in bytes, more or less."""
+        """The memory that it takes, in bytes, estimated."""
         names = len(self.member_id) + len(self.instance_id or "") + len(self.client_id)
         data = bytes_of(self.protocols) + COPIES * len(self.assignment)
         return MEMBER_BYTES + names + data
@@ -116,7 +119,7 @@ class Member:
         return Who(self.member_id, self.instance_id, self.client_id, self.client_host)
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What the member said for a protocol; empty when it does not support it."""
+        """The member's metadata for a protocol; empty when it does not support it."""
         for protocol in self.protocols:
             if protocol.name == protocol_name:
                 return protocol.metadata
@@ -125,23 +128,23 @@ class Member:
 
 @dataclass(slots=True)
 class Rebalance:
-    """The round under way, or the last one."""
+    """The rebalance under way, or the last one."""
 
     cause: Cause
     started_ms: int
     initial_delay: bool = False
-    """The group was Empty: newcomers are waited for (KIP-134)."""
+    """The group was Empty, and waits for more members (KIP-134)."""
     delay_ms: int = 0
-    """Length of the current wait of the initial delay."""
+    """The length of the current part of the initial delay."""
     delay_left_ms: int = 0
-    """How much more waiting the first member's rebalance timeout allows."""
+    """How much longer the first member's rebalance timeout allows to wait."""
     newcomers: bool = False
-    """Somebody joined during the current wait."""
+    """A member joined during the current part of the delay."""
 
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """All that is known of one group."""
+    """The state of one group."""
 
     group_id: str
     state_timestamp_ms: int
@@ -149,16 +152,16 @@ class Group:
     state: GroupState = GroupState.EMPTY
     generation: int = 0
     protocol_type: str = ""
-    """Empty when it never had members."""
+    """Empty for a group that never had members."""
     protocol_name: str | None = None
     leader_id: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, None] = field(default_factory=dict)
-    records: dict[str, bytes] = field(default_factory=dict)
-    """While Stable: the members as they stand in the group's last record; none after a load."""
+    member_records: dict[str, bytes] = field(default_factory=dict)
+    """While Stable: the members as the group's last record has them; empty after a load."""
     is_stored: bool = False
-    """Something of it was written: a record of its own, or an offset."""
+    """A record of the group or an offset was written."""
     metadata_bytes: int = 0
     """Of all members, for all their protocols."""
     member_bytes: MemberBytes = field(default_factory=MemberBytes)
@@ -170,12 +173,12 @@ class Group:
     offsets: dict[str, dict[int, bytes]] = field(default_factory=dict)
     """Topic to partition to OffsetCommitValue, as it stands in the log.
 
-    Most are overwritten before anybody asks for them, so they are decoded when somebody does.
+    Most are overwritten before they are fetched, so they are decoded when they are.
     """
     rebalance: Rebalance | None = None
     last_removal: Cause | None = None
     changes: int = 0
-    joined: int = 0
+    joined_count: int = 0
     """How many members have a parked JoinGroup."""
     support: dict[str, int] = field(default_factory=dict)
     """How many members support a protocol."""
@@ -183,17 +186,23 @@ class Group:
     # -- state ---------------------------------------------------------------------------------
 
     def become(self, state: GroupState, wall_ms: int) -> None:
-        """Move along ``TRANSITIONS``; anything else is a bug."""
+        """Move along `TRANSITIONS`; anything else is a bug."""
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
+        assert state is not GroupState.EMPTY or not self.members
         self.state = state
         self.state_timestamp_ms = wall_ms
-        self.records = {}
+        self.member_records = {}
         self.changes += 1
 
     @property
+    def fact_head(self) -> tuple[str, int, str]:
+        """What every fact about the group begins with: its id, generation and state."""
+        return self.group_id, self.generation, self.state
+
+    @property
     def all_joined(self) -> bool:
-        """Nobody is left to wait for in the join phase."""
-        return self.joined == len(self.members) and not self.pending
+        """All members and pending ids have joined."""
+        return self.joined_count == len(self.members) and not self.pending
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -203,7 +212,7 @@ class Group:
     # -- members -------------------------------------------------------------------------------
 
     def add(self, member: Member) -> None:
-        """A new member. The first one of an empty group brings the protocol type and leads."""
+        """Add a member. The first one of an empty group becomes the leader."""
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.member_id
@@ -214,7 +223,7 @@ class Group:
         self.changes += 1
 
     def remove(self, member: Member) -> None:
-        """Take a member out. Its parked requests must have been answered."""
+        """Remove a member whose parked requests have been answered."""
         assert not member.waits
         del self.members[member.member_id]
         if member.instance_id is not None:
@@ -227,7 +236,7 @@ class Group:
         self.changes += 1
 
     def rename(self, member: Member, new_id: str) -> None:
-        """A static member came back: it keeps everything but its id (KIP-345)."""
+        """Change the id of a static member that came back (KIP-345)."""
         assert member.instance_id is not None
         old_id = member.member_id
         del self.members[old_id]
@@ -237,14 +246,14 @@ class Group:
         self.instances[member.instance_id] = new_id
         if self.leader_id == old_id:
             self.leader_id = new_id
-        # Kafka leaves the old id there and later removes a stranger; the entry has to follow.
+        # Kafka leaves the old id here, and later removes a member that does not exist.
         if old_id in self.pending_sync:
             del self.pending_sync[old_id]
             self.pending_sync[new_id] = None
         self.changes += 1
 
     def update(self, member: Member, protocols: Protocols, timeouts: tuple[int, int]) -> None:
-        """What a (re)join says of the member. ``timeouts`` are session and rebalance, in ms."""
+        """Take over what a rejoin says. `timeouts` are session and rebalance, in ms."""
         self._count(member.protocols, -1)
         self._count(protocols, +1)
         self.member_bytes.add(bytes_of(protocols) - bytes_of(member.protocols))
@@ -253,30 +262,30 @@ class Group:
         self.changes += 1
 
     def assign(self, member: Member, assignment: bytes) -> None:
-        """The member's share of the plan, or none."""
+        """Set the member's assignment; empty for none."""
         self.member_bytes.add(COPIES * (len(assignment) - len(member.assignment)))
         member.assignment = assignment
 
     def park_join(self, member: Member, reply_to: ReplyTo, version: int) -> None:
-        """The member's JoinGroup waits for the end of the join phase."""
+        """Let the member's JoinGroup wait for the end of the join phase."""
         assert member.awaiting_join is None
         member.awaiting_join = reply_to
         member.join_version = version
-        self.joined += 1
+        self.joined_count += 1
 
     def unpark_join(self, member: Member) -> ReplyTo:
-        """The token of the waiting JoinGroup, which is to be answered now."""
+        """The token of the waiting JoinGroup, which has to be answered now."""
         reply_to = member.awaiting_join
         assert reply_to is not None
         member.awaiting_join = None
-        self.joined -= 1
+        self.joined_count -= 1
         return reply_to
 
     def park_sync(self, member: Member, reply_to: ReplyTo) -> None:
-        """The member's SyncGroup waits for the leader's."""
+        """Let the member's SyncGroup wait for the leader's."""
         assert member.awaiting_sync is None
         member.awaiting_sync = reply_to
-        self.changes += 1  # its session stands still now: heartbeats have to take the long way
+        self.changes += 1  # its session stands still now: `Beat` must not move it
 
     # -- protocols -----------------------------------------------------------------------------
 
@@ -284,39 +293,46 @@ class Group:
         for protocol in protocols:
             self.metadata_bytes += by * len(protocol.metadata)
             self.support[protocol.name] = count = self.support.get(protocol.name, 0) + by
+            assert count >= 0, "supporters of a protocol are counted wrong"
             if not count:
                 del self.support[protocol.name]
 
     def accepts(self, protocol_type: str, protocols: Protocols) -> bool:
-        """May somebody with these protocols join? An asking member's own old list counts too."""
+        """Whether a member with these protocols may join. The old list of a member that asks counts
+        too.
+
+        Source: `ClassicGroup.supportsProtocols`.
+        """
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
-        everybody = len(self.members)
+        all_members = len(self.members)
         return protocol_type == self.protocol_type and any(
-            self.support.get(p.name, 0) == everybody for p in protocols
+            self.support.get(p.name, 0) == all_members for p in protocols
         )
 
     def elect(self) -> str:
         """The protocol with most first choices among those that all members support.
 
-        Kafka leaves a tie to chance; here the first choice of the earliest member wins it.
+        Kafka leaves a tie to chance; here the first choice of the earliest member wins.
+
+        Source: `ClassicGroup.selectProtocol`.
         """
-        everybody = len(self.members)
-        candidates = {name for name, count in self.support.items() if count == everybody}
-        return _most_wanted(candidates, (m.protocols for m in self.members.values()))
+        return self._elected(self.support, (m.protocols for m in self.members.values()))
 
     def would_elect(self, member: Member, protocols: Protocols) -> str:
-        """What :meth:`elect` would choose if the member's list were this one."""
+        """The protocol that `elect` would choose if the member's list were this one."""
         support = Counter(self.support)
         support.subtract(protocol.name for protocol in member.protocols)
         support.update(protocol.name for protocol in protocols)
-        everybody = len(self.members)
-        candidates = {name for name, count in support.items() if count == everybody}
         others = self.members.values()
-        return _most_wanted(candidates, (protocols if m is member else m.protocols for m in others))
+        return self._elected(support, (protocols if m is member else m.protocols for m in others))
+
+    def _elected(self, support: Mapping[str, int], ballots: Iterable[Protocols]) -> str:
+        all_members = len(self.members)
+        return _most_wanted({n for n, count in support.items() if count == all_members}, ballots)
 
     def resubscribe(self) -> None:
-        """Read the members' topics from their metadata; see :func:`topics_of_all`."""
+        """Read the members' topics from their metadata; see `topics_of_all`."""
         self.subscription = None
         if self.protocol_type != CONSUMER:
             return
@@ -329,14 +345,14 @@ class Group:
         self.subscription = topics_of_all(metadata)
 
     def subscribes(self, topic: str) -> bool:
-        """Does any member want the topic? What cannot be told counts as yes."""
+        """Whether a member subscribes to the topic; True when the subscriptions are unknown."""
         return self.subscription is None or topic in self.subscription
 
 
 def topics_of_all(metadata: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics of several subscriptions; None when one cannot be read, or there are too many.
+    """The topics of several subscriptions; None when one cannot be read, or has too many topics.
 
-    Members that want the same begin with the same bytes: those are read once.
+    Equal lists of topics begin with the same bytes, and are read once.
     """
     topics: set[str] = set()
     heads: list[bytes] = []
@@ -354,7 +370,8 @@ def topics_of_all(metadata: Iterable[bytes]) -> frozenset[str] | None:
 
 
 def _most_wanted(candidates: set[str], ballots: Iterable[Protocols]) -> str:
-    """Every ballot is for the first of its names that is a candidate; a tie is for the earliest.
+    """The candidate with most votes, in a tie the earliest. Each ballot votes for the first of its
+    names that is a candidate.
 
     Linear in all names of all ballots: a client may send hundreds of thousands.
     """

@@ -1,57 +1,58 @@
-"""The groups of one partition, by id. A dictionary with a birth certificate, nothing more.
+"""A dict of groups by id that also creates them, and work on several of them that is under way.
 
-The mark of how far the check for expired offsets has come is here because it is about all of them.
+Source: `GroupMetadataManager.groups` and `getOrMaybeCreateClassicGroup`.
 """
 
 from dataclasses import dataclass, field
 from typing import Final
 
+from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import GroupCreated, GroupDropped, LimitReached
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member_bytes import MemberBytes
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsResponse
 
 MAX_UNUSED_GROUPS: Final = 1_000
-"""Of the groups made before the last so many, those go that nothing was stored of and nobody is in:
-a JoinGroup that is refused makes one, which Kafka keeps until the next check for old offsets."""
+"""So many groups are kept that have no members and no record. A JoinGroup that is refused creates
+such a group; Kafka keeps it until the next check for expired offsets."""
 
 
 @dataclass(slots=True)
 class ExpiryCheck:
-    """How far the check for expired offsets has come; that is done in pieces."""
+    """How far the check for expired offsets has come, which is done in pieces."""
 
     left: list[str] = field(default_factory=list)
-    """Groups that it has not been through, the next one last."""
+    """The groups that are left to check, the next one last."""
     kept: int = 0
-    """How many offsets of the next one it has looked at and left where they are."""
+    """How many offsets of the next group it has checked and kept."""
 
 
 @dataclass(slots=True)
 class Deletion:
-    """A DeleteGroups request that is not answered yet: some groups take several steps."""
+    """A DeleteGroups request whose groups take several steps, and which waits for its answer."""
 
     reply_to: ReplyTo
     response: DeleteGroupsResponse
     left: int = 0
-    """How many of them."""
+    """How many groups are not deleted yet."""
 
 
 class Groups(dict[str, Group]):
-    """Group id to group. Groups that are not here do not exist (``Dead``, to DescribeGroups)."""
+    """Group id to group. Any other group does not exist (`Dead` in DescribeGroups)."""
 
     def __init__(self, member_bytes: MemberBytes | None = None) -> None:
         super().__init__()
         self.member_bytes = member_bytes or MemberBytes()
         self.expiry_check = ExpiryCheck()
         self.deletions: dict[str, Deletion] = {}
-        """By the ids of groups that are being deleted. Nothing else may be done with those."""
+        """By the ids of the groups that are being deleted; no other request may see those."""
         self._new: dict[str, Group] = {}
-        """Those made last, the oldest first, whatever became of them."""
+        """The groups that were created last, the oldest first; some may be deleted since."""
 
     def __setitem__(self, group_id: str, group: Group) -> None:
-        """Its members count from now on."""
+        """Add the group, and count the bytes of its members."""
         group.member_bytes.give_back()
         group.member_bytes = self.member_bytes
         for member in group.members.values():
@@ -59,7 +60,7 @@ class Groups(dict[str, Group]):
         super().__setitem__(group_id, group)
 
     def create(self, group_id: str, step: Step) -> Group:
-        """A new, empty group. Nothing is written: a group without members or offsets is soft."""
+        """A new, empty group. No record is written: a group without members or offsets is soft."""
         group = self[group_id] = self._new[group_id] = Group(group_id, step.wall)
         step.note(GroupCreated(group_id, group.generation, group.state))
         if len(self._new) > MAX_UNUSED_GROUPS:
@@ -69,14 +70,15 @@ class Groups(dict[str, Group]):
         return group
 
     def drop_unused(self, group: Group, step: Step) -> None:
-        """A group that nothing was ever stored of goes with the last one who wanted to join it."""
+        """Drop the group if it has no record, no members and no pending ids."""
         used = group.is_stored or group.members or group.pending
         if group.state is GroupState.EMPTY and not used:
             group.become(GroupState.DEAD, step.wall)
             del self[group.group_id]
-            step.note(GroupDropped(group.group_id, group.generation, group.state))
+            step.note(GroupDropped(*group.fact_head))
 
 
-def group_refused(group_id: str, who: Who, step: Step) -> LimitReached:
-    """A group was not made, because there are as many as there may be."""
-    return LimitReached(group_id, 0, GroupState.DEAD, "max_groups", step.config.max_groups, who)
+def note_group_refused(group_id: str, who: Who, step: Step) -> None:
+    """Note that a group was not created because of `max_groups`."""
+    head = group_id, 0, GroupState.DEAD
+    step.note(LimitReached(*head, limit="max_groups", most=step.config.max_groups, who=who))

@@ -1,19 +1,20 @@
-"""Heartbeat: a member lives, and learns whether it has to join again.
+"""Heartbeat: keeps a member alive and tells it whether to rejoin.
 
-The steady case, the same heartbeat of a Stable group over and over, has a short cut:
-:class:`Beat` holds what a heartbeat resolved to, valid while the group does not change.
+Repeated heartbeats of a Stable group take a short cut: `Beat` holds what a heartbeat resolved to,
+and is valid while the group does not change.
+
+Source: `GroupMetadataManager.classicGroupHeartbeat`, `rescheduleClassicGroupMemberHeartbeat`.
 """
 
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.caller import Caller
-from groupkeeper.coordinator.causes import Who
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.rebalance import rearm_session
-from groupkeeper.coordinator.replies import check_member, note_fenced
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.replies import check_member
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
@@ -21,25 +22,22 @@ from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatR
 def heartbeat(
     groups: Groups, request: HeartbeatRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """Re-arm the session; REBALANCE_IN_PROGRESS in the join phase, and only there."""
+    """Restart the session; answers REBALANCE_IN_PROGRESS in the join phase, and only there."""
     group = groups.get(request.group_id)
-    error = _check(group, request)
-    if group is not None and error:
-        who = Who.calling(caller, request.member_id, request.group_instance_id)
-        note_fenced(group, error, who, "Heartbeat", step)
-    elif group is not None:
+    error = _check(group, request, caller, step)
+    if group is not None and not error:
         rearm_session(group, group.members[request.member_id], step)
         if group.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
     step.reply(reply_to, HeartbeatResponse(error_code=error))
 
 
-def _check(group: Group | None, request: HeartbeatRequest) -> ErrorCode:
+def _check(group: Group | None, request: HeartbeatRequest, caller: Caller, step: Step) -> ErrorCode:
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    error = check_member(group, request.member_id, request.group_instance_id)
+    error = check_member(group, request, "Heartbeat", caller, step)
     if not error and request.generation_id != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
     return error
@@ -47,7 +45,7 @@ def _check(group: Group | None, request: HeartbeatRequest) -> ErrorCode:
 
 @dataclass(slots=True, eq=False)
 class Beat:
-    """What an accepted heartbeat resolved to. Good for as long as the group's counter stands."""
+    """What an accepted heartbeat resolved to; valid while `group.changes` equals `changes`."""
 
     group: Group
     changes: int
@@ -56,12 +54,15 @@ class Beat:
 
 
 def steady_beat(groups: Groups, request: HeartbeatRequest) -> Beat | None:
-    """The short cut for a request that was just answered NONE; None when there is none."""
+    """The short cut for a request that was just answered NONE, or None."""
     group = groups.get(request.group_id)
-    if group is None or group.state is GroupState.PREPARING_REBALANCE or _check(group, request):
+    if group is None or group.state is GroupState.PREPARING_REBALANCE:
         return None
-    member = group.members[request.member_id]
-    if member.waits:  # its session timer may have run out without effect, and is not there to move
+    member = group.members.get(request.member_id)
+    if member is None or request.generation_id != group.generation:
+        return None
+    # While a request of it waits, its session timer may have expired without effect.
+    if member.waits or request.group_instance_id not in (None, member.instance_id):
         return None
     timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
     return Beat(group, group.changes, timer, member.session_timeout_ms)

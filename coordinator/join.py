@@ -1,24 +1,28 @@
-"""JoinGroup: who may join, and what a join changes.
+"""JoinGroup: checks whether a member may join, and adds or updates it.
 
-The order of the checks is Kafka's (``GroupMetadataManager.classicGroupJoin``); the first that
-fails decides. Static members follow KIP-345 as Kafka implements it, the two-step join KIP-394,
-the size limit KIP-389, the quick answer to a returning leader KIP-814.
+The order of the checks is Kafka's; the first that fails decides. Static members follow KIP-345 as
+Kafka implements it, the two-step join KIP-394, the size limit KIP-389, the quick answer to a
+returning leader KIP-814.
+
+Source: `GroupMetadataManager.classicGroupJoinToClassicGroup`, `acceptJoiningMember`,
+`classicGroupJoinNewMember`, `classicGroupJoinExistingMember`.
 """
 
 from typing import Final
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.config import (
     MAX_PENDING_MEMBERS,
     MAX_PROTOCOLS,
     NEW_MEMBER_JOIN_TIMEOUT_MS,
+    GroupConfig,
 )
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
-from groupkeeper.coordinator.facts import LimitReached, MemberJoined, PendingMemberDropped
+from groupkeeper.coordinator.facts import MemberJoined, PendingMemberDropped
 from groupkeeper.coordinator.group import Group, GroupState, Member
-from groupkeeper.coordinator.groups import Groups, group_refused
-from groupkeeper.coordinator.joining import Joining, park, what_changed
+from groupkeeper.coordinator.groups import Groups, note_group_refused
+from groupkeeper.coordinator.join_call import JoinCall, park, what_changed
 from groupkeeper.coordinator.member_bytes import MEMBER_BYTES, bytes_of
 from groupkeeper.coordinator.rebalance import (
     add_cause,
@@ -29,78 +33,91 @@ from groupkeeper.coordinator.rebalance import (
     remove,
 )
 from groupkeeper.coordinator.records import empty_group_record
-from groupkeeper.coordinator.replies import check_member, joined, note_fenced
-from groupkeeper.coordinator.requests import join_flaw
-from groupkeeper.coordinator.static_join import replace
-from groupkeeper.coordinator.step import ReplyTo, Step, size_of
+from groupkeeper.coordinator.replies import check_member, join_reply, note_limit
+from groupkeeper.coordinator.static_join import replace_static_member
+from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 
 UTF8_MOST: Final = 4
-"""Bytes of a character."""
+"""The most bytes of a character."""
 EMPTY_RECORD_BYTES: Final = 200
-"""More than the record of a group without members takes as a batch, beside its names."""
+"""More than a batch with the record of an Empty group takes, without its names."""
+
+
+def join_error(request: JoinGroupRequest, version: int, config: GroupConfig) -> ErrorCode:
+    """The error of the request by itself. The rebalance timeout has no bounds, as in Kafka."""
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    session_ms = request.session_timeout_ms
+    if config.min_session_timeout_ms <= session_ms <= config.max_session_timeout_ms:
+        return ErrorCode.NONE
+    return ErrorCode.INVALID_SESSION_TIMEOUT
 
 
 def join(
     groups: Groups, request: JoinGroupRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
     """Answer a JoinGroup, or let it wait for the end of the join phase."""
-    joining = Joining(request, caller, reply_to)
+    call = JoinCall(request, caller, reply_to)
     member_id = request.member_id
-    flaw = join_flaw(request, step.config)
-    if flaw:
-        joining.refuse(flaw, step, member_id)
+    error = join_error(request, caller.api_version, step.config)
+    if error:
+        call.refuse(error, step, member_id)
         return
     group = groups.get(request.group_id)
     if group is None:
         if member_id:  # a member id never creates a group
-            joining.refuse(ErrorCode.UNKNOWN_MEMBER_ID, step, member_id)
+            call.refuse(ErrorCode.UNKNOWN_MEMBER_ID, step, member_id)
             return
         if len(groups) >= step.config.max_groups:
-            joining.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
-            who = joining.who(member_id)
-            step.note(group_refused(request.group_id, who, step))
+            call.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
+            note_group_refused(request.group_id, call.who(member_id), step)
             return
         group = groups.create(request.group_id, step)
-    _join_group(group, joining, step)
+    _join_group(group, call, step)
     if len(step.pending) > MAX_PENDING_MEMBERS:
         give_up_pending(groups, next(iter(step.pending)), False, step)
 
 
-def _join_group(group: Group, joining: Joining, step: Step) -> None:
-    request, member_id = joining.request, joining.request.member_id
+def _join_group(group: Group, call: JoinCall, step: Step) -> None:
+    member_id = call.request.member_id
     if not _has_room(group, member_id, step.config.max_size):
-        _turn_away(group, joining, step)
+        _turn_away(group, call, step)
         return
-    if len(request.protocols) > MAX_PROTOCOLS:
-        joining.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
-        _note_limit(group, joining, "MAX_PROTOCOLS", MAX_PROTOCOLS, step)
-        return
-    if not group.accepts(request.protocol_type, request.protocols):
-        joining.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step, member_id)
-        return
-    if _metadata_with(group, joining) > step.config.max_metadata_bytes:
-        joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
-        _note_limit(group, joining, "max_metadata_bytes", step.config.max_metadata_bytes, step)
-        return
-    if not _fits(group, request.protocol_type, step.config.message_max_bytes):
-        joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step, member_id)
-        _note_limit(group, joining, "message_max_bytes", step.config.message_max_bytes, step)
-        return
-    if not group.member_bytes.may_join(_growth(group, joining)):
-        joining.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step, member_id)
-        _note_limit(group, joining, "MAX_MEMBER_BYTES", group.member_bytes.total.most, step)
+    error, limit, most = _admission_error(group, call, step.config)
+    if error:
+        call.refuse(error, step, member_id)
+        if limit:
+            note_limit(group, limit, most, call.who(member_id), step)
         return
     if member_id:
-        _join_with_id(group, joining, step)
+        _join_with_id(group, call, step)
         return
-    _join_without_id(group, joining, step)
+    _join_without_id(group, call, step)
+
+
+def _admission_error(
+    group: Group, call: JoinCall, config: GroupConfig
+) -> tuple[ErrorCode, str, int]:
+    """Why the group cannot take the member, with the name and value of the limit, if it is one."""
+    request, total = call.request, group.member_bytes.total
+    if len(request.protocols) > MAX_PROTOCOLS:
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "MAX_PROTOCOLS", MAX_PROTOCOLS
+    if not group.accepts(request.protocol_type, request.protocols):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "", 0
+    if _metadata_with(group, call) > (most := config.max_metadata_bytes):
+        return ErrorCode.UNKNOWN_SERVER_ERROR, "max_metadata_bytes", most
+    if not _fits(group, request.protocol_type, most := config.message_max_bytes):
+        return ErrorCode.UNKNOWN_SERVER_ERROR, "message_max_bytes", most
+    if not group.member_bytes.may_join(_growth(group, call)):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE, "MAX_MEMBER_BYTES", total.most
+    return ErrorCode.NONE, "", 0
 
 
 def _fits(group: Group, protocol_type: str, most: int) -> bool:
-    """Does the group's record fit into a batch when it has no members? That one is written when the
-    last member leaves, which cannot be refused.
+    """Whether the record of the Empty group fits into a batch: it is written when the last member
+    leaves, which cannot be refused.
     """
     characters = len(group.group_id) + len(protocol_type)
     if characters * UTF8_MOST + EMPTY_RECORD_BYTES <= most:  # nearly always
@@ -109,157 +126,154 @@ def _fits(group: Group, protocol_type: str, most: int) -> bool:
 
 
 def _known(group: Group, request: JoinGroupRequest) -> Member | None:
-    """The member that the request is from, or takes the place of."""
+    """The member that the request is from or replaces."""
     known = group.instances.get(request.group_instance_id or "", request.member_id)
     return group.members.get(known)
 
 
-def _growth(group: Group, joining: Joining) -> int:
-    """How much more memory the group's members would take."""
-    request, member = joining.request, _known(group, joining.request)
+def _growth(group: Group, call: JoinCall) -> int:
+    """How many more bytes the group's members would take."""
+    request, member = call.request, _known(group, call.request)
     size = bytes_of(request.protocols)
     if member is not None:
         return size - bytes_of(member.protocols)
-    names = len(request.group_instance_id or "") + len(joining.caller.client_id)
+    names = len(request.group_instance_id or "") + len(call.caller.peer.client_id)
     return MEMBER_BYTES + names + size
 
 
-def _metadata_with(group: Group, joining: Joining) -> int:
-    """Bytes of metadata that the group would hold with what the request says."""
-    request, member = joining.request, _known(group, joining.request)
+def _metadata_with(group: Group, call: JoinCall) -> int:
+    """The bytes of metadata that the group would hold with the request's."""
+    request, member = call.request, _known(group, call.request)
     before = 0 if member is None else sum(len(p.metadata) for p in member.protocols)
     return group.metadata_bytes - before + sum(len(p.metadata) for p in request.protocols)
 
 
-def _note_limit(group: Group, joining: Joining, limit: str, most: int, step: Step) -> None:
-    who = joining.who(joining.request.member_id)
-    step.note(LimitReached(group.group_id, group.generation, group.state, limit, most, who))
-
-
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
-    """KIP-389. In the join phase the first ``max_size`` to join stay, whoever they were."""
+    """KIP-389. In the join phase the first `max_size` to join stay, members before it or not."""
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         waiting = member is not None and member.awaiting_join is not None
-        return waiting or group.joined < max_size
+        return waiting or group.joined_count < max_size
     return member is not None or len(group.members) < max_size
 
 
-def _turn_away(group: Group, joining: Joining, step: Step) -> None:
-    """The group is full. Who came too late for its own place loses it; so with a pending id."""
-    member_id = joining.request.member_id
+def _turn_away(group: Group, call: JoinCall, step: Step) -> None:
+    """The group is full. A member that rejoins too late is removed; so is a pending id."""
+    member_id = call.request.member_id
     if member_id in group.members:
-        cause = joining.cause(CauseCode.GROUP_SHRUNK, member_id)
+        cause = call.cause(CauseCode.GROUP_SHRUNK, member_id)
         remove(group, group.members[member_id], cause, step)
         add_cause(group, cause, step)
     elif member_id in group.pending:
         drop_pending(group, member_id, step)
-    joining.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, step)
+    call.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, step)
     complete_if_all_joined(group, step)
 
 
-# -- without a member id: somebody new, or a static member that restarted ------------------------
+# -- without a member id: a new member, or a static member that restarted ------------------------
 
 
-def _join_without_id(group: Group, joining: Joining, step: Step) -> None:
-    request, caller = joining.request, joining.caller
+def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
+    request, caller = call.request, call.caller
     instance_id = request.group_instance_id
     if instance_id is not None:
         if instance_id in group.instances:
-            replace(group, joining, step)
+            replace_static_member(group, call, step)
             return
         new_id = step.new_member_id(instance_id)
-        cause = joining.cause(CauseCode.STATIC_MEMBER_JOINED, new_id)
-        _add(group, joining, new_id, cause, step)
+        cause = call.cause(CauseCode.STATIC_MEMBER_JOINED, new_id)
+        _add(group, call, new_id, cause, step)
         return
-    new_id = step.new_member_id(caller.client_id)
+    new_id = step.new_member_id(caller.peer.client_id)
     if caller.api_version >= 4:  # KIP-394: take the id first, then come back with it
         group.pending[new_id] = None
         timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, new_id)
         step.deadlines.set(timer, step.now + request.session_timeout_ms)
         step.pending[timer] = None
-        joining.refuse(ErrorCode.MEMBER_ID_REQUIRED, step, new_id)
+        call.refuse(ErrorCode.MEMBER_ID_REQUIRED, step, new_id)
         return
-    _add(group, joining, new_id, joining.cause(CauseCode.MEMBER_JOINED, new_id), step)
+    _add(group, call, new_id, call.cause(CauseCode.MEMBER_JOINED, new_id), step)
 
 
-def _add(group: Group, joining: Joining, member_id: str, cause: Cause, step: Step) -> None:
-    request, caller = joining.request, joining.caller
+def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step) -> None:
+    request, caller = call.request, call.caller
     if group.state is GroupState.EMPTY:
         group.protocol_type = request.protocol_type
     elif group.rebalance is not None and group.rebalance.initial_delay:
         group.rebalance.newcomers = True
+    session_ms, rebalance_ms = call.timeouts
     member = Member(
-        member_id,
-        request.group_instance_id,
-        caller.client_id,
-        caller.client_host,
-        *joining.timeouts,
-        joining.protocols,
+        member_id=member_id,
+        instance_id=request.group_instance_id,
+        client_id=caller.peer.client_id,
+        client_host=caller.peer.host,
+        session_timeout_ms=session_ms,
+        rebalance_timeout_ms=rebalance_ms,
+        protocols=call.protocols,
         is_new=True,
     )
     group.add(member)
-    group.park_join(member, joining.reply_to, caller.api_version)
-    # A session would run out while the first join phase lasts; ghosts go after five minutes.
+    group.park_join(member, call.reply_to, caller.api_version)
+    # Its session would expire during the first join phase, so it has a longer timer until then.
     timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
     step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
-    step.note(MemberJoined(group.group_id, group.generation, group.state, member.who, cause))
+    step.note(MemberJoined(*group.fact_head, who=member.who, cause=cause))
     prepare(group, cause, step)
 
 
 # -- with a member id ----------------------------------------------------------------------------
 
 
-def _join_with_id(group: Group, joining: Joining, step: Step) -> None:
-    request = joining.request
+def _join_with_id(group: Group, call: JoinCall, step: Step) -> None:
+    request = call.request
     member_id, instance_id = request.member_id, request.group_instance_id
     if member_id in group.pending:
-        if instance_id is not None:  # static members never get a pending id: a foreign client
-            joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step)
+        if instance_id is not None:  # static members never get a pending id
+            call.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step)
             return
         drop_pending(group, member_id, step)
-        cause = joining.cause(CauseCode.MEMBER_JOINED, member_id)
-        _add(group, joining, member_id, cause, step)
+        cause = call.cause(CauseCode.MEMBER_JOINED, member_id)
+        _add(group, call, member_id, cause, step)
         return
-    error = check_member(group, member_id, instance_id)
+    error = check_member(group, request, "JoinGroup", call.caller, step)
     if error:
-        note_fenced(group, error, joining.who(member_id), "JoinGroup", step)
-        joining.refuse(error, step, member_id)
+        call.refuse(error, step, member_id)
         return
-    _rejoin(group, group.members[member_id], joining, step)
+    _rejoin(group, group.members[member_id], call, step)
 
 
-def _rejoin(group: Group, member: Member, joining: Joining, step: Step) -> None:
-    changed = member.protocols != joining.protocols
+def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
+    changed = member.protocols != call.protocols
     leads = member.member_id == group.leader_id
     if group.state is GroupState.PREPARING_REBALANCE:
-        park(group, member, joining, step)
+        park(group, member, call, step)
         complete_if_all_joined(group, step)
         return
     if not changed and (group.state is GroupState.COMPLETING_REBALANCE or not leads):
-        # A lost answer is given again. In Stable only the leader's wish starts a new round.
-        step.reply(joining.reply_to, joined(group, member, joining.caller.api_version))
+        # The answer was lost. In Stable only the leader's rejoin starts a rebalance.
+        step.reply(call.reply_to, join_reply(group, member, call.caller.api_version))
         return
     code = CauseCode.LEADER_REJOINED
     if changed:
-        code = what_changed(member.protocols, joining.protocols)
-    park(group, member, joining, step)
-    prepare(group, joining.cause(code, member.member_id), step)
+        code = what_changed(member.protocols, call.protocols)
+    park(group, member, call, step)
+    prepare(group, call.cause(code, member.member_id), step)
 
 
 # -- ids that were handed out --------------------------------------------------------------------
 
 
 def give_up_pending(groups: Groups, timer: Timer, expired: bool, step: Step) -> None:
-    """The id was never used (KIP-394); nobody waits for it any longer."""
+    """Drop an id that was never used (KIP-394), and end the join phase if it was the last one.
+
+    Source: `GroupMetadataManager.removePendingMemberAndUpdateClassicGroup`.
+    """
     group, member_id = groups[timer.group_id], timer.member_id
     drop_pending(group, member_id, step)
-    at = group.group_id, group.generation, group.state
-    step.note(PendingMemberDropped(*at, member_id, expired))
+    step.note(PendingMemberDropped(*group.fact_head, member=member_id, expired=expired))
     if not expired:
-        who = Who(member_id)
-        step.note(LimitReached(*at, "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS, who))
+        note_limit(group, "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS, Who(member_id), step)
     complete_early(group, step)
     groups.drop_unused(group, step)

@@ -1,18 +1,20 @@
-"""LeaveGroup: members go, one or many, by their own wish or an operator's.
+"""LeaveGroup: removes one or more members, at their own request or an operator's.
 
-Entries are handled in order against the group as the earlier ones left it; one rebalance follows
-for all of them (KIP-345). The result repeats the ids as they were sent.
+Entries are handled in order, each against the group as the earlier ones left it; one rebalance
+follows for all of them (KIP-345). The results repeat the ids as they were sent.
+
+Source: `GroupMetadataManager.classicGroupLeaveToClassicGroup`.
 """
 
 from dataclasses import dataclass
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.group import Group, GroupState, Member
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.rebalance import drop_pending, prepare, remove
-from groupkeeper.coordinator.replies import check_member, note_fenced
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.replies import check_member
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -29,12 +31,12 @@ class Leaving:
     caller: Caller
     several: bool
     cause: Cause | None = None
-    """Of the first one that really left: it is the cause of the rebalance."""
+    """Of the first member that was removed: the cause of the rebalance."""
 
     def cause_for(self, member: Member, entry: MemberIdentity) -> Cause:
-        """Did the member leave, or was it removed? Only the sender's client id can tell."""
+        """Whether the member left or was removed; only the sender's client id tells them apart."""
         itself = entry.member_id == member.member_id and not self.several
-        same = itself and self.caller.client_id == member.client_id
+        same = itself and self.caller.peer.client_id == member.client_id
         code = CauseCode.MEMBER_LEFT if same else CauseCode.MEMBER_REMOVED_BY_ADMIN
         who = member.who if same else Who.calling(self.caller, entry.member_id, member.instance_id)
         return Cause(code, who, entry.reason)
@@ -55,7 +57,8 @@ def leave(
     group = groups.get(request.group_id)
     results = [_remove_entry(group, entry, leaving, step) for entry in entries]
     if group is not None and leaving.cause is not None:
-        _after(group, leaving.cause, step)
+        if group.state is not GroupState.EMPTY:
+            prepare(group, leaving.cause, step)
         groups.drop_unused(group, step)
     if caller.api_version < 3:
         response = LeaveGroupResponse(error_code=results[0].error_code)
@@ -77,26 +80,18 @@ def _remove_entry(
 
 def _remove(group: Group, entry: MemberIdentity, leaving: Leaving, step: Step) -> ErrorCode:
     member_id, instance_id = entry.member_id, entry.group_instance_id
-    if member_id in group.pending:  # whatever instance is said with it, as in Kafka
+    if member_id in group.pending:  # whatever the instance id, as in Kafka
         drop_pending(group, member_id, step)
         if leaving.cause is None:
             who = Who.calling(leaving.caller, member_id)
             leaving.cause = Cause(CauseCode.MEMBER_LEFT, who, entry.reason)
         return ErrorCode.NONE
-    if instance_id in group.instances and not member_id:  # an operator names the instance only
+    if instance_id in group.instances and not member_id:  # an operator names only the instance
         member_id = group.instances[instance_id]
-    error = check_member(group, member_id, instance_id)
-    if error:
-        who = Who.calling(leaving.caller, member_id, instance_id)
-        note_fenced(group, error, who, "LeaveGroup", step)
+    elif error := check_member(group, entry, "LeaveGroup", leaving.caller, step):
         return error
     member = group.members[member_id]
     cause = leaving.cause_for(member, entry)
     remove(group, member, cause, step)
     leaving.cause = leaving.cause or cause
     return ErrorCode.NONE
-
-
-def _after(group: Group, cause: Cause, step: Step) -> None:
-    if group.state is not GroupState.EMPTY:
-        prepare(group, cause, step)

@@ -1,6 +1,6 @@
-"""What the members of groups take of the memory, over all partitions that share a total.
+"""The memory that members of groups take, over all partitions that share a total.
 
-More or less: what clients choose the size of is counted in bytes, all else as a constant.
+An estimate: data whose size clients choose is counted in bytes, everything else as a constant.
 """
 
 from collections.abc import Sequence
@@ -10,23 +10,24 @@ from typing import Final
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 
 MAX_MEMBER_BYTES: Final = 256 * 1024 * 1024
-"""Of the members of all groups of a process. A JoinGroup beyond is refused with
-COORDINATOR_NOT_AVAILABLE, upon which clients try again; whoever is there already stays."""
+"""For the members of all groups of a process. A JoinGroup beyond it is refused with
+COORDINATOR_NOT_AVAILABLE, upon which clients retry; existing members stay."""
 
 MAX_PLANNED_BYTES: Final = 384 * 1024 * 1024
-"""The same with a plan that a leader hands in. More, so that who could join gets an assignment."""
+"""The same, including the assignments that a leader hands in. It is larger, so that members that
+could join also get an assignment."""
 
 MEMBER_BYTES: Final = 2_000
-"""Of a member without its names and data: it, its timers, its place in the group."""
+"""A member without its names and data: the object, its timers, its place in the group."""
 PROTOCOL_BYTES: Final = 200
-"""Of a protocol without its name and metadata."""
+"""A protocol without its name and metadata."""
 COPIES: Final = 2
-"""An assignment is in the member and in the record of the group."""
+"""An assignment is kept in the member and in `Group.member_records`."""
 
 
 @dataclass(slots=True)
 class Total:
-    """What all partitions of a process count together."""
+    """The count of all partitions of a process."""
 
     most: int = MAX_MEMBER_BYTES
     most_planned: int = MAX_PLANNED_BYTES
@@ -35,15 +36,16 @@ class Total:
 
 @dataclass(slots=True)
 class MemberBytes:
-    """What the members of one partition take."""
+    """The count of one partition."""
 
     total: Total = field(default_factory=Total)
     used: int = 0
     counts: bool = False
-    """In the total: from when the partition is active, as it may be loaded in another thread."""
+    """Whether it is part of the total: only once the partition is active, as another thread may
+    load it."""
 
     def add(self, size: int) -> None:
-        """So many more, or fewer."""
+        """Count so many more bytes, or fewer."""
         self.used += size
         if self.counts:
             self.total.used += size
@@ -54,7 +56,7 @@ class MemberBytes:
         self.total.used += self.used
 
     def may_join(self, more: int) -> bool:
-        """Is there room for so many more? Who needs no more than before has it in any case."""
+        """Whether so many more bytes fit; 0 and less always do."""
         return more <= 0 or self.total.used + more <= self.total.most
 
     def may_assign(self, more: int) -> bool:

@@ -1,18 +1,20 @@
 """OffsetFetch and OffsetDelete.
 
-Whether a topic exists, and whether the sender may see it, was decided before: what arrives here
-holds only what may be touched. Transactional commits are not here.
+Topics that do not exist, or that the sender may not see, were set aside before. Transactional
+commits are not here.
+
+Source: `OffsetMetadataManager.fetchOffsets`, `fetchAllOffsets`, `deleteOffsets`.
 """
 
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, cast
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.deletion import forget, note_removed
 from groupkeeper.coordinator.group import CONSUMER, Group, GroupState
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import Mapped, mapped
 from groupkeeper.protocol.messages.offset_delete import (
@@ -33,7 +35,8 @@ from groupkeeper.protocol.messages.offset_fetch import (
 from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
 
 _ROW_BYTES = 20
-"""What a row without a value takes, and more or less a topic. Others take as much as in the log."""
+"""The bytes of a row without a value, and about those of a topic; other rows take as many as in the
+log."""
 
 # -- OffsetFetch ---------------------------------------------------------------------------------
 
@@ -41,21 +44,21 @@ _ROW_BYTES = 20
 def fetch(
     groups: Groups, request: OffsetFetchRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """The stored offsets of one or more groups, in the form of v8; nobody is fenced by it."""
+    """The stored offsets of one or more groups, in the form of v8. Any client may fetch them."""
     answered: list[OffsetFetchResponseGroup] = []
     whole: dict[str, OffsetFetchResponseGroup] = {}
     for each in request.groups:
         reply = whole.get(each.group_id) if each.topics is None else None
         if reply is None:
             reply = _fetch_group(groups, each)
-        if each.topics is None:  # asked for again, it is not put together again
+        if each.topics is None:  # asked for twice, it is built once
             whole[each.group_id] = reply
         answered.append(reply)
     step.reply(reply_to, OffsetFetchResponse(groups=answered))
 
 
 def _fetch_group(groups: Groups, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    """The values of now; they become rows while the answer is written."""
+    """The current values; they become rows while the answer is encoded."""
     if asked.group_id in groups.deletions:
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error)
@@ -71,8 +74,8 @@ def _fetch_group(groups: Groups, asked: OffsetFetchRequestGroup) -> OffsetFetchR
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
 
-def joined(parts: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
-    """One answer, of those about some topics of a group each. An error of one is that of all."""
+def merge_parts(parts: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
+    """One answer of several about some topics of the same group; an error of one is its error."""
     for part in parts:
         if part.error_code:
             return part
@@ -83,7 +86,7 @@ def joined(parts: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGrou
 
 
 def offset_bytes(fetched: OffsetFetchResponseGroup) -> int:
-    """How many bytes the offsets of an answer take, more or less, before they are written."""
+    """About how many bytes the offsets of an answer will take."""
     topics: Sequence[Any] = fetched.topics
     if not isinstance(topics, Mapped):
         return 0
@@ -115,7 +118,7 @@ def _asked_topic(
 
 
 def _fetched(partition: int, stored: bytes | None) -> OffsetFetchResponsePartitions:
-    if stored is None:  # nothing stored is no error, whether or not the topic exists
+    if stored is None:  # no offset is not an error, whether or not the topic exists
         return OffsetFetchResponsePartitions(
             partition_index=partition, committed_offset=-1, committed_leader_epoch=-1
         )
@@ -134,7 +137,7 @@ def _fetched(partition: int, stored: bytes | None) -> OffsetFetchResponsePartiti
 def delete(
     groups: Groups, request: OffsetDeleteRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """Delete offsets (KIP-496), but not those of topics that members are subscribed to."""
+    """Delete offsets (KIP-496), except those of topics that members subscribe to."""
     group = groups.get(request.group_id)
     error = _may_delete(group, request.group_id)
     if error or group is None:

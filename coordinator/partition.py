@@ -1,18 +1,31 @@
-"""One partition of ``__consumer_offsets``: groups, gate and deadlines, driven from outside.
+"""One partition of `__consumer_offsets`: groups, gate and deadlines, without I/O.
 
     LOADING ── restore, start_sessions, activate ──► ACTIVE ── close ──► CLOSED
 
-The driver reads the clock and passes it in, sends the replies of the returned step and tells its
-facts to readers, writes what :meth:`Partition.take` hands out, and calls :meth:`Partition.written`
-when it is durable, which hands out the replies and facts that waited for it. After a failure of any
-kind the partition is closed and a new one is loaded from the log: there is no undo.
+The driver has these duties.
+
+1. Time: read the clocks and pass them in, monotonic and Unix milliseconds. The first never falls.
+2. Load: pass all batches of the log to `replay`, run `restore`, forget the topics that
+   `take_deleted` returns, call `start_sessions` until no group is left, then `activate`.
+3. After each call that returns a `Step`: if `has_unwritten`, see that the records are written; see
+   to it that `advance` is called at `next_deadline`; pass `Step.told` to the readers; send
+   `Step.replies`. These depend on no record that is not durable, and may be sent at once.
+4. Write: append the records of `take` to the log, batch by batch and in order, with their facts.
+   When a batch is durable, and not earlier, call `written`, in the same order. Send the replies and
+   pass on the facts that it returns, then call `resume` if `held_back` is not empty.
+5. Fail: when a call raises, or a write fails, call `close`, send the replies that it returns, and
+   load a new partition from the log. Nothing of the old one is used again: there is no undo.
+
+Calls are made one at a time. While LOADING, `replay` and `restore` may run in another thread.
+
+Source: `CoordinatorRuntime` and `CoordinatorLoader`.
 """
 
 from collections.abc import Callable, Generator
 from enum import StrEnum
-from typing import Any
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.apis import GROUP_APIS, GroupRequest, refuse, spoil
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
@@ -24,30 +37,28 @@ from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat, steady_beat
 from groupkeeper.coordinator.member_bytes import MemberBytes, Total
 from groupkeeper.coordinator.rebalance import prepare, rearm_session
-from groupkeeper.coordinator.refusals import refuse, spoil
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
-from groupkeeper.coordinator.requests import flaw_of, group_of
-from groupkeeper.coordinator.shard import HANDLERS, PARTIAL_HANDLERS, expire
-from groupkeeper.coordinator.step import ReplyTo, Step
+from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.timers import expire
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 
 TIMERS_PER_TURN = 64
-"""So many timers, or answers to them, make a turn: a mass expiry must not stall the rest."""
+"""The most timers, or replies, of one `advance`: a mass expiry must not stall the process."""
 
 BATCH_BYTES = 256 * 1024
-"""So much is handed out to be written at a time, unless one step alone wrote more."""
+"""The most bytes that `take` returns, unless one step alone wrote more."""
 
 SESSIONS_IN_A_SLICE = 500
-"""Members, groups and topics gone through before others have a turn: half a millisecond."""
+"""Groups, members and topics of one `start_sessions`, about half a millisecond."""
 
 _ALONE = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
-"""What takes a turn of its own."""
+"""Timers that take an `advance` of their own."""
 
 
 class PartitionState(StrEnum):
-    """Where a partition is in its life."""
+    """The life cycle of a partition."""
 
     LOADING = "loading"
     ACTIVE = "active"
@@ -58,7 +69,7 @@ ABSENCE = {
     PartitionState.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     PartitionState.CLOSED: ErrorCode.NOT_COORDINATOR,
 }
-"""What is answered instead of a decision."""
+"""The error that is answered in a state without decisions."""
 
 
 class Partition:
@@ -67,41 +78,43 @@ class Partition:
     def __init__(
         self,
         config: GroupConfig,
-        new_member_id: Callable[[str], str],
+        make_member_id: Callable[[str], str],
         member_bytes: Total | None = None,
     ) -> None:
-        """``member_bytes`` is what members take in all partitions that it is given to."""
+        """`make_member_id` returns `<prefix>-<uuid>`. The partitions of a process share one
+        `member_bytes`.
+        """
         self.state = PartitionState.LOADING
         self.groups = Groups(MemberBytes(member_bytes or Total()))
         self.deadlines = Deadlines()
         self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES))
         self._config = config
-        self._new_member_id = new_member_id
+        self._make_member_id = make_member_id
         self._replay: Replay | None = Replay()
         self._start: Step | None = None
-        """What the first steps of the loaded groups have brought so far."""
+        """The step of `start_sessions`, which `activate` ends."""
         self._members = self._offsets = 0
         """Of the groups whose sessions have started."""
         self._pending: dict[Timer, None] = {}
         self._deleted: set[str] = set()
-        """Topics that were deleted while loading: whatever the log says, their offsets go."""
+        """Topics that were deleted while loading; their offsets are forgotten before `activate`."""
         self._last_piece = 0
-        """The mark of the last piece of an expiry or a deletion: the next one waits until that is
-        durable, and so does whoever asks for something no longer than for one.
+        """How many records were appended up to the last piece of an expiry or a deletion. The next
+        piece waits until they are durable, so that a request waits for one piece at most.
         """
         self.held_back: list[Timer] = []
-        """What came due before that: see :meth:`resume`."""
+        """Timers of such pieces that came due earlier: see `resume`."""
         self._under_way: Step | None = None
-        """A step that has begun and not ended: it raised, and what it answered was not sent."""
+        """A step that has begun and not ended: if it raised, its replies were not sent."""
 
     def _begin(self, now: int, wall: int) -> Step:
-        pending, new_id = self._pending, self._new_member_id
-        step = Step(now, wall, self._config, self.deadlines, new_id, pending)
+        pending, make_id = self._pending, self._make_member_id
+        step = Step(now, wall, self._config, self.deadlines, make_id, pending)
         self._under_way = step
         return step
 
     def _end(self, step: Step) -> Step:
-        if self.state is PartitionState.ACTIVE:  # a closed gate would hold refusals for ever
+        if self.state is PartitionState.ACTIVE:  # a refusal must not wait
             self.gate.admit(step)
         self._under_way = None
         return step
@@ -109,14 +122,13 @@ class Partition:
     # -- loading -------------------------------------------------------------------------------
 
     def replay(self, batches: bytes) -> None:
-        """Take in a run of whole record batches, in log order. Raises CorruptBatch."""
+        """Read a run of whole record batches, in log order. Raises CorruptBatch."""
         assert self._replay is not None
         self._replay.take(batches)
 
     def restore(self) -> Generator[None, None, None]:
-        """The log is read to its end: build the groups, in slices, which as :meth:`replay` may be
-        run beside all else. Nobody is answered yet: what was committed for topics that were
-        deleted meanwhile (:meth:`take_deleted`) has to go first.
+        """Build the groups, in slices, after the whole log was passed to `replay`. The offsets of
+        topics that were deleted meanwhile (`take_deleted`) have to be forgotten before `activate`.
         """
         assert self._replay is not None and not self.groups
         groups = Groups(self.groups.member_bytes)
@@ -124,16 +136,17 @@ class Partition:
         self.groups = groups
 
     def take_deleted(self) -> set[str]:
-        """The topics that were deleted while the partition was loading, each once. Those who drive
-        it forget them, and then ask again.
+        """The topics that were deleted while the partition was loading, each once. The driver
+        passes them to `forget_topics`, and calls this again until it returns none.
         """
         deleted, self._deleted = self._deleted, set()
         return deleted
 
     def start_sessions(self, left: list[str], now: int, wall: int) -> None:
-        """After :meth:`restore`: start the sessions of a slice of the groups, each in full.
+        """After `restore`: start the sessions of a slice of the groups, with their full timeout.
 
-        ``left`` are the ids of the groups whose sessions have not started, the next one last.
+        `left` are the ids of the groups that are left, the next one last; call again while it has
+        some.
         """
         step = self._start = self._start or self._begin(now, wall)
         step.now, step.wall = now, wall
@@ -149,14 +162,17 @@ class Partition:
             work += 1 + len(group.members) + len(group.offsets)
 
     def activate(self, now: int, wall: int) -> Step:
-        """All sessions have started: from now on, answer."""
+        """Begin to decide requests, after all sessions have started."""
         assert self._replay is not None and self.state is PartitionState.LOADING
         assert not self._deleted, "forgotten before"
         step = self._start or self._begin(now, wall)
         check = now + self._config.offsets_retention_check_interval_ms
         self.deadlines.set(Timer(TimerKind.OFFSET_EXPIRY), check)
-        records, groups = self._replay.records, len(self.groups)
-        step.note(GroupsLoaded("", 0, "", records, groups, self._members, self._offsets))
+        head, records, groups = ("", 0, ""), self._replay.record_count, len(self.groups)
+        members, offsets = self._members, self._offsets
+        step.note(
+            GroupsLoaded(*head, records=records, groups=groups, members=members, offsets=offsets)
+        )
         self._replay = self._start = None
         self.groups.member_bytes.count()
         self.state = PartitionState.ACTIVE
@@ -164,22 +180,34 @@ class Partition:
 
     # -- serving -------------------------------------------------------------------------------
 
-    def handle(self, request: Any, caller: Caller, reply_to: ReplyTo, at: tuple[int, int]) -> Step:
-        """One request. ``at`` is monotonic and wall time, in ms. The step has what may leave."""
+    def handle(
+        self, request: GroupRequest, caller: Caller, reply_to: ReplyTo, at: tuple[int, int]
+    ) -> Step:
+        """Decide one request, or refuse it in a state without decisions.
+
+        `at` is monotonic and Unix time in ms. `reply_to` comes back exactly once, with the answer:
+        in `Step.replies` of this or a later step, or from `written` or `close`. For the returned
+        step see duty 3. May raise: duty 5.
+        """
         step = self._begin(*at)
-        absence, deletions = ABSENCE.get(self.state), self.groups.deletions
-        if deletions and group_of(request) in deletions:  # others look at each of their groups
+        api, groups = GROUP_APIS[type(request)], self.groups
+        if self.state is not PartitionState.ACTIVE:
+            absence = ABSENCE[self.state]
+        # Handlers for several groups look for deletions of each of them.
+        elif groups.deletions and api.for_one_group and request.group_id in groups.deletions:  # type: ignore[union-attr]
             absence = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        if absence is None:
-            decide = HANDLERS.get(type(request)) or PARTIAL_HANDLERS[type(request)]
-            decide(self.groups, request, caller, reply_to, step)
         else:
-            error = flaw_of(request, caller.api_version, self._config) or absence
-            step.reply(reply_to, refuse(request, caller, error))
+            api.handle(groups, request, caller, reply_to, step)
+            return self._end(step)
+        error = api.error_in(request, caller.api_version, self._config) or absence
+        step.reply(reply_to, refuse(request, caller, error))
         return self._end(step)
 
     def advance(self, now: int, wall: int) -> Step:
-        """Handle the timers that have come due."""
+        """Handle timers that have come due, not necessarily all: ask `next_deadline` again.
+
+        Times are monotonic and Unix ms. For the returned step see duty 3. May raise: duty 5.
+        """
         step = self._begin(now, wall)
         most = self._config.message_max_bytes
         for timers in range(TIMERS_PER_TURN):
@@ -200,45 +228,45 @@ class Partition:
         return self._end(step)
 
     def may_be_due_before(self, at_ms: int) -> bool:
-        """Is it worth asking for :meth:`next_deadline`? It takes longer than this."""
+        """Whether `next_deadline` may be earlier. Cheaper than that; only False is certain."""
         return self.deadlines.is_before(at_ms)
 
     def next_deadline(self) -> int | None:
-        """When :meth:`advance` has something to do, in monotonic ms."""
+        """The time of the earliest timer in monotonic ms, or None."""
         return self.deadlines.next()
 
     def forget_topics(self, topics: set[str], left: list[str], at: tuple[int, int]) -> Step:
-        """Topics were deleted, and with them goes what was committed for them: one piece of it.
+        """Forget one piece of the offsets of deleted topics.
 
-        ``left`` are the ids of the groups that are to be gone through (:meth:`group_ids`). Those
-        that are done are taken out of it; call again while there are some.
+        `left` are the ids of the groups to go through (`group_ids`). Finished groups are removed
+        from it; call again while it has some.
         """
         step = self._begin(*at)
         forget_topics(self.groups, topics, left, Allowance.of(step), step)
-        if self.state is PartitionState.LOADING:  # whoever asks first waits until it is durable
+        if self.state is PartitionState.LOADING:  # the first replies wait until it is durable
             self.gate.admit(step)
         return self._end(step)
 
     def forget_when_loaded(self, topics: set[str]) -> None:
-        """Topics were deleted while the partition is loading. A closed partition knows no offsets:
-        the one that is loaded after it has to be told.
+        """Remember deleted topics while loading. A closed partition ignores them: the driver tells
+        the one that is loaded after it.
         """
         if self.state is PartitionState.LOADING:
             self._deleted |= topics
 
     def group_ids(self) -> list[str]:
-        """The groups of now."""
+        """The ids of the current groups."""
         return list(self.groups)
 
     # -- the short cut for steady heartbeats -----------------------------------------------------
 
     def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
-        """What a heartbeat that was just answered NONE resolves to, for :meth:`beat`."""
+        """The short cut for a heartbeat that was just answered NONE, for `beat`; None if none."""
         active = self.state is PartitionState.ACTIVE
         return steady_beat(self.groups, request) if active else None
 
     def beat(self, beat: Beat, now: int) -> bool:
-        """The same heartbeat again. False: take the long way, something has changed."""
+        """Handle the same heartbeat again. False: something has changed, call `handle` instead."""
         gate = self.gate
         if beat.group.changes != beat.changes or gate.appended != gate.durable:
             return False
@@ -249,21 +277,23 @@ class Partition:
 
     @property
     def has_unwritten(self) -> bool:
-        """There is something for :meth:`take` to hand out."""
+        """Whether `take` has records to write."""
         return self.gate.taken != self.gate.appended
 
     def take(self) -> Unwritten | None:
-        """Records to write next, and the facts to be stored with them."""
+        """The records to write next, as one batch, with the facts to store beside them; None if
+        all were taken. Each is handed out once: duty 4.
+        """
         return self.gate.take()
 
     def written(self, unwritten: Unwritten) -> Released:
-        """What was taken is durable, and all that was taken before it: the replies and facts that
-        may leave now. To be followed by :meth:`resume` if something is held back.
+        """A batch of `take` is durable, after all batches before it: duty 4. Returns the replies to
+        send and the facts to pass to the readers, in order.
         """
         return self.gate.written(unwritten)
 
     def resume(self, now: int) -> None:
-        """What was held back until its last piece is durable comes due, if that is so."""
+        """Set the timers of `held_back` to `now` if the last piece is durable."""
         if self.gate.durable >= self._last_piece:
             for timer in self.held_back:
                 self.deadlines.set(timer, now)
@@ -272,8 +302,8 @@ class Partition:
     # -- the end -------------------------------------------------------------------------------
 
     def close(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> Replies:
-        """Forget everything. All that waited, in members or in the gate, is refused, and of facts
-        that waited nobody is told.
+        """Forget everything; may be called in any state. Returns a refusal for every request that
+        waits, in members or in the gate: duty 5. Facts that waited are dropped.
         """
         self.state = PartitionState.CLOSED
         unsent = self.gate.abandon()

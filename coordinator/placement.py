@@ -1,8 +1,11 @@
-"""Which partition a group lives in: Kafka's rule, so that its tools look in the same place."""
+"""The partition of a group, by Kafka's rule, so that its tools look in the same place.
+
+Source: `GroupCoordinatorService.partitionFor`.
+"""
 
 
 def java_hash(text: str) -> int:
-    """``String.hashCode`` of Java: over UTF-16 units, as a signed 32-bit integer."""
+    """`String.hashCode` of Java: over UTF-16 units, as a signed 32-bit integer."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -11,7 +14,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(group_id: str, partitions: int) -> int:
-    """Partition of ``__consumer_offsets`` for a group: Kafka's ``Utils.abs(hash) % n``.
+    """Partition of `__consumer_offsets` for a group: Kafka's `Utils.abs(hash) % n`.
 
     The absolute value of the smallest integer is 0 there, not itself.
     """

@@ -1,8 +1,10 @@
 """A rebalance from its cause to the new generation: the join phase.
 
-``prepare`` starts a join phase, or adds a cause to the one under way; ``complete`` ends it. The
-sync phase that follows belongs to ``coordinator.sync``. There is no way to start a rebalance, or
-to remove a member, without a :class:`~coordinator.causes.Cause`.
+`prepare` starts a join phase, or adds a cause to the one under way; `complete` ends it. The sync
+phase that follows is in `coordinator.sync`.
+
+Source: `GroupMetadataManager.prepareRebalance`, `maybePrepareRebalanceOrCompleteJoin`,
+`tryCompleteInitialRebalanceElseSchedule`, `completeClassicGroupJoin`.
 """
 
 from groupkeeper.coordinator.causes import Cause, CauseCode
@@ -16,16 +18,16 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.coordinator.group import Group, GroupState, Member, Rebalance
 from groupkeeper.coordinator.records import group_key, group_value
-from groupkeeper.coordinator.replies import answer_join, answer_sync, joined
+from groupkeeper.coordinator.replies import answer_join, answer_sync, join_reply
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 
 PROLONG_AT_LEAST_MS = 1_000
-"""A join phase in which nobody joined goes on at least this long: a timeout of 0 must not spin."""
+"""A join phase without a JoinGroup is extended by at least this: a timeout of 0 must not spin."""
 
 
 def prepare(group: Group, cause: Cause, step: Step) -> None:
-    """Everybody has to join again. Under way already: the cause is added, and it may be over."""
+    """Start a join phase. If one is under way, add the cause, and end it if all have joined."""
     if group.state is GroupState.PREPARING_REBALANCE:
         add_cause(group, cause, step)
         complete_if_all_joined(group, step)
@@ -38,10 +40,9 @@ def prepare(group: Group, cause: Cause, step: Step) -> None:
     group.rebalance = Rebalance(cause, step.now)
     group.become(GroupState.PREPARING_REBALANCE, step.wall)
     wait = _start_delay(group, step) if was is GroupState.EMPTY else _start_join_timer(group, step)
+    head, members = group.fact_head, len(group.members)
     step.note(
-        RebalanceStarted(
-            group.group_id, group.generation, group.state, cause, was, len(group.members), wait
-        )
+        RebalanceStarted(*head, cause=cause, from_state=was, members=members, deadline_ms=wait)
     )
     if wait:
         complete_if_all_joined(group, step)
@@ -50,24 +51,26 @@ def prepare(group: Group, cause: Cause, step: Step) -> None:
 
 
 def add_cause(group: Group, cause: Cause, step: Step) -> None:
-    """One more reason for the join phase under way; its first one stays the round's."""
-    step.note(RebalanceCauseAdded(group.group_id, group.generation, group.state, cause))
+    """Note another cause of the join phase under way; the first one stays the rebalance's."""
+    step.note(RebalanceCauseAdded(*group.fact_head, cause=cause))
 
 
 def complete_if_all_joined(group: Group, step: Step) -> None:
-    """End the join phase when nobody is left to wait for; an initial delay is waited out."""
+    """End the join phase if all have joined, but not during an initial delay."""
     if group.rebalance is not None and not group.rebalance.initial_delay:
         complete_early(group, step)
 
 
 def complete_early(group: Group, step: Step) -> None:
-    """Somebody who was waited for is gone. Kafka 4 then does not wait out the delay either."""
+    """End the join phase if all have joined, after a member or a pending id was removed. That ends
+    an initial delay as well, as in Kafka 4.
+    """
     if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
         complete(group, step)
 
 
 def _start_join_timer(group: Group, step: Step, at_least_ms: int = 0) -> int:
-    """How long the join phase may take, in ms. 0 is legal, and nobody is waited for then."""
+    """Returns how long the join phase may take, in ms; 0 is legal, and means not to wait."""
     wait = max(group.rebalance_timeout_ms, at_least_ms)
     step.deadlines.set(Timer(TimerKind.JOIN, group.group_id), step.now + wait)
     return wait
@@ -77,7 +80,10 @@ def _start_join_timer(group: Group, step: Step, at_least_ms: int = 0) -> int:
 
 
 def _start_delay(group: Group, step: Step) -> int:
-    """Leaving Empty: wait for newcomers, so that a starting fleet costs one rebalance, not N."""
+    """Wait for more members after Empty, so that N starting members cost one rebalance, not N.
+
+    Returns how long the join phase may take, in ms.
+    """
     delay = step.config.initial_rebalance_delay_ms
     rebalance = group.rebalance
     assert rebalance is not None
@@ -91,7 +97,7 @@ def _start_delay(group: Group, step: Step) -> int:
 
 
 def delay_over(group: Group, step: Step) -> None:
-    """Wait again while newcomers keep coming and the first member's patience lasts."""
+    """Extend the delay while members keep joining, up to the first member's rebalance timeout."""
     rebalance = group.rebalance
     assert rebalance is not None
     if not rebalance.newcomers or rebalance.delay_left_ms <= 0:
@@ -109,7 +115,7 @@ def delay_over(group: Group, step: Step) -> None:
 
 
 def complete(group: Group, step: Step) -> None:
-    """The join phase is over: all joined, or time is up."""
+    """End the join phase: all joined, or time is up."""
     for kind in (TimerKind.JOIN, TimerKind.INITIAL_DELAY):
         step.deadlines.cancel(Timer(kind, group.group_id))
     if group.rebalance is not None:
@@ -117,16 +123,16 @@ def complete(group: Group, step: Step) -> None:
     _drop_late_members(group, step)
     if not group.members:
         empty(group, step)
-    elif not group.joined:
-        # Only offline static members are left. Their sessions decide, not the rebalance timeout.
+    elif not group.joined_count:
+        # Only static members that are offline are left; they stay until their sessions expire.
         _start_join_timer(group, step, PROLONG_AT_LEAST_MS)
     else:
         _next_generation(group, step)
 
 
 def _drop_late_members(group: Group, step: Step) -> None:
-    """Dynamic members that did not rejoin go; static ones stay (KIP-345)."""
-    if group.joined == len(group.members):
+    """Remove dynamic members that did not rejoin; static ones stay (KIP-345)."""
+    if group.joined_count == len(group.members):
         return
     for member in list(group.members.values()):
         if member.awaiting_join is None and member.instance_id is None:
@@ -134,7 +140,7 @@ def _drop_late_members(group: Group, step: Step) -> None:
 
 
 def empty(group: Group, step: Step) -> None:
-    """The last member is gone. The generation rises and the protocol type stays."""
+    """Become Empty. The generation rises and the protocol type stays."""
     cause = group.last_removal
     assert cause is not None
     group.generation += 1
@@ -144,7 +150,7 @@ def empty(group: Group, step: Step) -> None:
     group.become(GroupState.EMPTY, step.wall)
     step.append(group_key(group.group_id), group_value(group, ()))
     group.is_stored = True
-    step.note(GroupEmptied(group.group_id, group.generation, group.state, cause))
+    step.note(GroupEmptied(*group.fact_head, cause=cause))
 
 
 def _next_generation(group: Group, step: Step) -> None:
@@ -152,7 +158,7 @@ def _next_generation(group: Group, step: Step) -> None:
     if leader is None or leader.awaiting_join is None:
         ready = (m.member_id for m in group.members.values() if m.awaiting_join is not None)
         group.leader_id = next(ready)
-    missing = len(group.members) - group.joined
+    missing = len(group.members) - group.joined_count
     group.generation += 1
     group.protocol_name = group.elect()
     group.resubscribe()
@@ -162,48 +168,46 @@ def _next_generation(group: Group, step: Step) -> None:
     step.deadlines.set(Timer(TimerKind.SYNC, group.group_id), sync_by)
     for member in group.members.values():
         if member.awaiting_join is not None:
-            step.reply(group.unpark_join(member), joined(group, member, member.join_version))
+            step.reply(group.unpark_join(member), join_reply(group, member, member.join_version))
         if member.is_new:
             member.is_new = False
             step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
         rearm_session(group, member, step)
+    assert group.joined_count == 0, "a JoinGroup was not answered"
     assert group.rebalance is not None
-    step.note(
-        RebalanceJoined(
-            group.group_id,
-            group.generation,
-            group.state,
-            group.leader_id or "",
-            group.protocol_name,
-            len(group.members),
-            missing,
-            step.now - group.rebalance.started_ms,
-        )
+    joined = RebalanceJoined(
+        *group.fact_head,
+        leader=group.leader_id or "",
+        protocol=group.protocol_name,
+        members=len(group.members),
+        missing=missing,
+        duration_ms=step.now - group.rebalance.started_ms,
     )
+    step.note(joined)
 
 
 # -- members -------------------------------------------------------------------------------------
 
 
 def rearm_session(group: Group, member: Member, step: Step) -> None:
-    """The member was heard of, or is owed a fresh start: its session runs in full again."""
+    """Restart the member's session."""
     timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
 
 def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
-    """Take a member out and answer what it had waiting. The rebalance is the caller's business."""
+    """Remove a member and answer its parked requests. Does not start a rebalance."""
     answer_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, step)
     answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID, step)
     for kind in (TimerKind.SESSION, TimerKind.NEW_MEMBER):
         step.deadlines.cancel(Timer(kind, group.group_id, member.member_id))
     group.remove(member)
     group.last_removal = cause
-    step.note(MemberRemoved(group.group_id, group.generation, group.state, member.who, cause))
+    step.note(MemberRemoved(*group.fact_head, who=member.who, cause=cause))
 
 
 def drop_pending(group: Group, member_id: str, step: Step) -> None:
-    """An id that was handed out is not waited for any longer (KIP-394)."""
+    """Stop waiting for an id that was handed out (KIP-394)."""
     del group.pending[member_id]
     timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id)
     step.deadlines.cancel(timer)
@@ -211,7 +215,10 @@ def drop_pending(group: Group, member_id: str, step: Step) -> None:
 
 
 def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:
-    """The sync phase is broken off: no assignments, and everybody who waits for one is told."""
+    """End the sync phase: clear all assignments, and refuse the SyncGroups that wait.
+
+    Source: `GroupMetadataManager.resetAndPropagateAssignmentWithError`.
+    """
     for member in group.members.values():
         group.assign(member, b"")
         if member.awaiting_sync is not None:

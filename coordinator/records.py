@@ -1,8 +1,10 @@
-"""Group and offsets to log records, and back.
+"""Groups and offsets to log records, and back.
 
-Written are the oldest versions that hold what is needed (OffsetCommitValue v3, or v1 for an
-explicit expiry; GroupMetadataValue v3), which every tool in the field reads. Read are v0 to v4.
-Not here: when a record is written. That is the handlers' decision.
+Records are written in the oldest versions that hold what is needed, which all tools read:
+OffsetCommitValue v3, or v1 for an explicit expiry, and GroupMetadataValue v3. v0 to v4 are read.
+The handlers decide when a record is written.
+
+Source: `GroupCoordinatorRecordHelpers`, the schemas of `__consumer_offsets`.
 """
 
 from collections.abc import Sequence
@@ -37,7 +39,7 @@ def group_key(group_id: str) -> bytes:
 
 def offset_key_head(group_id: str, topic: str) -> bytes:
     """OffsetCommitKey, type 1, without the partition: what all offsets of a topic share."""
-    # By hand: every commit needs it, and what is remembered instead is memory that clients fill.
+    # Encoded by hand: every commit needs it, and a cache would be memory that clients fill.
     group, name = group_id.encode(), topic.encode()
     return b"".join((_KEY_HEAD(1, len(group)), group, _LENGTH(len(name)), name))
 
@@ -52,7 +54,7 @@ def offset_value(
 ) -> bytes:
     """OffsetCommitValue v3; v1 only when the commit carried a retention of its own."""
     if not metadata and expires_ms == -1:
-        # Nearly all commits are like this, and they are most of what is ever written.
+        # Nearly all commits are like this, and commits are most of the log.
         return _PLAIN_VALUE.pack(3, offset, leader_epoch, 0, timestamp_ms)
     value = OffsetCommitValue(
         offset=offset,
@@ -65,7 +67,7 @@ def offset_value(
 
 
 def checked_offset_value(value: bytes) -> bytes:
-    """A value from a log, now known to be one. Raises DecodeError."""
+    """Check a value from a log. Raises DecodeError."""
     plain = len(value) == _PLAIN_VALUE.size and value.startswith(_V3) and value[14:16] == _EMPTY
     if not plain:
         decode_offset_value(value)
@@ -74,7 +76,7 @@ def checked_offset_value(value: bytes) -> bytes:
 
 def offset_times(value: bytes) -> tuple[int, int]:
     """Commit time and explicit expiry, -1 for none, of a checked value, in Unix milliseconds."""
-    if value.startswith(_V3):  # nearly all; the time stands at the end
+    if value.startswith(_V3):  # nearly all; the time is at the end
         return _TIMESTAMP.unpack_from(value, len(value) - _TIMESTAMP.size)[0], -1
     decoded = decode_offset_value(value)
     return decoded.commit_timestamp, decoded.expire_timestamp
@@ -95,9 +97,7 @@ def group_value(group: Group, members: Sequence[bytes]) -> bytes:
 
 
 def empty_group_record(group_id: str, protocol_type: str) -> tuple[bytes, bytes]:
-    """Key and value that are written when the group becomes Empty; the size of every such record
-    is the same.
-    """
+    """A record of the size of the one that is written when the group becomes Empty."""
     value = GroupMetadataValue(
         protocol_type=protocol_type, generation=0, protocol=None, leader=None
     )
@@ -107,7 +107,7 @@ def empty_group_record(group_id: str, protocol_type: str) -> tuple[bytes, bytes]
 def member_record(
     member: Member, protocol_name: str | None, assignment: bytes | None = None
 ) -> bytes:
-    """One member as the record holds it: only the elected protocol's metadata is kept."""
+    """One member of the group record, with the metadata of the elected protocol only."""
     return encode_member(
         MemberMetadata(
             member_id=member.member_id,
@@ -125,7 +125,7 @@ def member_record(
 def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
     """A group as its last record has it: Stable with members, Empty without.
 
-    A member id or an instance id that comes twice, which no coordinator writes, is the later one's.
+    Of a repeated member id or instance id, which no coordinator writes, the last one counts.
     """
     group = Group(
         group_id,
@@ -140,14 +140,14 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
         unknown = each.rebalance_timeout == -1  # records of version 0 have none
         group.add(
             Member(
-                each.member_id,
-                each.group_instance_id,
-                each.client_id,
-                each.client_host,
-                each.session_timeout,
-                each.session_timeout if unknown else each.rebalance_timeout,
-                [protocol],
-                each.assignment,
+                member_id=each.member_id,
+                instance_id=each.group_instance_id,
+                client_id=each.client_id,
+                client_host=each.client_host,
+                session_timeout_ms=each.session_timeout,
+                rebalance_timeout_ms=each.session_timeout if unknown else each.rebalance_timeout,
+                protocols=[protocol],
+                assignment=each.assignment,
             )
         )
     group.leader_id = value.leader if value.leader in group.members else group.leader_id

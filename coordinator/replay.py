@@ -1,8 +1,11 @@
-"""From a log to groups: the newest value of every key, then the groups those make.
+"""Loads groups from a log: collects the newest value of every key, then builds the groups.
 
-Keys are compared as raw bytes and values are decoded only when the end of the log is known: most
+Keys are compared as raw bytes, and values are decoded only after the whole log is read: most
 records of an offsets log are overwritten by later ones. Transactional commits, which a log of
-Apache Kafka may hold, count from their commit marker on, unless a later plain commit exists.
+Apache Kafka may have, count from their commit marker on, unless a later plain commit exists.
+
+Source: `CoordinatorLoaderImpl`, `GroupMetadataManager.replay`, `OffsetMetadataManager.replay` and
+`replayEndTransactionMarker`.
 """
 
 from collections.abc import Generator
@@ -28,7 +31,7 @@ COMMIT_MARKER = b"\x00\x00\x00\x01"
 """Key of an end-transaction marker: version 0, type 1 (type 0 aborts)."""
 
 RESTORED_IN_A_SLICE = 200
-"""Records from which groups are made before others have a turn: a millisecond."""
+"""The records of one slice of `Replay.restore`, about a millisecond."""
 
 Newest = dict[bytes, tuple[int, bytes | None]]
 """Key to log offset and value; None is a tombstone."""
@@ -38,12 +41,12 @@ class Replay:
     """Reads a partition's batches in log order."""
 
     def __init__(self) -> None:
-        self.records = 0
+        self.record_count = 0
         self._newest: Newest = {}
         self._open: dict[int, Newest] = {}
 
     def take(self, batches: bytes) -> None:
-        """A run of whole batches. Raises CorruptBatch."""
+        """Read a run of whole batches. Raises CorruptBatch."""
         position = 0
         while position < len(batches):
             lone = lone_record(batches, position)
@@ -53,7 +56,7 @@ class Replay:
                 position = header.end
             else:
                 position, offset, key, value = lone
-                self.records += 1
+                self.record_count += 1
                 self._newest[key] = (offset, value)
 
     def _take_batch(self, batches: bytes, header: BatchHeader) -> None:
@@ -65,7 +68,7 @@ class Replay:
         if header.is_transactional:
             target = self._open.setdefault(header.producer_id, {})
         for record in records:
-            self.records += 1
+            self.record_count += 1
             if record.key is not None:
                 target[record.key] = (record.offset, record.value)
 
@@ -78,7 +81,7 @@ class Replay:
                 self._newest[key] = (offset, value)
 
     def restore(self, groups: Groups) -> Generator[None, None, None]:
-        """Build the groups, in slices. Records of kinds that are not ours are passed over."""
+        """Build the groups, in slices. Records of unknown types are skipped."""
         offsets: list[tuple[OffsetCommitKey, bytes]] = []
         for count, (raw, (_, value)) in enumerate(self._newest.items(), 1):
             if not count % RESTORED_IN_A_SLICE:

@@ -1,11 +1,14 @@
-"""The replies that several decisions share. How each looks by version is said here once.
+"""The replies and checks that several handlers share.
 
-Fields that a version does not have are left out by the encoder; what a version *means* differently
-is decided here. Not here: replies that only one decision gives.
+The encoder leaves out fields that a version does not have; where versions differ in meaning, the
+reply is made here.
 """
 
+from typing import Protocol
+
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Who
-from groupkeeper.coordinator.facts import MemberFenced
+from groupkeeper.coordinator.facts import LimitReached, MemberFenced
 from groupkeeper.coordinator.group import Group, Member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
@@ -23,8 +26,8 @@ def join_refused(error: ErrorCode, version: int, member_id: str = "") -> JoinGro
     )
 
 
-def joined(group: Group, member: Member, version: int) -> JoinGroupResponse:
-    """The current generation for one member; the leader also gets everybody's metadata."""
+def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
+    """The current generation for one member; the leader also gets the metadata of all members."""
     leads = member.member_id == group.leader_id
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -32,23 +35,19 @@ def joined(group: Group, member: Member, version: int) -> JoinGroupResponse:
         protocol_name=group.protocol_name,
         leader=group.leader_id or "",
         member_id=member.member_id,
-        members=roll(group) if leads else [],
+        members=[
+            JoinGroupResponseMember(
+                member_id=m.member_id,
+                group_instance_id=m.instance_id,
+                metadata=m.metadata(group.protocol_name),
+            )
+            for m in group.members.values()
+            if leads
+        ],
     )
 
 
-def roll(group: Group) -> list[JoinGroupResponseMember]:
-    """All members with their metadata for the elected protocol: what the leader plans with."""
-    return [
-        JoinGroupResponseMember(
-            member_id=m.member_id,
-            group_instance_id=m.instance_id,
-            metadata=m.metadata(group.protocol_name),
-        )
-        for m in group.members.values()
-    ]
-
-
-def synced(group: Group, member: Member) -> SyncGroupResponse:
+def sync_reply(group: Group, member: Member) -> SyncGroupResponse:
     """The member's stored assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
@@ -57,38 +56,49 @@ def synced(group: Group, member: Member) -> SyncGroupResponse:
     )
 
 
-def sync_refused(error: ErrorCode) -> SyncGroupResponse:
-    """A SyncGroup error: no protocol, no assignment."""
-    return SyncGroupResponse(error_code=error)
-
-
 def answer_join(group: Group, member: Member, error: ErrorCode, step: Step, echo: str = "") -> None:
-    """Refuse the member's waiting JoinGroup, if there is one; ``echo`` is the id it shows."""
+    """Refuse the member's waiting JoinGroup, if any; `echo` is the member id in the reply."""
     if member.awaiting_join is not None:
         reply_to = group.unpark_join(member)
         step.reply(reply_to, join_refused(error, member.join_version, echo))
 
 
 def answer_sync(member: Member, error: ErrorCode, step: Step) -> None:
-    """Refuse the member's waiting SyncGroup, if there is one."""
+    """Refuse the member's waiting SyncGroup, if any."""
     if member.awaiting_sync is not None:
-        step.reply(member.awaiting_sync, sync_refused(error))
+        step.reply(member.awaiting_sync, SyncGroupResponse(error_code=error))
         member.awaiting_sync = None
 
 
-def check_member(group: Group, member_id: str, instance_id: str | None) -> ErrorCode:
-    """May this sender speak for a member? Fenced only when somebody else holds its instance id."""
+class NamesMember(Protocol):
+    """A request, or a part of one, that is sent in the name of a member."""
+
+    member_id: str
+    group_instance_id: str | None
+
+
+def check_member(
+    group: Group, request: NamesMember, api: str, caller: Caller, step: Step
+) -> ErrorCode:
+    """The error of a sender that may not act for a member: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID
+    when another member holds its instance id, which is noted as a fact.
+
+    Source: `ClassicGroup.validateMember`.
+    """
+    member_id, instance_id = request.member_id, request.group_instance_id
     if instance_id is None:
         known = member_id in group.members
         return ErrorCode.NONE if known else ErrorCode.UNKNOWN_MEMBER_ID
     holder = group.instances.get(instance_id)
     if holder is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    return ErrorCode.NONE if holder == member_id else ErrorCode.FENCED_INSTANCE_ID
+    if holder == member_id:
+        return ErrorCode.NONE
+    who = Who.calling(caller, member_id, instance_id)
+    step.note(MemberFenced(*group.fact_head, who=who, api=api, current_member=holder))
+    return ErrorCode.FENCED_INSTANCE_ID
 
 
-def note_fenced(group: Group, error: ErrorCode, who: Who, api: str, step: Step) -> None:
-    """Note who was refused because somebody else holds its instance id now."""
-    if error is ErrorCode.FENCED_INSTANCE_ID:
-        current = group.instances[who.instance or ""]
-        step.note(MemberFenced(group.group_id, group.generation, group.state, who, api, current))
+def note_limit(group: Group, limit: str, most: int, who: Who, step: Step) -> None:
+    """Note that a request of `who` was refused because of a limit."""
+    step.note(LimitReached(*group.fact_head, limit=limit, most=most, who=who))

@@ -1,68 +1,71 @@
-"""A static member comes back: JoinGroup without a member id, with an instance id that is known.
+"""A static member returns: JoinGroup without a member id, with a known instance id.
 
-KIP-345 as Kafka implements it: the member keeps its place under a new id, and from that instant
-the old id is fenced. In a Stable group this costs no rebalance while the elected protocol stays;
-in CompletingRebalance it always does, because the leader may be planning for the old id
-(KAFKA-9801). Returning with the id it holds is an ordinary rejoin and not handled here.
+KIP-345 as Kafka implements it: the member continues under a new id, and the old id is fenced at
+once. In a Stable group this costs no rebalance while the elected protocol stays the same; in
+CompletingRebalance it always does, because the leader may be assigning to the old id (KAFKA-9801).
+A member that returns with the id it holds is an ordinary rejoin and not handled here.
+
+Source: `GroupMetadataManager.classicGroupJoinNewStaticMember`,
+`updateStaticMemberThenRebalanceOrCompleteJoin`.
 """
 
-from dataclasses import replace as copied
+from dataclasses import replace
 
 from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MemberReplaced
 from groupkeeper.coordinator.group import Group, GroupState, Member
-from groupkeeper.coordinator.joining import Joining, park
+from groupkeeper.coordinator.join_call import JoinCall, park
 from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.records import group_key, group_value, member_record
-from groupkeeper.coordinator.replies import answer_join, answer_sync, join_refused, joined
+from groupkeeper.coordinator.replies import answer_join, answer_sync, join_refused, join_reply
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupResponse
 
 
-def replace(group: Group, joining: Joining, step: Step) -> None:
-    """The instance's new incarnation takes the member over."""
-    instance_id = joining.request.group_instance_id or ""
+def replace_static_member(group: Group, call: JoinCall, step: Step) -> None:
+    """Give the member a new id, and rebalance if that is needed."""
+    instance_id = call.request.group_instance_id or ""
     member = group.members[group.instances[instance_id]]
     new_id = step.new_member_id(instance_id)
     stable = group.state is GroupState.STABLE
-    if stable and group.would_elect(member, joining.protocols) == group.protocol_name:
-        _go_on(group, member, new_id, joining, step)
+    if stable and group.would_elect(member, call.protocols) == group.protocol_name:
+        _keep_generation(group, member, new_id, call, step)
         return
     old_id = member.member_id
-    _take_over(group, member, new_id, step)
-    _note(group, member, old_id, False, step)
-    park(group, member, joining, step)
+    _fence_and_rename(group, member, new_id, step)
+    _note_replaced(group, member, old_id, False, step)
+    park(group, member, call, step)
     code = CauseCode.STATIC_MEMBER_RETURNED_UNREADY
     if stable:
         code = CauseCode.STATIC_MEMBER_RETURNED_CHANGED
-    prepare(group, joining.cause(code, new_id), step)
+    prepare(group, call.cause(code, new_id), step)
 
 
-def _go_on(group: Group, member: Member, new_id: str, joining: Joining, step: Step) -> None:
-    """Stable stays Stable: the new id is written, and nobody else notices."""
+def _keep_generation(group: Group, member: Member, new_id: str, call: JoinCall, step: Step) -> None:
+    """Write the new id and answer at the current generation; the other members notice nothing."""
     old_id, led = member.member_id, group.leader_id == member.member_id
-    records = _records_with(group, member, new_id, joining)
+    records = _records_with(group, member, new_id, call)
     leader = new_id if led else group.leader_id
-    value = group_value(copied(group, leader_id=leader), list(records.values()))
+    value = group_value(replace(group, leader_id=leader), list(records.values()))
     record = group_key(group.group_id), value
     if size_of([record]) > step.config.message_max_bytes:
-        step.reply(joining.reply_to, _too_large(group, joining))
+        step.reply(call.reply_to, _too_large(group, call))
         return
-    _take_over(group, member, new_id, step)
-    group.update(member, joining.protocols, joining.timeouts)
-    group.records = records
+    _fence_and_rename(group, member, new_id, step)
+    group.update(member, call.protocols, call.timeouts)
+    group.member_records = records
     step.append(*record)
-    response = joined(group, member, joining.caller.api_version)
+    response = join_reply(group, member, call.caller.api_version)
     if led:
-        _tell_leader(response, old_id, joining.caller.api_version)
-    step.reply(joining.reply_to, response)
-    _note(group, member, old_id, True, step)
+        _tell_leader(response, old_id, call.caller.api_version)
+    step.reply(call.reply_to, response)
+    _note_replaced(group, member, old_id, True, step)
 
 
-def _take_over(group: Group, member: Member, new_id: str, step: Step) -> None:
-    """Fence the old incarnation, at once also in what it has waiting."""
+def _fence_and_rename(group: Group, member: Member, new_id: str, step: Step) -> None:
+    """Fence the old id, and refuse its parked requests."""
     old_id = member.member_id
     answer_join(group, member, ErrorCode.FENCED_INSTANCE_ID, step, old_id)
     answer_sync(member, ErrorCode.FENCED_INSTANCE_ID, step)
@@ -70,25 +73,25 @@ def _take_over(group: Group, member: Member, new_id: str, step: Step) -> None:
         step.deadlines.cancel(Timer(kind, group.group_id, old_id))
     member.is_new = False
     group.rename(member, new_id)
-    # The first session still has the old length; the request's holds from the next re-arming.
+    # The first session has the old timeout; the request's holds from the next heartbeat on.
     timer = Timer(TimerKind.SESSION, group.group_id, new_id)
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
 
-def _records_with(group: Group, member: Member, new_id: str, joining: Joining) -> dict[str, bytes]:
-    """The members of the group record as it will be: all as they were but for the one.
+def _records_with(group: Group, member: Member, new_id: str, call: JoinCall) -> dict[str, bytes]:
+    """The members of the next group record: as before, except for this one.
 
-    Made before anything changes: a record that is too large must change nothing.
+    Built before anything changes: a record that is too large must change nothing.
     """
-    session_ms, rebalance_ms = joining.timeouts
-    new = copied(
+    session_ms, rebalance_ms = call.timeouts
+    new = replace(
         member,
         member_id=new_id,
-        protocols=joining.protocols,
+        protocols=call.protocols,
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=rebalance_ms,
     )
-    records = dict(group.records) or {
+    records = dict(group.member_records) or {
         each.member_id: member_record(each, group.protocol_name) for each in group.members.values()
     }
     del records[member.member_id]
@@ -97,10 +100,10 @@ def _records_with(group: Group, member: Member, new_id: str, joining: Joining) -
 
 
 def _tell_leader(response: JoinGroupResponse, old_id: str, version: int) -> None:
-    """A leader that came back leads on, but must not send a plan that nobody waits for.
+    """A leader that returned stays the leader, but must not compute assignments.
 
-    From v9 it is told so (KIP-814: watch topics, do not assign). Older clients are shown their
-    *old* id as leader's, and no members.
+    From v9 the reply says so (KIP-814). Older clients get their *old* id as the leader's, and no
+    members.
     """
     if version >= 9:
         response.skip_assignment = True
@@ -109,9 +112,9 @@ def _tell_leader(response: JoinGroupResponse, old_id: str, version: int) -> None
         response.members = []
 
 
-def _too_large(group: Group, joining: Joining) -> JoinGroupResponse:
+def _too_large(group: Group, call: JoinCall) -> JoinGroupResponse:
     """Kafka's answer when the group record exceeds the largest message (KAFKA-10284)."""
-    error, version = ErrorCode.UNKNOWN_SERVER_ERROR, joining.caller.api_version
+    error, version = ErrorCode.UNKNOWN_SERVER_ERROR, call.caller.api_version
     response = join_refused(error, version)
     response.generation_id = group.generation
     response.protocol_type = group.protocol_type if version >= 7 else None
@@ -120,7 +123,6 @@ def _too_large(group: Group, joining: Joining) -> JoinGroupResponse:
     return response
 
 
-def _note(group: Group, member: Member, old_id: str, quick: bool, step: Step) -> None:
-    step.note(
-        MemberReplaced(group.group_id, group.generation, group.state, member.who, old_id, quick)
-    )
+def _note_replaced(group: Group, member: Member, old_id: str, quick: bool, step: Step) -> None:
+    fact = MemberReplaced(*group.fact_head, who=member.who, old_member=old_id, quick=quick)
+    step.note(fact)

@@ -1,25 +1,45 @@
-"""One turn of the state machine: what goes in besides the request, and everything that comes out.
+"""One step of the state machine: what it may consult besides the request, and everything it brings.
 
-Handlers receive a step as an out-parameter, so that they compose by being called. A step performs
-nothing: replies are sent, records are written and facts are read by whoever drives the partition.
+Handlers receive the step as an out-parameter, so that they compose by being called. A step has no
+effect by itself: the driver of the partition writes its records, sends its replies and hands its
+facts to readers (`coordinator.partition`).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TypeAlias
 
+from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer
 from groupkeeper.coordinator.facts import Fact, NotedFact
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsResponse
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsResponse
+from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.protocol.messages.join_group import JoinGroupResponse
+from groupkeeper.protocol.messages.leave_group import LeaveGroupResponse
+from groupkeeper.protocol.messages.list_groups import ListGroupsResponse
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitResponse
+from groupkeeper.protocol.messages.offset_delete import OffsetDeleteResponse
+from groupkeeper.protocol.messages.offset_fetch import OffsetFetchResponse
+from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
 
-ReplyTo = Any
-"""An opaque token, given with a request and handed back once, with its answer."""
+GroupResponse: TypeAlias = (
+    JoinGroupResponse
+    | SyncGroupResponse
+    | HeartbeatResponse
+    | LeaveGroupResponse
+    | OffsetCommitResponse
+    | OffsetFetchResponse
+    | OffsetDeleteResponse
+    | DescribeGroupsResponse
+    | ListGroupsResponse
+    | DeleteGroupsResponse
+)
+"""What a group request is answered with."""
 
-Response = Any
-"""A response message of ``protocol.messages``."""
-
-Record = tuple[bytes, bytes | None]
+KeyValue: TypeAlias = tuple[bytes, bytes | None]
 """Key and value of a log record; None as value is a tombstone."""
 
 RECORD_OVERHEAD = 20
@@ -29,10 +49,10 @@ BATCH_OVERHEAD = 61
 """The bytes of a record batch without records."""
 
 PREFIX_BYTES = 255
-"""So much of a client or instance id, in UTF-8, a member id begins with: it is kept for long."""
+"""The most bytes of a client or instance id, in UTF-8, that a member id begins with."""
 
 
-def size_of(records: Sequence[Record]) -> int:
+def size_of(records: Sequence[KeyValue]) -> int:
     """Upper bound of the bytes that records take as a batch."""
     size = BATCH_OVERHEAD + RECORD_OVERHEAD * len(records)
     for key, value in records:
@@ -42,7 +62,7 @@ def size_of(records: Sequence[Record]) -> int:
 
 @dataclass(slots=True)
 class Step:
-    """The time it is, what may be consulted, and what came of it."""
+    """The inputs of a decision, and its outputs: `replies`, `records` and `facts`."""
 
     now: int
     """Monotonic milliseconds: for deadlines."""
@@ -50,35 +70,42 @@ class Step:
     """Unix milliseconds: for what is written."""
     config: GroupConfig
     deadlines: Deadlines
-    id_with: Callable[[str], str]
-    """Makes ``<prefix>-<uuid>``."""
+    make_member_id: Callable[[str], str]
+    """Makes `<prefix>-<uuid>`."""
     pending: dict[Timer, None]
-    """The partition's pending ids, by their timers and in the order they were handed out."""
-    replies: list[tuple[ReplyTo, Response]] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
+    """The partition's pending ids, by their timers, in the order they were handed out."""
+    replies: list[tuple[ReplyTo, GroupResponse]] = field(default_factory=list)
+    """While the handler runs, the answers to this request and to others that waited in members. In
+    a step that `Partition` returned, only those that the driver may send now, in this order; the
+    rest is returned by `Partition.written`."""
+    records: list[KeyValue] = field(default_factory=list)
+    """Records to append to the partition's log, in this order. `Partition` moves them to its queue,
+    for `Partition.take`, so that a returned step has none."""
     facts: list[Fact] = field(default_factory=list)
+    """What happened, in order. Readers must not use it: see `told`."""
     told: Sequence[NotedFact] = ()
-    """Those of the facts that readers may be told now; the gate says so, at the step's end."""
+    """The facts that readers may see now: all of the step's, or none while records before them are
+    not durable; then `Partition.written` returns them."""
     size: int = BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
     cuts: tuple[int, ...] = ()
-    """Places among the records where a batch ends: together they would be too large for one."""
+    """Indexes of the records at which a new batch begins, as one batch would be too large."""
     size_before: int = 0
-    """What of the size is that of batches before the last."""
+    """The part of `size` that belongs to batches before the last."""
 
     def new_member_id(self, prefix: str) -> str:
-        """An id nobody has, beginning with at least the first characters of the prefix."""
+        """A new member id that begins with the prefix, cut to PREFIX_BYTES."""
         if len(prefix) > PREFIX_BYTES // 4:  # only then can it be too long
             prefix = prefix.encode()[:PREFIX_BYTES].decode(errors="ignore")
-        return self.id_with(prefix)
+        return self.make_member_id(prefix)
 
-    def reply(self, reply_to: ReplyTo, response: Response) -> None:
+    def reply(self, reply_to: ReplyTo, response: GroupResponse) -> None:
         """Answer a request. It leaves when the records written before it are durable."""
         self.replies.append((reply_to, response))
 
     def append(self, key: bytes, value: bytes | None) -> None:
-        """Write a record that does not need the others of the step: a crash may leave some of them
-        out, the last first.
+        """Write a record. If the step gets too large for one batch, a crash may lose the records
+        from here on, and keep those before.
         """
         size = RECORD_OVERHEAD + len(key) + len(value or b"")
         if self.records and self.size - self.size_before + size > self.config.message_max_bytes:
@@ -87,17 +114,17 @@ class Step:
         self.records.append((key, value))
         self.size += size
 
-    def batches(self) -> list[tuple[list[Record], int]]:
-        """The records as they may be torn, with their :func:`size_of`."""
+    def batches(self) -> list[tuple[list[KeyValue], int]]:
+        """The records of each batch, with their `size_of`."""
         bounds = pairwise([0, *self.cuts, len(self.records)])
         batches = [self.records[begin:end] for begin, end in bounds]
         return [(records, size_of(records)) for records in batches]
 
-    def write(self, records: list[Record], size: int) -> None:
-        """Write several records that belong together, of which :func:`size_of` is known."""
+    def write(self, records: list[KeyValue], size: int) -> None:
+        """Write records that have to stay in one batch, of which `size_of` is `size`."""
         self.records += records
         self.size += size - BATCH_OVERHEAD
 
     def note(self, fact: Fact) -> None:
-        """Note what happened. Readers are told when the records written before it are durable."""
+        """Note what happened. Readers see it when the records written before it are durable."""
         self.facts.append(fact)

@@ -1,13 +1,16 @@
-"""SyncGroup: the leader hands in the plan, everybody gets a share.
+"""SyncGroup: the leader hands in the assignments, and every member gets its own.
 
 Followers wait for the leader without a timer of their own. The record with the assignments is
 written here, and no assignment leaves before it is durable.
+
+Source: `GroupMetadataManager.classicGroupSyncToClassicGroup`, `expirePendingSync`.
 """
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
-from groupkeeper.coordinator.facts import LimitReached, RebalanceCompleted
+from groupkeeper.coordinator.facts import RebalanceCompleted
 from groupkeeper.coordinator.group import Group, GroupState, Member
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.member_bytes import COPIES
@@ -16,14 +19,12 @@ from groupkeeper.coordinator.records import group_key, group_value, member_recor
 from groupkeeper.coordinator.replies import (
     answer_sync,
     check_member,
-    note_fenced,
-    sync_refused,
-    synced,
+    note_limit,
+    sync_reply,
 )
-from groupkeeper.coordinator.requests import sync_flaw
-from groupkeeper.coordinator.step import ReplyTo, Step, size_of
+from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 def sync(
@@ -31,17 +32,15 @@ def sync(
 ) -> None:
     """Answer a SyncGroup, or let it wait for the leader's."""
     group = groups.get(request.group_id)
-    error = _check(group, request, caller.api_version)
+    error = sync_error(request, caller.api_version, step.config)
+    error = error or _check(group, request, caller, step)
     if error or group is None:
-        if group is not None:
-            who = Who.calling(caller, request.member_id, request.group_instance_id)
-            note_fenced(group, error, who, "SyncGroup", step)
-        step.reply(reply_to, sync_refused(error))
+        step.reply(reply_to, SyncGroupResponse(error_code=error))
         return
     member = group.members[request.member_id]
     _arrived(group, member, step)
     if group.state is GroupState.STABLE:
-        step.reply(reply_to, synced(group, member))
+        step.reply(reply_to, sync_reply(group, member))
         return
     answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS, step)  # an earlier one of its own
     group.park_sync(member, reply_to)
@@ -49,13 +48,17 @@ def sync(
         _assign(group, request, caller, step)
 
 
-def _check(group: Group | None, request: SyncGroupRequest, version: int) -> ErrorCode:
-    flaw = sync_flaw(request, version)
-    if flaw:
-        return flaw
+def sync_error(request: SyncGroupRequest, version: int, config: GroupConfig) -> ErrorCode:
+    """The error of the request by itself. From v5 it names its protocol (KIP-559)."""
+    if version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def _check(group: Group | None, request: SyncGroupRequest, caller: Caller, step: Step) -> ErrorCode:
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    error = check_member(group, request.member_id, request.group_instance_id)
+    error = check_member(group, request, "SyncGroup", caller, step)
     if error:
         return error
     if request.generation_id != group.generation:
@@ -71,7 +74,7 @@ def _check(group: Group | None, request: SyncGroupRequest, version: int) -> Erro
 
 
 def _arrived(group: Group, member: Member, step: Step) -> None:
-    """The sync timer runs until every member has synced, also after the leader's plan."""
+    """Cancel the sync timer when every member has synced; the leader's SyncGroup does not."""
     if member.member_id in group.pending_sync:
         del group.pending_sync[member.member_id]
         if not group.pending_sync:
@@ -79,60 +82,58 @@ def _arrived(group: Group, member: Member, step: Step) -> None:
 
 
 def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step) -> None:
-    """The plan is here. Members it forgets get nothing; strangers in it are ignored."""
+    """Store and write the leader's assignments, and answer all members that wait.
+
+    Members without an assignment get an empty one; unknown member ids are ignored.
+    """
     plan = {each.member_id: each.assignment for each in request.assignments}
     records = {
         m.member_id: member_record(m, group.protocol_name, plan.get(m.member_id, b""))
         for m in group.members.values()
     }
-    # The time in the record is that of the join completion, as Kafka's.
+    # The record has the time when the join phase ended, as in Kafka.
     record = group_key(group.group_id), group_value(group, list(records.values()))
     if size_of([record]) > step.config.message_max_bytes:
         _refuse_plan(group, ErrorCode.UNKNOWN_SERVER_ERROR, step)
         return
     if not group.member_bytes.may_assign(_growth(group, plan)):
-        _note_limit(group, caller, request, step)
+        who = Who.calling(caller, request.member_id, request.group_instance_id)
+        most = group.member_bytes.total.most_planned
+        note_limit(group, "MAX_PLANNED_BYTES", most, who, step)
         _refuse_plan(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
         return
     for member in group.members.values():
         group.assign(member, plan.get(member.member_id, b""))
     group.become(GroupState.STABLE, step.wall)
-    group.records = records
+    group.member_records = records
     step.append(*record)
     group.is_stored = True
     for member in group.members.values():
         if member.awaiting_sync is not None:
-            step.reply(member.awaiting_sync, synced(group, member))
+            step.reply(member.awaiting_sync, sync_reply(group, member))
             member.awaiting_sync = None
             rearm_session(group, member, step)
     assert group.rebalance is not None
     took = step.now - group.rebalance.started_ms
     members = len(group.members)
-    step.note(RebalanceCompleted(group.group_id, group.generation, group.state, members, took))
+    step.note(RebalanceCompleted(*group.fact_head, members=members, duration_ms=took))
 
 
 def _growth(group: Group, plan: dict[str, bytes]) -> int:
-    """How much more memory the members take with their assignments."""
+    """How many more bytes the members take with these assignments."""
     before = sum(len(member.assignment) for member in group.members.values())
     return COPIES * (sum(len(plan.get(each, b"")) for each in group.members) - before)
 
 
-def _note_limit(group: Group, caller: Caller, request: SyncGroupRequest, step: Step) -> None:
-    most = group.member_bytes.total.most_planned
-    who = Who.calling(caller, request.member_id, request.group_instance_id)
-    at = group.group_id, group.generation, group.state
-    step.note(LimitReached(*at, "MAX_PLANNED_BYTES", most, who))
-
-
 def _refuse_plan(group: Group, error: ErrorCode, step: Step) -> None:
-    """There is no room for it, in a message or in the memory: all hear so and start again."""
+    """The assignments are too large for a message or the memory: refuse, and rebalance again."""
     withdraw_plan(group, error, step)
     leader = group.members[group.leader_id or ""]
     prepare(group, Cause(CauseCode.ASSIGNMENT_LOST, leader.who), step)
 
 
 def sync_over(group: Group, step: Step) -> None:
-    """Time is up for those who joined and never synced, static members too (KAFKA-12890)."""
+    """Remove the members that joined and did not sync in time, also static ones (KAFKA-12890)."""
     late = [group.members[member_id] for member_id in group.pending_sync]
     assert late, "the timer ends with the last SyncGroup"
     cause = Cause(CauseCode.SYNC_TIMEOUT, late[0].who)

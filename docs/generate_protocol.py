@@ -1,7 +1,14 @@
-"""Writes docs/protocol.md from the message classes; ``--check`` only compares."""
+"""Writes docs/protocol.md from the message classes; `--check` only compares.
 
+What a field means is the docstring below it, which is read from the source: nothing keeps it at run
+time.
+"""
+
+import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from generated import run
@@ -24,9 +31,9 @@ ApiVersions; where it advertises more than it serves, the difference is answered
 UNSUPPORTED_VERSION (old librdkafka compresses only for a server that lists Produce version 0).
 
 From its first flexible version on (KIP-482) a message has compact lengths and a tag buffer at the
-end of each struct; unknown tags are passed over. Everything else is strict: a length beyond the
-end, bytes left over, null where the definition has none, tags out of order or text that is not
-UTF-8 close the connection.
+end of each struct; unknown tags are ignored. Everything else is strict: a length beyond the end,
+bytes left over, null where the definition has none, tags out of order or text that is not UTF-8
+close the connection.
 
 | API | key | advertised | served | flexible from |
 |---|---|---|---|---|
@@ -41,14 +48,27 @@ RECORDS = """
 ## Records of the `__consumer_offsets` log
 
 A key is an int16 type and its fields, a value an int16 version and its fields. Key types 0 and 1
-are offsets, 2 is a group; other types are recognised and passed over. Values are
-written in version 3 and read in versions 0 to 4, newer ones as 4 (KIP-915).
+are offsets, 2 is a group; other types are recognized and skipped. Values are written in version 3
+and read in versions 0 to 4, newer ones as 4 (KIP-915).
 """
 
 TABLE = """
-| field | type | versions | default | |
-|---|---|---|---|---|
+| field | type | versions | default | notes | meaning |
+|---|---|---|---|---|---|
 """
+
+
+@cache
+def meanings(cls: type) -> dict[str, str]:
+    """The docstrings of the fields of a message class."""
+    found: dict[str, str] = {}
+    tree = ast.parse(Path(sys.modules[cls.__module__].__file__ or "").read_text(encoding="utf-8"))
+    [body] = [node.body for node in tree.body if getattr(node, "name", "") == cls.__name__]
+    for field, text in pairwise(body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(meaning))):
+                found[name] = meaning
+    return found
 
 
 def span(low: int, high: int, newest: int) -> str:
@@ -92,16 +112,17 @@ def remarks(field: Field, layout: Layout) -> str:
     return ", ".join(notes)
 
 
-def rows(fields: tuple[Field, ...], layout: Layout, path: str = "") -> Iterator[str]:
+def rows(cls: type, layout: Layout, path: str = "") -> Iterator[str]:
     oldest, newest = layout.versions
-    for field in fields:
+    for field in layout_of(cls).fields:
         name = path + field.name
         versions = span(max(field.since, oldest), field.until, newest)
-        kind = type_name(field.type)
-        yield f"| `{name}` | {kind} | {versions} | {default(field)} | {remarks(field, layout)} |\n"
+        cells = (f"`{name}`", type_name(field.type), versions, default(field))
+        cells += (remarks(field, layout), meanings(cls)[field.name])
+        yield f"| {' | '.join(cells)} |\n"
         part = field.type.item if isinstance(field.type, ArrayOf) else field.type
         if isinstance(part, StructOf):
-            yield from rows(layout_of(part.cls).fields, layout, f"{name}.")
+            yield from rows(part.cls, layout, f"{name}.")
 
 
 def section(cls: type) -> str:
@@ -109,11 +130,7 @@ def section(cls: type) -> str:
     what = " ".join((cls.__doc__ or "").split())
     oldest, newest = layout.versions
     versions = f"version {oldest}" if oldest == newest else f"versions {oldest} to {newest}"
-    return (
-        f"\n### {layout.name}, {versions}\n\n{what}\n"
-        + TABLE
-        + "".join(rows(layout.fields, layout))
-    )
+    return f"\n### {layout.name}, {versions}\n\n{what}\n" + TABLE + "".join(rows(cls, layout))
 
 
 def api_row(api: Api) -> str:

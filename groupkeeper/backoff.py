@@ -26,7 +26,7 @@ class Backoff:
         self._next = self._first
 
 
-class Failing(Generic[Key]):
+class RetryTimes(Generic[Key]):
     """Things that failed, and when each may be tried again: the first time at once, then after
     pauses that grow as those of `Backoff`. Times are seconds of one clock.
     """

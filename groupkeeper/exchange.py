@@ -4,20 +4,15 @@ Not a transport: whoever answers does not know whether the client is still there
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.turns import Slices
+
+__all__ = ["NO_REPLY", "Handler", "ReplyTo", "Response"]
 
 Response = Any
 """A message of ``protocol.messages``; which one, the API key of the request says."""
-
-
-class ReplyTo(Protocol):
-    """The place where exactly one answer goes."""
-
-    def answer(self, response: Response) -> None:
-        """Send the response. Harmless when the client is gone; calling it twice is a bug."""
 
 
 class _NoReply:

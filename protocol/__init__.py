@@ -1,5 +1,5 @@
-"""Kafka's wire language: bytes to messages and back.
+"""Kafka's wire protocol: decodes bytes into messages and encodes messages into bytes.
 
-Pure functions and classes, without sockets, clocks, threads or logging. What a message *means* is
-not known here: that is the business of `coordinator`.
+Pure functions and classes, without sockets, clocks, threads or logging. How a server acts on a
+message is decided elsewhere.
 """

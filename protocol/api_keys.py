@@ -1,13 +1,13 @@
-"""The API keys, int16 at the start of every request header.
+"""The API keys: the int16 at the start of every request header.
 
-Source: Kafka 4.1, `org.apache.kafka.common.protocol.ApiKeys`, names and numbers.
+Source: Kafka 4.1, `org.apache.kafka.common.protocol.ApiKeys`.
 """
 
 from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """Every API that Kafka 4.1 knows; `registry.APIS` has those that are served here."""
+    """Every API of Kafka 4.1; `registry.APIS` lists those that are implemented here."""
 
     PRODUCE = 0
     FETCH = 1

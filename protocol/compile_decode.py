@@ -1,14 +1,14 @@
-"""Writes the decoder of one message in one version: straight-line Python over a buffer.
+"""Generates the decoder of one message in one version: straight-line Python over a buffer.
 
-Neighbouring fields of fixed width, and the length behind them, are read by one struct call. A
-position only ever grows and must meet `end` exactly; every slice and every count is held against
-what is left before anything is allocated. So no input takes more memory than its own size (times a
-small constant), and every fault ends as DecodeError. Text is never longer than an int16 can say, in
-flexible versions neither: Kafka refuses it, and no record could hold it.
+Adjacent fields of fixed width, and a length after them, are read by one struct call. The position
+only grows and must end exactly at `end`. Every length and count is checked against the bytes that
+are left before memory is allocated, so that decoding takes at most a small multiple of the input's
+size, and every fault raises DecodeError. Text has at most `LONGEST_TEXT` bytes in flexible versions
+too: Kafka refuses longer text, and no record could hold it.
 
-The same decoder in slices is a generator: it yields after every :data:`SLICE_ITEMS` items of
-arrays, for requests that hold too many of them to be decoded in one go. It does not copy records
-either: they are views of the buffer.
+The sliced decoder is a generator that yields after every `SLICE_ITEMS` array items, for requests
+that would block the event loop for too long. It does not copy records: they are views of the
+buffer.
 """
 
 from struct import calcsize, unpack_from
@@ -31,13 +31,12 @@ from groupkeeper.protocol.wire import (
 )
 
 SLICE_ITEMS = 500
-"""Items of arrays that a decoder in slices reads before it yields."""
+"""Array items that a sliced decoder reads before it yields."""
 SLICE_NUMBERS = 16_384
-"""Numbers of one array that a decoder in slices reads before it yields."""
+"""Numbers of one array that a sliced decoder reads before it yields."""
 SLICES = 1_000
-"""Slices of items in one message: half a million items are more than any client sends, and take up
-to a hundred megabytes."""
-
+"""Slices of items in one message. Half a million items are more than clients send, and take up to
+100 MB."""
 
 _HELPERS = (
     *(bad_length, not_at_end, read_tag, read_varint, skip_tags, too_long, too_many_tags),
@@ -46,15 +45,15 @@ _HELPERS = (
 
 
 def write_decoder(source: Source, cls: type, version: int, sliced: bool = False) -> str:
-    """Write `decode(buffer, pos, end) -> message`, or a generator that returns the message, and
-    return its name.
+    """Write `decode(buffer, pos, end) -> message`, or a generator that returns the message; return
+    the function's name.
     """
     flexible = layout_of(cls).is_flexible(version)
     return _DecoderWriter(source, version, flexible, sliced).function(cls)
 
 
 def least_size(kind: WireType, version: int, flexible: bool) -> int:
-    """The fewest bytes a value can take: this bounds how many an array can hold."""
+    """The fewest bytes that a value takes; bounds the count of an array."""
     match kind:
         case Fixed():
             return kind.size
@@ -77,9 +76,9 @@ class _DecoderWriter:
         self.version = version
         self.flexible = flexible
         self.sliced = sliced
-        # Fixed-width reads (struct code, target) put off until something else must be read.
+        # Fixed-width reads (struct code, target) that the next struct call will do.
         self.run: list[tuple[str, str]] = []
-        # Structs with tagged fields, and the functions that read these.
+        # The function that reads the tagged fields of a struct.
         self.tag_readers: dict[type, str] = {}
         self.end = "end"
         for helper in _HELPERS:
@@ -90,7 +89,7 @@ class _DecoderWriter:
     def function(self, cls: type) -> str:
         source = self.source
         if self.flexible:
-            sliced, self.sliced = self.sliced, False  # tagged fields are read in one go
+            sliced, self.sliced = self.sliced, False  # tagged fields are not sliced
             for part in structs_in(cls, self.version):
                 if fields_in(part, self.version)[1]:
                     self.tag_reader(part)
@@ -113,8 +112,8 @@ class _DecoderWriter:
         return "decode"
 
     def tag_reader(self, cls: type) -> None:
-        """Write `read_tags_of_X(message, buffer, pos, end) -> pos`, which fills the tagged fields
-        of one struct.
+        """Write `read_tags_of_X(message, buffer, pos, end) -> pos`, which sets the tagged fields of
+        one struct.
         """
         source = self.source
         name = self.tag_readers[cls] = f"read_tags_of_{cls.__name__}"
@@ -140,7 +139,7 @@ class _DecoderWriter:
             source.line("return pos")
 
     def struct(self, cls: type, target: str) -> None:
-        """Create an object in `target` and fill it."""
+        """Create an object in `target` and read its fields."""
         source = self.source
         plain, _ = fields_in(cls, self.version)
         source.line(f"{target} = new({source.cls(cls)})")
@@ -191,7 +190,7 @@ class _DecoderWriter:
         self.run.append((code, target))
 
     def flush(self) -> None:
-        """Write the reads that were put off."""
+        """Write the struct call for the pending reads."""
         if not self.run:
             return
         codes = "".join(code for code, _ in self.run)
@@ -207,8 +206,8 @@ class _DecoderWriter:
         self.source.line(f"pos += {calcsize('>' + codes)}")
 
     def length(self, code: str, text: str = "") -> str:
-        """Read a length or count into `n`, as it stands on the wire; returns the value that means
-        null. `text` is the label of a text, whose length has an upper bound.
+        """Read a length or count into `n`, as on the wire; return the value that means null. `text`
+        is the label of a text, whose length has an upper bound.
         """
         source = self.source
         if not self.flexible:
@@ -224,7 +223,7 @@ class _DecoderWriter:
                 source.line("pos += 1")
             with source.block("else:"):
                 source.line("n, pos = read_varint(buffer, pos - 1)")
-                if text:  # checked here, where it costs the short ones nothing
+                if text:  # checked here, which costs short texts nothing
                     with source.block(f"if n > {LONGEST_TEXT + 1}:"):
                         source.line(f"raise too_long({text!r}, n - 1)")
         return "0"

@@ -1,51 +1,59 @@
-"""Writes the encoder of one message in one version, together with the frame around it.
+"""Generates the encoder of one message in one version, with the frame around it.
 
-Neighbouring fields of fixed width, and the length behind them, are written by one struct call; a
-message of nothing else is a single call with its size in it. Fields that the version does not carry
-are left out; null where the version has no null is a fault of the caller, named by `explain.py`.
+Adjacent fields of fixed width, and a length after them, are written by one struct call; a message
+of such fields only is a single call, its size included. Fields that the version does not have are
+left out. Null where the version allows none is an error of the caller, which `explain.py` names.
 
-The same encoder of responses in slices is a generator of the pieces behind the size, for answers
-that are too long to be encoded in one go.
+The sliced encoder of responses is a generator of the bytes after the size, for responses that would
+block the event loop for too long.
 """
 
 from collections.abc import Iterator
-from enum import Enum
+from enum import Enum, auto
 from struct import calcsize, pack
 from struct import error as struct_error
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.explain import explain
 from groupkeeper.protocol.message import Field, default_code, fields_in, layout_of, structs_in
 from groupkeeper.protocol.source import Source
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 from groupkeeper.protocol.wire import ONE_BYTE, write_tags, write_varint
 
-API_VERSIONS_KEY = 18
-
 SLICE_PIECES = 1_000
-"""Pieces that an encoder in slices joins before it yields them."""
+"""Pieces that a sliced encoder joins before it yields them."""
 SLICE_NUMBERS = 16_384
-"""Numbers of one array that an encoder in slices writes before it yields."""
+"""Numbers of one array that a sliced encoder writes before it yields."""
 LONG_RECORDS = 16_384
-"""Bytes of records that an encoder in slices yields as they are."""
+"""Records of more bytes are yielded by a sliced encoder without a copy."""
 
 
 class Framing(Enum):
-    """What stands in front of the body; the value is the parameter that the encoder takes beside
-    the message.
-    """
+    """What the encoder writes in front of the body."""
 
-    RESPONSE = (
-        ", correlation_id"  # int32 size, int32 correlation id, a tag buffer in flexible versions
-    )
-    SLICED_RESPONSE = ", correlation_id "  # the same without the size, in pieces
-    REQUEST = ", header"  # int32 size, the request header as finished bytes
-    VERSIONED = ""  # int16 version: the form of keys and values in logs
-    BARE = " "  # nothing
+    RESPONSE = auto()
+    """int32 size, int32 correlation id, in flexible versions an empty tag buffer."""
+    SLICED_RESPONSE = auto()
+    """As RESPONSE without the size, in pieces."""
+    REQUEST = auto()
+    """int32 size, then the request header, which is an argument."""
+    VERSIONED = auto()
+    """int16 version: the form of keys and values in logs."""
+    BARE = auto()
+    """Nothing."""
+
+
+_PARAMETERS = {
+    Framing.RESPONSE: "message, correlation_id",
+    Framing.SLICED_RESPONSE: "message, correlation_id",
+    Framing.REQUEST: "message, header",
+}
+"""The parameters of an encoder; `message` alone for the others."""
 
 
 def write_encoder(source: Source, cls: type, version: int, framing: Framing) -> str:
-    """Write `encode(message[, correlation_id | header]) -> bytes`, or a generator of pieces, and
-    return its name.
+    """Write `encode(message[, correlation_id | header]) -> bytes`, or a generator of bytes; return
+    the function's name.
     """
     flexible = layout_of(cls).is_flexible(version)
     sliced = framing is Framing.SLICED_RESPONSE
@@ -60,7 +68,7 @@ class _EncoderWriter:
         self.version = version
         self.flexible = flexible
         self.sliced = sliced
-        # Fixed-width writes (struct code, expression) put off until something else must be written.
+        # Fixed-width writes (struct code, expression) that the next struct call will do.
         self.run: list[tuple[str, str]] = []
         for helper in (explain, pack, write_tags, write_varint):
             source.refer(helper.__name__, helper)
@@ -71,12 +79,12 @@ class _EncoderWriter:
     def function(self, cls: type, framing: Framing) -> str:
         source = self.source
         if self.flexible:
-            sliced, self.sliced = self.sliced, False  # tagged fields are written in one go
+            sliced, self.sliced = self.sliced, False  # tagged fields are not sliced
             for part in structs_in(cls, self.version):
                 for field in fields_in(part, self.version)[1]:
                     self.tag_writer(part, field)
             self.sliced = sliced
-        with source.block(f"def encode(message{framing.value}):"):
+        with source.block(f"def encode({_PARAMETERS.get(framing, 'message')}):"):
             with source.block("try:"):
                 if self.sliced:
                     self.slices(cls, framing)
@@ -89,7 +97,7 @@ class _EncoderWriter:
         return "encode"
 
     def one_call(self, cls: type, framing: Framing) -> None:
-        """The whole frame as one struct call, its size being known."""
+        """The whole frame as one struct call: its size is known."""
         self.lead(cls, framing)
         self.struct(cls, "message")
         if framing is Framing.RESPONSE:
@@ -98,7 +106,7 @@ class _EncoderWriter:
         self.source.line(f"return {self.packing()}")
 
     def pieces(self, cls: type, framing: Framing) -> None:
-        """The frame as a list of pieces, joined at the end."""
+        """The frame as a list of pieces that are joined at the end."""
         source = self.source
         source.line("out = []")
         self.lead(cls, framing)
@@ -114,7 +122,7 @@ class _EncoderWriter:
             source.line(f"return {source.packed('pack', 'i')}(len(frame)) + frame")
 
     def slices(self, cls: type, framing: Framing) -> None:
-        """The frame behind its size, a piece at a time."""
+        """The frame without its size, piece by piece."""
         self.source.line("out = []")
         self.lead(cls, framing)
         self.struct(cls, "message")
@@ -122,14 +130,14 @@ class _EncoderWriter:
         self.source.line("yield join(out)")
 
     def cut(self, condition: str) -> None:
-        """Yield what is written so far, if there is much of it."""
+        """In a sliced encoder: yield the pieces written so far, on a condition."""
         if self.sliced:
             with self.source.block(f"if {condition}:"):
                 self.source.line("yield join(out)")
                 self.source.line("out.clear()")
 
     def lead(self, cls: type, framing: Framing) -> None:
-        """What comes before the body, but for the size."""
+        """Write what precedes the body, except the size."""
         match framing:
             case Framing.REQUEST:
                 self.source.line("out.append(header)")
@@ -137,12 +145,12 @@ class _EncoderWriter:
                 self.run.append(("h", str(self.version)))
             case Framing.RESPONSE | Framing.SLICED_RESPONSE:
                 self.run.append(("i", "correlation_id"))
-                # ApiVersions keeps header v0: its reader may not know our versions yet (KIP-511).
-                if self.flexible and layout_of(cls).key != API_VERSIONS_KEY:
+                # ApiVersions keeps header v0: its client may not know our versions yet (KIP-511).
+                if self.flexible and layout_of(cls).key != ApiKey.API_VERSIONS:
                     self.run.append(("x", ""))
 
     def tag_writer(self, cls: type, field: Field) -> None:
-        """Write `tag_of_X_name(value) -> bytes`, the payload of one tagged field."""
+        """Write `tag_of_X_name(value) -> bytes`, the value of one tagged field."""
         source = self.source
         with source.block(f"def tag_of_{cls.__name__}_{field.name}(value):"):
             source.line("out = []")
@@ -190,7 +198,7 @@ class _EncoderWriter:
                 self.struct(kind.cls, expression)
 
     def packing(self) -> str:
-        """The writes that were put off, as an expression."""
+        """The struct call for the pending writes, as an expression."""
         codes = "".join(code for code, _ in self.run)
         values = ", ".join(expression for code, expression in self.run if code != "x")
         self.run.clear()
@@ -199,12 +207,12 @@ class _EncoderWriter:
         )
 
     def flush(self) -> None:
-        """Write the writes that were put off."""
+        """Write the struct call for the pending writes."""
         if self.run:
             self.source.line(f"out.append({self.packing()})")
 
     def length(self, code: str) -> None:
-        """Write `n`, a length or count as it stands on the wire."""
+        """Write `n`, a length or count as on the wire."""
         if not self.flexible:
             self.run.append((code, "n"))
             self.flush()
@@ -279,7 +287,7 @@ class _EncoderWriter:
                 self.cut(f"len(out) > {SLICE_PIECES}")
 
     def all_fixed(self, cls: type) -> bool:
-        """Whether every value of a struct takes the same, known number of bytes."""
+        """Whether a struct has fields of fixed width only."""
         plain, tagged = fields_in(cls, self.version)
         return not tagged and all(isinstance(field.type, Fixed) for field in plain)
 

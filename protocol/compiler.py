@@ -1,7 +1,6 @@
-"""Compiles message classes: one decoder and one encoder per class, version and framing, made on
-first use and kept.
+"""Compiles decoders and encoders of message classes, on first use, and caches them.
 
-The generated text can be read at `function.__source__` and appears in tracebacks.
+The generated source is in `function.__source__` and appears in tracebacks.
 """
 
 from collections.abc import Callable, Generator
@@ -22,7 +21,8 @@ SlicedEncoder = Callable[..., Generator[bytes, None, None]]
 
 @cache
 def decoder(cls: type, version: int) -> Decoder:
-    """`decode(buffer, pos, end) -> message`: the body that fills the range exactly, or DecodeError.
+    """`decode(buffer, pos, end) -> message`, which raises DecodeError unless the bytes from `pos`
+    to `end` are exactly one body.
 
     ValueError if the class has no such version.
     """
@@ -32,17 +32,17 @@ def decoder(cls: type, version: int) -> Decoder:
 
 @cache
 def sliced_decoder(cls: type, version: int) -> SlicedDecoder:
-    """As :func:`decoder`, as a generator that yields now and then and returns the message."""
+    """As `decoder`, but a generator that yields between slices and returns the message."""
     source = _source(cls, version, "decode in slices")
     return source.compile(write_decoder(source, cls, version, sliced=True))
 
 
 @cache
 def encoder(cls: type, version: int, framing: Framing) -> Encoder:
-    """`encode(message, *what the framing needs) -> bytes`.
+    """`encode(message) -> bytes`, with a second argument where the framing needs one.
 
     The encoder raises TypeError or ValueError, naming the field, for a value that cannot be
-    written.
+    encoded.
     """
     source = _source(cls, version, f"encode {framing.name.lower()}")
     return source.compile(write_encoder(source, cls, version, framing))
@@ -50,9 +50,9 @@ def encoder(cls: type, version: int, framing: Framing) -> Encoder:
 
 @cache
 def sliced_encoder(cls: type, version: int) -> SlicedEncoder:
-    """`encode(response, correlation_id)`: a generator of the frame's bytes behind the size.
+    """`encode(response, correlation_id)`: a generator of the frame's bytes after the size.
 
-    Raises as :func:`encoder`.
+    Raises as `encoder` does.
     """
     source = _source(cls, version, "encode in slices")
     return source.compile(write_encoder(source, cls, version, Framing.SLICED_RESPONSE))

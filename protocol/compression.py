@@ -1,9 +1,10 @@
-"""
-The four codecs a record batch may be compressed with, decoding only.
+"""Decompresses record batches in Kafka's four codecs.
 
-Not a general compression module: batches pass through the server as they came, so nothing here
-compresses. Output is bounded: a batch that would unfold beyond the limit is refused, so a small
-message cannot fill the memory.
+The server stores and sends batches as producers compressed them, so it never compresses. Output is
+bounded: a batch that would exceed the limit is refused, so that a small request cannot exhaust
+memory.
+
+Source: Kafka's `CompressionType` and `SnappyCompression`, KIP-110 (zstd).
 """
 
 from collections.abc import Callable, Iterator
@@ -29,18 +30,17 @@ _DECODERS: Final[dict[int, _Decoder]] = {
     LZ4: cramjam.lz4.decompress_into,
     ZSTD: cramjam.zstd.decompress_into,
 }
-"""Those of one piece; snappy's stream of blocks is unfolded here."""
+"""snappy is not among them: its blocks are decompressed one by one."""
 
 
 class DecompressionError(Exception):
-    """The bytes are not what the codec makes, or unfold to more than the limit."""
+    """The bytes are not valid for the codec, or decompress to more than the limit."""
 
 
 def decompress(codec: int, data: bytes, limit: int) -> bytes:
-    """
-    Unfold `data`, at most `limit` bytes of output. Raises DecompressionError.
+    """Decompress `data` to at most `limit` bytes. Raises DecompressionError.
 
-    zstd frames of Kafka's producers carry no content size, so the output size is found by trying.
+    zstd frames of Kafka's producers carry no content size, so growing output sizes are tried.
     """
     if codec == SNAPPY:
         return _snappy(data, limit)
@@ -56,9 +56,8 @@ def decompress(codec: int, data: bytes, limit: int) -> bytes:
 
 
 def decompress_mapped(codec: int, data: bytes, limit: int) -> memoryview:
-    """
-    As `decompress`, for large outputs beside an event loop: into memory that is mapped for it, so
-    that nothing is cleared or copied, and other threads run meanwhile.
+    """As `decompress`, for large outputs in a thread: into newly mapped memory, which is neither
+    cleared nor copied, so that the event loop runs meanwhile.
     """
     output = memoryview(mmap(-1, limit))
     if codec != SNAPPY:
@@ -84,7 +83,7 @@ def _into(decoder: _Decoder, data: bytes, size: int) -> bytes:
 
 
 def _decoded(decoder: _Decoder, data: bytes, output: bytearray | memoryview) -> int:
-    """How many bytes of the output are filled."""
+    """Decompress into `output`; return the number of bytes written."""
     try:
         return decoder(data, output)
     except (cramjam.DecompressionError, OSError, ValueError) as error:
@@ -100,9 +99,8 @@ def _snappy(data: bytes, limit: int) -> bytes:
 
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:
-    """
-    snappy-java's stream: a header, then blocks of int32 length and raw snappy. Without the
-    header: one raw block.
+    """The raw blocks of snappy-java's stream: a header, then blocks, each after its int32 length.
+    Data without that header is one raw block.
     """
     if not data.startswith(_XERIAL_MAGIC):
         yield data

@@ -1,8 +1,11 @@
 """The consumer protocol: what consumers put into the opaque bytes of JoinGroup and SyncGroup.
 
-A coordinator never needs it to coordinate; it looks inside to know which topics a group reads
-(deletion of offsets) and to show people something readable. Like Kafka's own readers it takes a
-newer version as the newest it knows and passes over what follows.
+Coordinating a group does not need it; deleting offsets does (which topics does the group read?),
+and so do tools that show members. A newer version is read as the newest known one, and the bytes
+after it are ignored, as Kafka does.
+
+Source: Kafka's `ConsumerProtocol`, `ConsumerProtocolSubscription.json` and
+`ConsumerProtocolAssignment.json`.
 """
 
 from struct import Struct
@@ -26,62 +29,73 @@ class TopicPartition:
     """Partitions of one topic."""
 
     topic: String = ""
+    """Name of the topic."""
     partitions: Array[Int32] = empty()
+    """Partitions of the topic, from 0."""
 
 
 @message(versions=(0, NEWEST_VERSION), open_ended=True)
 class Subscription:
-    """What a consumer wants. Version 1 tells what it owns (KIP-429), 2 of which generation
-    (KIP-792), 3 its rack (KIP-881).
+    """What a consumer subscribes to. Version 1 adds the partitions it owns (KIP-429), 2 their
+    generation (KIP-792), 3 its rack (KIP-881).
     """
 
     version: Int16 = 0
+    """Version of the layout, 0 to 3."""
     topics: Array[String] = empty()
+    """Names of the topics that the consumer reads."""
     user_data: NullableBytes = None
+    """Bytes of the assignor; null if it has none."""
     owned_partitions: Array[TopicPartition] = since(1)
+    """Partitions that the consumer holds before the rebalance."""
     generation_id: Int32 = since(2, default=-1)
+    """Generation in which it got them; -1 if unknown."""
     rack_id: NullableString = since(3, default=None)
+    """Rack of the consumer; null without one."""
 
 
 @message(versions=(0, NEWEST_VERSION), open_ended=True)
 class Assignment:
-    """What a consumer gets; the same in every version."""
+    """What is assigned to a consumer; the layout is the same in every version."""
 
     version: Int16 = 0
+    """Version of the layout, 0 to 3."""
     assigned_partitions: Array[TopicPartition] = empty()
+    """Partitions for the consumer to read."""
     user_data: NullableBytes = None
+    """Bytes of the assignor; null if it has none."""
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """The subscription in a member's metadata; DecodeError if it is none."""
+    """The subscription in a member's metadata; DecodeError if the bytes are none."""
     value: Subscription = decoder(Subscription, _layout_version(data))(data, 0, len(data))
     return value
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """The assignment of a member; DecodeError if it is none."""
+    """The assignment of a member; DecodeError if the bytes are none."""
     value: Assignment = decoder(Assignment, _layout_version(data))(data, 0, len(data))
     return value
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """The bytes in the subscription's own version, 0 to 3."""
+    """Encode the subscription in its own `version`, 0 to 3."""
     return encoder(Subscription, subscription.version, Framing.BARE)(subscription)
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """The bytes in the assignment's own version, 0 to 3."""
+    """Encode the assignment in its own `version`, 0 to 3."""
     return encoder(Assignment, assignment.version, Framing.BARE)(assignment)
 
 
 def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
-    """The topics of a subscription, or None where the bytes are no subscription. Never raises."""
+    """The topics of a subscription, None if the bytes are no subscription. Never raises."""
     read = read_topics(data)
     return None if read is None else read[0]
 
 
 def read_topics(data: bytes, most: int = 2**31) -> tuple[tuple[str, ...], int] | None:
-    """As :func:`subscribed_topics`, with the position behind them; None for more than ``most``."""
+    """As `subscribed_topics`, with the position after them; None for more than `most` topics."""
     topics = []
     try:
         version, count = _read_version_and_count(data)

@@ -1,19 +1,19 @@
-"""Kafka's error codes, and the errors of decoding.
+"""Kafka's error codes, and the exceptions of decoding.
 
-Codes and names are those of Kafka's `org.apache.kafka.common.protocol.Errors`.
+Source: Kafka 4.1, `org.apache.kafka.common.protocol.Errors`.
 """
 
 from enum import IntEnum
 
 
 class DecodeError(Exception):
-    """The bytes are not the message they should be: cut off, too long, a bad length, null, tag or
-    UTF-8 sequence.
+    """The bytes are not the expected message: cut off, too long, or with an invalid length, null,
+    tag or UTF-8 sequence.
     """
 
 
 class LeftOver(DecodeError):
-    """A whole message, and bytes behind it; who wants to go on with the message finds it here."""
+    """Bytes are left over after a whole message, which is in `message`."""
 
     def __init__(self, message: object, count: int) -> None:
         super().__init__(f"{count} bytes left over")
@@ -21,7 +21,7 @@ class LeftOver(DecodeError):
 
 
 class ErrorCode(IntEnum):
-    """Every error code that Kafka knows."""
+    """Every error code of Kafka 4.1."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

@@ -1,17 +1,16 @@
-"""Says which field of a message cannot be encoded. Runs only after the fast path has failed."""
+"""Finds the field of a message that cannot be encoded. Runs only after an encoder has failed."""
 
 from struct import error as struct_error
 from struct import pack
 
 from groupkeeper.protocol.message import fields_in, layout_of
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
-
-LONGEST_STRING = 32767
+from groupkeeper.protocol.wire import LONGEST_TEXT
 
 
 def explain(message: object, version: int, error: Exception) -> Exception:
-    """A TypeError or ValueError that names the first wrong field; the given error when every field
-    looks right.
+    """A TypeError or ValueError that names the first wrong field, or repeats `error` if every field
+    is right.
     """
     name = f"{type(message).__name__} v{version}"
     if not hasattr(type(message), "__layout__"):
@@ -47,7 +46,7 @@ def _wrong_value(
             return _wrong_sized(kind, value, version, path)
         case ArrayOf():
             if not isinstance(value, list | tuple):
-                return TypeError(f"{path} is no list: {value!r}")
+                return TypeError(f"{path} must be a list, not {value!r}")
             found = (
                 _wrong_value(kind.item, v, False, version, f"{path}[{i}]")
                 for i, v in enumerate(value)
@@ -55,7 +54,7 @@ def _wrong_value(
             return next(filter(None, found), None)
         case StructOf():
             if type(value) is not kind.cls:
-                return TypeError(f"{path} is no {layout_of(kind.cls).name}: {value!r}")
+                return TypeError(f"{path} must be {layout_of(kind.cls).name}, not {value!r}")
             return _wrong_field(value, version, path)
 
 
@@ -63,18 +62,18 @@ def _wrong_fixed(kind: Fixed, value: object, path: str) -> Exception | None:
     try:
         pack(">" + kind.code, value)
     except struct_error as error:
-        return ValueError(f"{path} is no {kind.name}: {value!r} ({error})")
+        return ValueError(f"{path} must be {kind.name}, not {value!r} ({error})")
     return None
 
 
 def _wrong_sized(kind: Sized, value: object, version: int, path: str) -> Exception | None:
     if not isinstance(value, str if kind.is_text else bytes | bytearray | memoryview):
-        return TypeError(f"{path} is no {kind.name}: {value!r}")
+        return TypeError(f"{path} must be {kind.name}, not {value!r}")
     if isinstance(value, str):
         try:
             size = len(value.encode())
         except UnicodeEncodeError as error:
-            return ValueError(f"{path} is no UTF-8: {error}")
-        if size > LONGEST_STRING:
-            return ValueError(f"{path} has {size} bytes, a string at most {LONGEST_STRING}")
+            return ValueError(f"{path} must be UTF-8: {error}")
+        if size > LONGEST_TEXT:
+            return ValueError(f"{path} has {size} bytes, more than {LONGEST_TEXT}")
     return None

@@ -1,7 +1,9 @@
-"""The envelope of a request: the size in front of it and its header, v1 or v2.
+"""Reads request headers, v1 and v2.
 
-Response headers are written by the encoders themselves (`compile_encode.py`); which header a
-version has follows from the registry. Cutting frames out of a stream is the connection's business.
+A flexible version has header v2, any other v1. Response headers are written by the encoders
+(`compile_encode.py`).
+
+Source: Kafka's `RequestHeader.json`; `ApiMessageType.requestHeaderVersion` chooses the version.
 """
 
 from struct import Struct
@@ -10,8 +12,6 @@ from struct import error as struct_error
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.wire import bad_length, skip_tags
-
-SIZE_BYTES = 4  # int32 in front of every frame, not counted in itself
 
 _read_fixed_header = Struct(">hhih").unpack_from
 _FIXED_HEADER_BYTES = 10
@@ -22,7 +22,7 @@ _flexible_from = {api.key: api.flexible for api in APIS.values() if api.flexible
 
 
 class RequestHeader:
-    """What stands before the body of a request; `client_id` may be null."""
+    """The header of a request; `client_id` may be None."""
 
     __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
 
@@ -42,10 +42,10 @@ class RequestHeader:
 
 
 def read_request_header(buffer: bytes, pos: int, end: int) -> tuple[RequestHeader, int]:
-    """The header at `pos`, behind the size, and the position of the body; DecodeError if it does
-    not fit before `end`.
+    """The header at `pos`, after the size, and the position of the body; DecodeError if the header
+    does not fit before `end`.
 
-    An unknown API counts as not flexible: its header can be read, its body cannot.
+    The header of an unknown API is read as v1.
     """
     try:
         key, version, correlation_id, size = _read_fixed_header(buffer, pos)

@@ -1,7 +1,7 @@
-"""Arrays of messages that are made while they are written: for answers of a hundred thousand rows.
+"""Arrays whose messages are created while they are encoded, for responses with many rows.
 
-An encoder reads an array once, from its beginning. What it reads need not be there before, and so
-takes neither time nor memory in the step that answers.
+An encoder reads an array once, in order. Its items need not exist before, so that the step that
+makes the response spends neither time nor memory on them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Mapped(Sequence[T]):
-    """What :func:`mapped` makes."""
+    """The result of `mapped`."""
 
     __slots__ = ("_make", "columns")
 
@@ -30,10 +30,10 @@ class Mapped(Sequence[T]):
 
 
 def mapped(make: Callable[..., T], *columns: Sequence[Any]) -> list[T]:
-    """``make(a, b, ...)`` for the items of the columns, anew each time that it is read.
+    """A sequence of `make(a, b, ...)` for the rows of the columns; each read makes the items anew.
 
-    The columns have the same length and do not change any more. It is no list, whatever its type
-    says: fields of messages are lists, and this does what an encoder asks of them. It has a length
-    and items, and can be gone through; it cannot be changed, and is equal to no list.
+    The columns must have the same length and must not change any more. The return type is `list`
+    because fields of messages are; the result has length, items and iteration, but cannot be
+    changed and equals no list.
     """
     return cast("list[T]", Mapped(make, columns))

@@ -1,33 +1,38 @@
-"""Message classes: one class per message for all its versions, the lifetime of a field beside the
-field.
+"""Declares message classes: one class for all versions of a message, each field with the versions
+that have it.
 
-    @message(key=12, versions=(0, 4), flexible=4)
+    @message(key=ApiKey.HEARTBEAT, versions=(0, 4), flexible=4)
     class HeartbeatRequest:
         group_id: String = ""
         generation_id: Int32 = 0
         member_id: String = ""
         group_instance_id: NullableString = since(3, default=None)
 
-The decorators make slotted, mutable classes with a keyword constructor in which every field has
-Kafka's default. Bytes are not read or written here: `compiler.py` does that from the `Layout` each
-class carries.
+    @response_to(HeartbeatRequest)
+    class HeartbeatResponse:
+        throttle_time_ms: Int32 = since(1)
+        error_code: Int16 = 0
+
+The decorators create slotted, mutable classes whose constructor takes keywords only and gives every
+field Kafka's default. `compiler.py` reads and writes bytes, by the `Layout` of the class.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, dataclass_transform
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.source import Source
 from groupkeeper.protocol.types import ArrayOf, Fixed, Shape, Sized, StructOf, WireType
 
 T = TypeVar("T")
 
-Message: TypeAlias = object  # an instance of any class that `message` or `struct` made
+Message: TypeAlias = object  # an instance of a class that a decorator below made
 
 FOREVER = 32767  # the largest version an int16 can hold
 
 
 class _New:
-    """Stands for "a new empty list" where a default value is written."""
+    """The type of the default value that stands for a new empty list."""
 
     def __repr__(self) -> str:
         return "[]"
@@ -37,7 +42,7 @@ _NEW_LIST = _New()
 
 
 class Lifetime(NamedTuple):
-    """What `since`, `until` and `tagged` say of a field: the versions that carry it, and how."""
+    """What `since`, `until` and `tagged` declare: the versions that have a field, and how."""
 
     default: object
     since: int = 0
@@ -47,7 +52,7 @@ class Lifetime(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One field of a message. `default` is what it holds when the version does not carry it."""
+    """One field of a message. It holds `default` if the decoded version does not have it."""
 
     name: str
     type: WireType
@@ -58,7 +63,7 @@ class Field(NamedTuple):
     tag: int | None
 
     def in_version(self, version: int) -> bool:
-        """Whether the version carries the field, tagged or not."""
+        """Whether the version has the field, tagged or not."""
         return self.since <= version <= self.until
 
     def nullable_in(self, version: int) -> bool:
@@ -69,35 +74,38 @@ class Field(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What a message class is on the wire; `key` and `flexible` are None where there is none."""
+    """How a message class is encoded. `key` is None if it is neither request nor response,
+    `flexible` (the first flexible version) if there is none; `response` is set in requests only.
+    """
 
     name: str
-    key: int | None
+    key: ApiKey | None
     versions: tuple[int, int]
     flexible: int | None
-    open_ended: bool  # bytes behind the last field belong to a newer version and are passed over
+    open_ended: bool  # bytes after the last field belong to a newer version and are ignored
     fields: tuple[Field, ...]
+    response: type | None = None
 
     def is_flexible(self, version: int) -> bool:
         """Whether the version has compact lengths and tagged fields (KIP-482)."""
         return self.flexible is not None and version >= self.flexible
 
 
-_TYPICAL = object()  # "the default of the field's type"
+_TYPICAL = object()  # stands for the default of the field's type
 
 
 # The specifiers return Any because they stand where a field's default value is expected.
 def since(
     version: int, *, default: object = _TYPICAL, until: int = FOREVER, nullable_since: int = 0
 ) -> Any:
-    """A field carried from `version` on, up to and including `until`; null is allowed from
-    `nullable_since`.
+    """A field of the versions from `version` to `until`, both included; it may be null from
+    `nullable_since` on.
     """
     return Lifetime(default, version, until, nullable_since)
 
 
 def until(version: int, *, default: object = _TYPICAL, nullable_since: int = 0) -> Any:
-    """A field carried up to and including `version`."""
+    """A field of the versions up to and including `version`."""
     return Lifetime(default, 0, version, nullable_since)
 
 
@@ -112,7 +120,7 @@ def tagged(tag: int, *, since: int, default: object = _TYPICAL) -> Any:
 
 
 def empty() -> Any:
-    """The default of an array that every version carries: a new empty list for each message."""
+    """An array of every version; its default is a new empty list."""
     return Lifetime(_NEW_LIST)
 
 
@@ -120,12 +128,14 @@ def empty() -> Any:
 def message(
     *,
     versions: tuple[int, int],
-    key: int | None = None,
+    key: ApiKey | None = None,
     flexible: int | None = None,
     open_ended: bool = False,
 ) -> Callable[[type[T]], type[T]]:
-    """Make a top-level message: the `versions` that can be compiled, its API `key` if it has one,
-    the first `flexible` version, and whether more bytes may follow (`Layout.open_ended`).
+    """Make a request, or a message without an API, from a class.
+
+    `key` is the API of a request, `versions` are the first and last that can be compiled,
+    `flexible` is the first flexible one. `open_ended`: more bytes may follow the last field.
     """
 
     def decorate(cls: type[T]) -> type[T]:
@@ -137,8 +147,21 @@ def message(
 
 
 @dataclass_transform(kw_only_default=True)
+def response_to(request: type) -> Callable[[type[T]], type[T]]:
+    """Make the response to a request from a class; key and versions are those of the request."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        layout = layout_of(request)
+        made = _with_layout(cls, layout._replace(name=cls.__name__, fields=_fields(cls)))
+        type.__setattr__(request, "__layout__", layout._replace(response=made))
+        return made
+
+    return decorate
+
+
+@dataclass_transform(kw_only_default=True)
 def struct(cls: type[T]) -> type[T]:
-    """Make a part of other messages; its versions are those of the message around it."""
+    """Make a part of messages from a class; its versions are those of the message around it."""
     return _with_layout(cls, Layout(cls.__name__, None, (0, FOREVER), None, False, _fields(cls)))
 
 
@@ -147,14 +170,22 @@ def layout_of(cls: type) -> Layout:
     return cast(Layout, cls.__dict__["__layout__"])
 
 
+def key_of(cls: type) -> ApiKey:
+    """The API key of a request or response class; TypeError if the class is neither."""
+    layout = layout_of(cls)
+    if layout.key is None:
+        raise TypeError(f"{layout.name} is neither a request nor a response")
+    return layout.key
+
+
 def fields_in(cls: type, version: int) -> tuple[list[Field], list[Field]]:
-    """The plain and the tagged fields that a version carries."""
+    """The plain and the tagged fields of a version."""
     present = [field for field in layout_of(cls).fields if field.in_version(version)]
     return [f for f in present if f.tag is None], [f for f in present if f.tag is not None]
 
 
 def structs_in(cls: type, version: int) -> Iterator[type]:
-    """The structs inside a message in a version, innermost first, and the message itself last."""
+    """The structs in a version of a message, innermost first, and the message itself last."""
     for field in layout_of(cls).fields:
         if field.in_version(version):
             kind = field.type
@@ -166,7 +197,7 @@ def structs_in(cls: type, version: int) -> Iterator[type]:
 
 
 def default_code(field: Field) -> str:
-    """The default as a Python expression, a new object wherever it is mutable."""
+    """The default as a Python expression, which makes a new object of a mutable one."""
     return repr(field.default)
 
 
@@ -184,7 +215,7 @@ def _with_layout(cls: type[T], layout: Layout) -> type[T]:
         "__repr__": _represent,
         "__hash__": None,
     }
-    # Slots cannot be added to an existing class, so a new one takes its place.
+    # Slots cannot be added to an existing class: a new one replaces it.
     return cast(type[T], type(cls.__name__, cls.__bases__, namespace))
 
 
@@ -201,7 +232,7 @@ def _field(cls: type, name: str, hint: object) -> Field:
     return Field(name, kind, default, since, until, nullable_since, tag)
 
 
-def _wire_type(hint: Any) -> WireType:  # Any: annotations are what the typing module makes of them
+def _wire_type(hint: Any) -> WireType:  # Any: an annotation has a private type of the typing module
     if not hasattr(hint, "__metadata__"):
         return StructOf(hint)
     mark = hint.__metadata__[0]
@@ -228,7 +259,7 @@ def _default_of(kind: WireType) -> object:
 
 
 def _first_init(self: object, **values: object) -> None:
-    """Stands in for the constructor until the first use, to keep start-up short."""
+    """Replaces itself by a compiled constructor at the first use, to keep start-up short."""
     cls = type(self)
     layout = layout_of(cls)
     source = Source(f"<{layout.name} constructor>")

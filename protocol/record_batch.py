@@ -1,16 +1,16 @@
-"""
-Record batch v2 (magic 2), the unit of Kafka's log and of Produce and Fetch: bytes <-> records.
+"""Encodes and decodes record batches v2 (magic 2), the unit of Kafka's log, Produce and Fetch.
 
-Writes plain batches, byte for byte as Kafka's MemoryRecordsBuilder does for records without
-headers, producer id or compression. Reads everything brokers keep: compressed, transactional and
-control batches, batches with a delete horizon, empty batches. Does not read magic 0 and 1, and
-does not know what keys and values mean.
+Encodes plain batches, byte for byte as Kafka's `MemoryRecordsBuilder` does for records without
+headers, producer id or compression. Decodes every batch that brokers store: compressed,
+transactional and control batches, batches with a delete horizon, empty batches; not magic 0 and 1.
 
-Layout (KIP-98, Kafka's DefaultRecordBatch): base offset int64, length int32 of what follows,
-leader epoch int32, magic int8, CRC-32C uint32 of all that follows it, attributes int16, last
-offset delta int32, base timestamp int64, max timestamp int64, producer id int64, producer epoch
-int16, base sequence int32, record count int32, records. Base offset and leader epoch lie before
-the CRC, so a broker may set them in a finished batch.
+Layout: base offset int64, length int32 of what follows, leader epoch int32, magic int8, CRC-32C
+uint32 of all that follows it, attributes int16, last offset delta int32, base timestamp int64, max
+timestamp int64, producer id int64, producer epoch int16, base sequence int32, record count int32,
+records. Base offset and leader epoch lie before the CRC, so a broker may set them in a finished
+batch.
+
+Source: KIP-98, Kafka's `DefaultRecordBatch` and `DefaultRecord`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from groupkeeper.protocol.compression import DecompressionError, decompress
+from groupkeeper.protocol.wire import write_varint
 
 HEADER_SIZE: Final = 61
 LENGTH_OVERHEAD: Final = 12
@@ -40,14 +41,13 @@ KeyValue = tuple[bytes | None, bytes | None]
 
 
 class CorruptBatch(Exception):
-    """The bytes are not a whole, well-formed record batch."""
+    """The bytes are not a complete, well-formed record batch."""
 
 
 @dataclass(slots=True)
 class BatchHeader:
-    """
-    The 61 bytes in front of the records. `position` is where the batch starts in its buffer,
-    `size` its whole length.
+    """The fields of the 61 bytes before the records. `position` is the start of the batch in its
+    buffer, `size` the length of the whole batch.
     """
 
     position: int
@@ -92,13 +92,9 @@ class BatchHeader:
     def is_control(self) -> bool:
         return bool(self.attributes & 0x20)
 
-    @property
-    def has_delete_horizon(self) -> bool:
-        return bool(self.attributes & 0x40)
-
 
 class Record(NamedTuple):
-    """One record: offset in the log, epoch milliseconds, and bytes. A null value is a tombstone."""
+    """A decoded record: offset in the log, epoch milliseconds, bytes. Value None is a tombstone."""
 
     offset: int
     timestamp_ms: int
@@ -107,32 +103,22 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-def _unsigned_varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-# Lengths and deltas below 1024 are looked up: they are nearly all there are, and a call costs
-# more than the rest.
+# Lengths and deltas below 1024, which are nearly all, are looked up: a call would cost more than
+# the rest of the record.
 _TABLE_SIZE: Final = 1024
-_VARINTS: Final = [_unsigned_varint(number << 1) for number in range(_TABLE_SIZE)]
+_VARINTS: Final = [write_varint(number << 1) for number in range(_TABLE_SIZE)]
 _NULL: Final = b"\x01"
 
 
 def _varint(number: int) -> bytes:
-    return _VARINTS[number] if number < _TABLE_SIZE else _unsigned_varint(number << 1)
+    return _VARINTS[number] if number < _TABLE_SIZE else write_varint(number << 1)
 
 
 def encode_batch(
     base_offset: int, leader_epoch: int, timestamp_ms: int, records: Sequence[KeyValue]
 ) -> bytes:
-    """
-    One plain batch; every record carries the one timestamp (epoch milliseconds). At least one
-    record.
+    """Encode a plain batch of at least one record; all have the same timestamp (epoch
+    milliseconds).
     """
     if not records:
         raise ValueError("a batch needs a record")
@@ -162,7 +148,7 @@ def encode_batch(
 
 
 def _encode_record(delta: int, key: bytes | None, value: bytes | None) -> bytes:
-    """Any record: attributes 0, timestamp delta 0, no headers."""
+    """Encode a record with attributes 0, timestamp delta 0 and no headers."""
     key_part = _NULL if key is None else _varint(len(key)) + key
     value_part = _NULL if value is None else _varint(len(value)) + value
     body = b"\x00\x00" + _varint(delta) + key_part + value_part + b"\x00"
@@ -170,7 +156,7 @@ def _encode_record(delta: int, key: bytes | None, value: bytes | None) -> bytes:
 
 
 def patch(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
-    """The same batch at another place in the log; both fields lie outside the checksum."""
+    """The batch with another base offset and leader epoch; the checksum covers neither."""
     return b"".join(
         (
             base_offset.to_bytes(8, "big"),
@@ -182,9 +168,8 @@ def patch(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> byt
 
 
 def read_header(buffer: bytes | memoryview, pos: int = 0) -> BatchHeader:
-    """
-    The header at `pos`. Raises CorruptBatch if it is not magic 2, implausible, or cut off. Checks
-    no checksum.
+    """The header at `pos`. Raises CorruptBatch if it is cut off, not magic 2, or implausible. Does
+    not verify the checksum.
     """
     if pos < 0 or pos + HEADER_SIZE > len(buffer):
         raise CorruptBatch(f"a batch header at {pos} is cut off")
@@ -198,9 +183,8 @@ def read_header(buffer: bytes | memoryview, pos: int = 0) -> BatchHeader:
 
 
 def iter_batches(buffer: bytes) -> Iterator[BatchHeader]:
-    """
-    The header of every batch of a buffer of whole batches. Raises CorruptBatch at the first that
-    is not whole.
+    """The header of every batch in a buffer of whole batches. Raises CorruptBatch at the first one
+    that is not whole.
     """
     pos = 0
     while pos < len(buffer):
@@ -212,7 +196,7 @@ def iter_batches(buffer: bytes) -> Iterator[BatchHeader]:
 
 
 def check_crc(buffer: bytes | memoryview, header: BatchHeader) -> bool:
-    """Whether the batch is whole and its checksum holds."""
+    """Whether the batch is whole and its checksum correct."""
     if header.end > len(buffer):
         return False
     with memoryview(buffer) as view:
@@ -222,12 +206,10 @@ def check_crc(buffer: bytes | memoryview, header: BatchHeader) -> bool:
 def decode_records(
     buffer: bytes, header: BatchHeader, limit: int = DECOMPRESSED_LIMIT
 ) -> Iterator[Record]:
-    """
-    The records of one batch, decompressed if need be to at most `limit` bytes.
+    """The records of one batch, which may decompress to at most `limit` bytes.
 
     Raises CorruptBatch, also in the middle, and nothing else: each record must end exactly at its
-    length and the batch exactly after its record count. The checksum is not looked at: see
-    check_crc.
+    length, and the batch after its last record. Does not verify the checksum: see `check_crc`.
     """
     if header.end > len(buffer):
         raise CorruptBatch(f"the batch at {header.position} is cut off")
@@ -246,11 +228,10 @@ def decode_records(
 
 
 def lone_record(buffer: bytes, pos: int) -> tuple[int, int, bytes, bytes | None] | None:
-    """
-    Of a plain batch of one record with a key and no headers: where the batch ends, the record's
-    offset, key and value. None if the batch at `pos` is not one, or is not sound.
+    """End, offset, key and value of a plain batch of one record with a key and no headers; None if
+    the batch at `pos` is another one, or malformed.
 
-    A short cut: most batches of an offsets log are such, and take half as long as by
+    A short cut: most batches of an offsets log have one record, and take half as long as with
     `decode_records`.
     """
     if pos + HEADER_SIZE > len(buffer):
@@ -309,10 +290,9 @@ def _records(data: bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def record_times(data: bytes | memoryview, header: BatchHeader) -> Iterator[tuple[int, int]]:
-    """
-    Offset in the log and epoch milliseconds of the records of one batch. `data` is what follows the
-    header, decompressed. Raises CorruptBatch, also in the middle; keys, values and headers are
-    skipped.
+    """Offset in the log and epoch milliseconds of each record of one batch, without its key, value
+    and headers. `data` are the decompressed bytes after the header. Raises CorruptBatch, also in
+    the middle.
     """
     try:
         yield from _times(data, header)

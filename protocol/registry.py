@@ -1,6 +1,8 @@
-"""Which APIs there are, in which versions, and their compiled codecs.
+"""The APIs that are implemented, their versions, and their compiled codecs.
 
-Which of them a server really answers is not known here: that is its table of routes.
+A server answers those that its own table of APIs has a handler for.
+
+Source: Kafka 4.1, `ApiKeys` (versions) and `ApiMessageType` (header versions).
 """
 
 from collections.abc import Callable
@@ -9,7 +11,8 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any, NamedTuple
 
-from groupkeeper.protocol.compile_encode import API_VERSIONS_KEY, Framing
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import (
     Decoder,
     SlicedDecoder,
@@ -20,76 +23,45 @@ from groupkeeper.protocol.compiler import (
     sliced_encoder,
 )
 from groupkeeper.protocol.errors import DecodeError
-from groupkeeper.protocol.message import Message, layout_of
-from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from groupkeeper.protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-)
-from groupkeeper.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from groupkeeper.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from groupkeeper.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
-from groupkeeper.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-)
-from groupkeeper.protocol.messages.describe_groups import (
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
-from groupkeeper.protocol.messages.describe_topic_partitions import (
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-)
-from groupkeeper.protocol.messages.fetch import FetchRequest, FetchResponse
-from groupkeeper.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from groupkeeper.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from groupkeeper.protocol.messages.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
-from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from groupkeeper.protocol.messages.list_config_resources import (
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-)
-from groupkeeper.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from groupkeeper.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from groupkeeper.protocol.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
-from groupkeeper.protocol.messages.produce import ProduceRequest, ProduceResponse
-from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from groupkeeper.protocol.message import Message, key_of, layout_of
+from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.messages.create_partitions import CreatePartitionsRequest
+from groupkeeper.protocol.messages.create_topics import CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_records import DeleteRecordsRequest
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
+from groupkeeper.protocol.messages.describe_cluster import DescribeClusterRequest
+from groupkeeper.protocol.messages.describe_configs import DescribeConfigsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from groupkeeper.protocol.messages.fetch import FetchRequest
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
+from groupkeeper.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.list_offsets import ListOffsetsRequest
+from groupkeeper.protocol.messages.metadata import MetadataRequest
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
+from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest
+from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
+from groupkeeper.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from groupkeeper.protocol.messages.produce import ProduceRequest
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
 from groupkeeper.protocol.wire import skip_tags
 
 
 class Api(NamedTuple):
-    """One API.
+    """One API. Version ranges include both ends; `flexible` is the first flexible version, or None.
 
-    Version ranges include both ends; `flexible` is the first flexible version, None if there is
-    none.
+    Fewer versions may be served than are advertised: the others are refused.
     """
 
-    key: int
+    key: ApiKey
     name: str
     request_type: type
     response_type: type
@@ -102,52 +74,56 @@ class Api(NamedTuple):
         return self.flexible is not None and version >= self.flexible
 
 
-def _api(request: type, response: type, advertised_from: int | None = None) -> Api:
+def _api(request: type, advertised_from: int | None = None) -> Api:
     layout = layout_of(request)
-    assert layout.key is not None
-    assert layout[1:4] == layout_of(response)[1:4], layout.name
+    assert layout.response is not None, layout.name
     oldest, newest = layout.versions
-    lowest = oldest if advertised_from is None else advertised_from
-    name = layout.name.removesuffix("Request")
     return Api(
-        layout.key, name, request, response, (lowest, newest), layout.versions, layout.flexible
+        key=key_of(request),
+        name=layout.name.removesuffix("Request"),
+        request_type=request,
+        response_type=layout.response,
+        advertised=(oldest if advertised_from is None else advertised_from, newest),
+        served=layout.versions,
+        flexible=layout.flexible,
     )
 
 
 _ALL = (
     # Produce 0-2 are advertised for old librdkafka, which compresses only if it sees version 0
     # (KAFKA-18659).
-    _api(ProduceRequest, ProduceResponse, advertised_from=0),
-    _api(FetchRequest, FetchResponse),
-    _api(ListOffsetsRequest, ListOffsetsResponse),
-    _api(MetadataRequest, MetadataResponse),
-    _api(OffsetCommitRequest, OffsetCommitResponse),
-    _api(OffsetFetchRequest, OffsetFetchResponse),
-    _api(FindCoordinatorRequest, FindCoordinatorResponse),
-    _api(JoinGroupRequest, JoinGroupResponse),
-    _api(HeartbeatRequest, HeartbeatResponse),
-    _api(LeaveGroupRequest, LeaveGroupResponse),
-    _api(SyncGroupRequest, SyncGroupResponse),
-    _api(DescribeGroupsRequest, DescribeGroupsResponse),
-    _api(ListGroupsRequest, ListGroupsResponse),
-    _api(ApiVersionsRequest, ApiVersionsResponse),
-    _api(CreateTopicsRequest, CreateTopicsResponse),
-    _api(DeleteTopicsRequest, DeleteTopicsResponse),
-    _api(DeleteRecordsRequest, DeleteRecordsResponse),
-    _api(InitProducerIdRequest, InitProducerIdResponse),
-    _api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
-    _api(DescribeConfigsRequest, DescribeConfigsResponse),
-    _api(AlterConfigsRequest, AlterConfigsResponse),
-    _api(CreatePartitionsRequest, CreatePartitionsResponse),
-    _api(DeleteGroupsRequest, DeleteGroupsResponse),
-    _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
-    _api(OffsetDeleteRequest, OffsetDeleteResponse),
-    _api(DescribeClusterRequest, DescribeClusterResponse),
-    _api(ListConfigResourcesRequest, ListConfigResourcesResponse),
-    _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
+    _api(ProduceRequest, advertised_from=0),
+    _api(FetchRequest),
+    _api(ListOffsetsRequest),
+    _api(MetadataRequest),
+    _api(OffsetCommitRequest),
+    _api(OffsetFetchRequest),
+    _api(FindCoordinatorRequest),
+    _api(JoinGroupRequest),
+    _api(HeartbeatRequest),
+    _api(LeaveGroupRequest),
+    _api(SyncGroupRequest),
+    _api(DescribeGroupsRequest),
+    _api(ListGroupsRequest),
+    _api(ApiVersionsRequest),
+    _api(CreateTopicsRequest),
+    _api(DeleteTopicsRequest),
+    _api(DeleteRecordsRequest),
+    _api(InitProducerIdRequest),
+    _api(OffsetForLeaderEpochRequest),
+    _api(DescribeConfigsRequest),
+    _api(AlterConfigsRequest),
+    _api(CreatePartitionsRequest),
+    _api(DeleteGroupsRequest),
+    _api(IncrementalAlterConfigsRequest),
+    _api(OffsetDeleteRequest),
+    _api(DescribeClusterRequest),
+    _api(ListConfigResourcesRequest),
+    _api(DescribeTopicPartitionsRequest),
 )
 
 APIS: dict[int, Api] = {api.key: api for api in _ALL}
+"""By `ApiKey`. The keys of the type are int because a request's header can hold any int16."""
 
 _fixed_header = Struct(">hhih")
 _read_correlation_id = Struct(">i").unpack_from
@@ -155,27 +131,27 @@ _read_correlation_id = Struct(">i").unpack_from
 
 @cache
 def request_decoder(key: int, version: int) -> Decoder:
-    """`decode(buffer, pos, end) -> request`, from behind the header; KeyError or ValueError if it
-    is not served.
+    """`decode(buffer, pos, end) -> request`, from the end of the header on; KeyError or ValueError
+    if API or version are not served.
     """
     return decoder(APIS[key].request_type, version)
 
 
 @cache
 def response_encoder(key: int, version: int) -> Callable[[Message, int], bytes]:
-    """`encode(response, correlation_id) -> bytes`: the whole frame; TypeError or ValueError for
-    what cannot be written.
+    """`encode(response, correlation_id) -> bytes`: the whole frame; TypeError or ValueError for a
+    value that cannot be encoded.
     """
     return encoder(APIS[key].response_type, version, Framing.RESPONSE)
 
 
 def sliced_request_decoder(key: int, version: int) -> SlicedDecoder:
-    """As :func:`request_decoder`, a slice at a time: for long requests."""
+    """As `request_decoder`, slice by slice: for long requests."""
     return sliced_decoder(APIS[key].request_type, version)
 
 
 def sliced_response_encoder(key: int, version: int) -> SlicedEncoder:
-    """As :func:`response_encoder`, a piece at a time and without the size: for long answers."""
+    """As `response_encoder`, piece by piece and without the size: for long responses."""
     return sliced_encoder(APIS[key].response_type, version)
 
 
@@ -197,10 +173,10 @@ def request_encoder(key: int, version: int) -> Callable[[Message, int, str | Non
 
 @cache
 def response_decoder(key: int, version: int) -> Callable[[bytes, int, int], tuple[int, Any]]:
-    """`decode(buffer, pos, end) -> (correlation id, response)`, from behind the size."""
+    """`decode(buffer, pos, end) -> (correlation id, response)`, from the end of the size on."""
     api = APIS[key]
     decode = decoder(api.response_type, version)
-    has_tags = api.is_flexible(version) and key != API_VERSIONS_KEY
+    has_tags = api.is_flexible(version) and key != ApiKey.API_VERSIONS
 
     def decode_response(
         buffer: bytes, pos: int, end: int

@@ -1,8 +1,4 @@
-"""Python source under construction: lines, the objects their names stand for, and the function they
-become.
-
-Used by the two halves of the compiler. What the lines say is decided there, not here.
-"""
+"""Builds the Python source of a function line by line, and compiles it."""
 
 import linecache
 from collections.abc import Callable, Iterator
@@ -12,47 +8,43 @@ from typing import Any
 
 
 class Source:
-    """A text of function definitions. `name` is shown as the file name in tracebacks."""
+    """Source of function definitions. Tracebacks show `name` as the file name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._lines: list[str] = []
         self._depth = 0
-        self._scope: dict[str, Any] = {}  # whatever the generated code refers to
+        self._scope: dict[str, Any] = {}  # the objects that the generated code names
         self._counts: dict[str, int] = {}
 
     def line(self, text: str) -> None:
-        """Add one line at the present depth."""
+        """Add one line at the current indentation."""
         self._lines.append("    " * self._depth + text)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add a line that opens a block; what is added inside the `with` is its body."""
+        """Add a line that opens a block; lines added inside the `with` are its body."""
         self.line(head)
         self._depth += 1
         yield
         self._depth -= 1
 
     def fresh(self, prefix: str) -> str:
-        """A variable name not used before."""
+        """A new variable name."""
         number = self._counts[prefix] = self._counts.get(prefix, 0) + 1
         return f"{prefix}{number}"
 
     def refer(self, name: str, value: object) -> str:
-        """Let `name` stand for `value` in the generated code."""
+        """Make `name` mean `value` in the generated code; return the name."""
         assert self._scope.setdefault(name, value) is value, name
         return name
 
-    def constant(self, value: object) -> str:
-        """A name for a value that has no other."""
-        return self.refer(self.fresh("constant"), value)
-
     def cls(self, cls: type) -> str:
-        """The name of a class."""
+        """Make a class known by its name; return the name."""
         return self.refer(cls.__name__, cls)
 
     def packed(self, method: str, codes: str) -> str:
-        """The name of a method (`pack` or `unpack_from`) of a big-endian struct, precompiled."""
+        """Make known `pack` or `unpack_from` of a big-endian struct; return its name."""
         name = f"{method}_{codes.replace('?', 'bool')}"
         if name not in self._scope:
             self._scope[name] = getattr(Struct(">" + codes), method)
@@ -69,5 +61,5 @@ class Source:
         exec(compile(text, self.name, "exec"), self._scope)  # noqa: S102 - the text is our own
         linecache.cache[self.name] = (len(text), None, text.splitlines(keepends=True), self.name)
         compiled: Callable[..., Any] = self._scope[function]
-        compiled.__source__ = text  # type: ignore[attr-defined]  # for people: how to see the code
+        compiled.__source__ = text  # type: ignore[attr-defined]  # to read the code in a debugger
         return compiled

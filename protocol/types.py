@@ -1,12 +1,12 @@
-"""The primitive types of Kafka's protocol, and the annotations that name them in message classes.
+"""The primitive types of Kafka's protocol, and the annotations for them in message classes.
 
-For a type checker `Int32` is `int` and `Array[String]` is `list[str]`; the wire type rides along as
-`Annotated` metadata. Encoding and decoding are not here: `compile_decode.py` and
-`compile_encode.py` turn these descriptions into code.
+For a type checker `Int32` is `int` and `Array[String]` is `list[str]`; the wire type is `Annotated`
+metadata, from which `compile_decode.py` and `compile_encode.py` generate code.
 
-Layouts are those of Kafka's protocol guide: integers are big-endian; string, bytes and array carry
-their length in front (int16, int32, int32; -1 is null), in flexible versions (KIP-482) as an
-unsigned varint of length + 1 (0 is null).
+Integers are big-endian. String, bytes and array follow their length (int16, int32, int32; -1 is
+null), which in flexible versions is an unsigned varint of length + 1 (0 is null; KIP-482).
+
+Source: Kafka's protocol guide; `org.apache.kafka.common.protocol.types.Type`.
 """
 
 from typing import Annotated, NamedTuple, TypeAlias, TypeVar
@@ -22,7 +22,7 @@ class Fixed(NamedTuple):
 
 
 class Sized(NamedTuple):
-    """Text or bytes behind their length; `code` is the struct character of the length in versions
+    """Text or bytes after their length; `code` is the struct character of the length in versions
     that are not flexible.
     """
 
@@ -41,8 +41,8 @@ class ArrayOf(NamedTuple):
 
 
 class StructOf(NamedTuple):
-    """A nested message class; as a field of its own (no array's item) it is None when absent. Where
-    it is `nullable`, an int8 in front says whether it is there: 1, or -1.
+    """A nested message class; as a field (not as an array's item) it may be None. If it is
+    `nullable`, an int8 in front tells whether it is present: 1, or -1 for null.
     """
 
     cls: type
@@ -54,7 +54,7 @@ WireType: TypeAlias = Fixed | Sized | ArrayOf | StructOf
 
 class Shape(NamedTuple):
     """Marks an annotation whose wire type depends on its argument: an array, or a nested struct.
-    `optional` is what Python sees, `nullable` what stands on the wire.
+    `optional`: None is allowed in Python; `nullable`: null is allowed on the wire.
     """
 
     is_array: bool
@@ -77,7 +77,7 @@ NullableString: TypeAlias = Annotated[str | None, Sized("string", "h", 2, True, 
 Bytes: TypeAlias = Annotated[bytes, Sized("bytes", "i", 4, False, False)]
 NullableBytes: TypeAlias = Annotated[bytes | None, Sized("bytes", "i", 4, False, True)]
 RecordsView: TypeAlias = Annotated[bytes | memoryview | None, Sized("records", "i", 4, False, True)]
-"""Records of a request: a view of its bytes if it was decoded in slices."""
+"""Records of a request: a view of its bytes after sliced decoding."""
 Records: TypeAlias = Annotated[bytes | None, Sized("records", "i", 4, False, True)]
 
 Array = Annotated[list[T], Shape(True, False, False)]

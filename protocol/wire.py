@@ -1,8 +1,8 @@
-"""What generated code calls for the uncommon cases: long varints, tagged fields, and what is wrong
-with bad bytes. And how long a text may be.
+"""Functions that generated code calls in uncommon cases: long varints, tagged fields and errors.
 
-The common cases (a varint of one or two bytes, no tagged fields) are written inline by the compiler
-and never come here.
+The common cases (a varint of one or two bytes, no tagged fields) are inlined by the compiler.
+
+Source: Kafka's `ByteUtils` (varints), KIP-482 (tagged fields).
 """
 
 from collections.abc import Sequence
@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from groupkeeper.protocol.errors import DecodeError, LeftOver
 
 LONGEST_TEXT = 32_767
-"""Bytes of UTF-8, in every version: what an int16 can say, and what Kafka accepts."""
+"""Bytes of UTF-8 in a text of any version: Kafka refuses more, and an int16 holds no more."""
 
 MOST_TAGS = 1_000
-"""Tagged fields of one struct; the protocol defines a handful, and each one takes time to pass
-over."""
+"""Tagged fields in one struct. Kafka defines a handful; skipping each one takes time."""
 
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
 def read_varint(buffer: bytes, pos: int) -> tuple[int, int]:
-    """An unsigned 32-bit varint at `pos` (least significant group first) and the position behind
+    """The unsigned 32-bit varint at `pos` (least significant group first) and the position after
     it.
     """
     value = 0
@@ -36,7 +35,7 @@ def read_varint(buffer: bytes, pos: int) -> tuple[int, int]:
 
 
 def write_varint(value: int) -> bytes:
-    """The unsigned varint of a value that is not negative."""
+    """Encode a value that is not negative as an unsigned varint."""
     out = bytearray()
     while value > 127:
         out.append(value & 0x7F | 0x80)
@@ -46,7 +45,7 @@ def write_varint(value: int) -> bytes:
 
 
 def read_tag(buffer: bytes, pos: int, end: int, last: int) -> tuple[int, int, int]:
-    """Tag, position of its value and position behind it; tags ascend (KIP-482)."""
+    """A tag, the position of its value and the position after it; tags ascend (KIP-482)."""
     tag, pos = read_varint(buffer, pos)
     size, pos = read_varint(buffer, pos)
     if tag <= last:
@@ -57,7 +56,7 @@ def read_tag(buffer: bytes, pos: int, end: int, last: int) -> tuple[int, int, in
 
 
 def skip_tags(buffer: bytes, pos: int, end: int) -> int:
-    """Pass over a tag buffer of which no tag is known."""
+    """Skip a tag buffer of unknown tags; return the position after it."""
     count, pos = read_varint(buffer, pos)
     if count > MOST_TAGS:
         raise too_many_tags(count)
@@ -69,11 +68,11 @@ def skip_tags(buffer: bytes, pos: int, end: int) -> int:
 
 def too_many_tags(count: int) -> DecodeError:
     """The error for a tag buffer of more than `MOST_TAGS` tags."""
-    return DecodeError(f"{count} tagged fields, and there may be {MOST_TAGS} at most")
+    return DecodeError(f"{count} tagged fields, more than {MOST_TAGS}")
 
 
 def write_tags(tags: Sequence[tuple[int, bytes | None]]) -> bytes:
-    """A tag buffer of those tags, ascending, whose value is not None."""
+    """Encode a tag buffer, of the tags whose value is not None; they must ascend."""
     out = [b""]
     for tag, value in tags:
         if value is not None:
@@ -83,23 +82,23 @@ def write_tags(tags: Sequence[tuple[int, bytes | None]]) -> bytes:
 
 
 def not_at_end(message: object, left: int) -> DecodeError:
-    """The error for a body that does not fill its range: too long for it, or too short."""
+    """The error for a body that is shorter or longer than its range."""
     return LeftOver(message, left) if left > 0 else DecodeError(f"{-left} bytes missing")
 
 
 def bad_length(field: str, length: int, left: int) -> DecodeError:
-    """The error for a length that is null where that is not allowed, negative, or longer than what
-    is left.
+    """The error for a length that is negative, null where null is not allowed, or larger than the
+    bytes left.
     """
     return DecodeError(f"{field}: length {length}, {left} bytes left")
 
 
 def too_long(field: str, length: int) -> DecodeError:
     """The error for a text of more than `LONGEST_TEXT` bytes."""
-    return DecodeError(f"{field}: {length} bytes, and text has {LONGEST_TEXT} at most")
+    return DecodeError(f"{field}: {length} bytes, more than {LONGEST_TEXT}")
 
 
 def cut_text(text: str) -> str:
-    """As much of an error message as a text may have: it may repeat what a client sent."""
+    """Cut an error message, which may repeat a client's text, to the longest text."""
     data = text.encode()
     return text if len(data) <= LONGEST_TEXT else data[:LONGEST_TEXT].decode(errors="ignore")

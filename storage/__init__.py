@@ -1,1 +1,1 @@
-"""The log on disk: bytes in, bytes out. Knows no groups."""
+"""Logs on disk: batches in Kafka's format, made durable. It knows nothing of groups."""

@@ -1,8 +1,9 @@
-"""
-Kafka's `leader-epoch-checkpoint` of a partition folder: which epoch began at which offset.
+"""Kafka's `leader-epoch-checkpoint` of a partition folder: which epoch began at which offset.
 
-A convenience for Kafka's tools and for people: the truth is in the batches, so it is neither
-synced nor trusted.
+For Kafka's tools and for people. The batches carry the epochs, so the file is neither synced nor
+relied upon.
+
+Source: Kafka's LeaderEpochFileCache.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import Final
 
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.scan import Batch
-from groupkeeper.storage.whole import read_whole
+from groupkeeper.storage.whole import overwrite, read_whole
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 
@@ -23,18 +24,16 @@ class EpochFile:
         self._files = files
         self._path = f"{folder}/{FILE_NAME}"
         self._entries: list[tuple[int, int]] = []
+        self.last_epoch = -1
+        """The largest epoch, or -1."""
 
     @property
     def entries(self) -> Sequence[tuple[int, int]]:
-        """Epochs and their first offsets, both rising."""
+        """Epochs and their first offsets, both ascending."""
         return self._entries
 
-    @property
-    def last_epoch(self) -> int:
-        return self._entries[-1][0] if self._entries else -1
-
     def load(self, before: int) -> None:
-        """Read the entries that begin below an offset; nothing if the file is missing or odd."""
+        """Read the entries that begin below an offset; none if the file is missing or odd."""
         try:
             text = read_whole(self._files, self._path)
         except FileNotFoundError:
@@ -45,16 +44,18 @@ class EpochFile:
         except ValueError:
             return
         self._entries = [entry for entry in entries if entry[1] < before]
+        self.last_epoch = self._entries[-1][0] if self._entries else -1
 
     def note(self, epoch: int, start: int) -> bool:
-        """A batch of an epoch begins at an offset. True if the epoch is new, and `write` is due."""
+        """Note that a batch of an epoch begins at an offset. True if the epoch is new."""
         if epoch <= self.last_epoch:
             return False
         self._entries.append((epoch, start))
+        self.last_epoch = epoch
         return True
 
     def note_all(self, batches: Sequence[Batch]) -> None:
-        """`note` and, if it is due, `write`, for batches that were appended."""
+        """Note batches that were appended, and write the file if an epoch is new."""
         if batches[-1].epoch == self.last_epoch:
             return
         news = [self.note(batch.epoch, batch.base_offset) for batch in batches]
@@ -62,17 +63,8 @@ class EpochFile:
             self.write()
 
     def write(self) -> None:
-        """The whole file anew, or as far as it goes: an append does not fail for its sake."""
-        lines = [
-            "0",
-            str(len(self._entries)),
-            *(f"{epoch} {start}" for epoch, start in self._entries),
-        ]
-        data = ("\n".join(lines) + "\n").encode("ascii")
+        """Write the whole file. An append does not fail because of it: OSErrors are ignored."""
+        entries = [f"{epoch} {start}" for epoch, start in self._entries]
+        text = "\n".join(["0", str(len(entries)), *entries, ""])
         with suppress(OSError):
-            handle = self._files.open(self._path, create=True)
-            try:
-                self._files.write(handle, data, 0)
-                self._files.truncate(handle, len(data))
-            finally:
-                self._files.close(handle)
+            overwrite(self._files, self._path, text.encode("ascii"), sync=False)

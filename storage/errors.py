@@ -1,19 +1,18 @@
-"""
-What can go wrong with the disk, as exceptions whose message is one clear line for a person.
+"""What can go wrong with the disk, as exceptions whose message is one line for an operator.
 
-Not here: mistakes of clients. An error of the storage closes the partition that met it; which
-error it is says whether opening it again may help.
+Mistakes of clients are not among them. An error of the storage closes the partition that met it;
+its class says whether opening the partition again may help.
 """
 
 from typing import Final
 
 ACCEPT_FILE: Final = "accept-loss"
-"""A person makes this file in the folder of a damaged log to have what is left of it."""
+"""An operator creates this file in the folder of a damaged log to keep what is left of it."""
 
 
 def remedy(folder: str) -> str:
-    """What a person can do about a damaged log."""
-    return f"restore it, or make {folder}/{ACCEPT_FILE} to have what is left, and start again"
+    """What an operator can do about a damaged log."""
+    return f"restore it, or create {folder}/{ACCEPT_FILE} to keep what is left, and start again"
 
 
 class StorageError(Exception):
@@ -21,44 +20,41 @@ class StorageError(Exception):
 
 
 class AppendFailed(StorageError):
-    """
-    Nothing of this append may be acknowledged. Close the log, open it again and see what it
-    holds.
+    """Nothing of this append may be acknowledged. Close the log and open it again.
 
-    No space left (ENOSPC, EDQUOT) looks like this: opening again may fail the same way until
-    there is space.
+    A full disk (ENOSPC, EDQUOT) causes this: opening the log may fail in the same way until
+    space is free.
     """
 
 
 class SyncFailed(AppendFailed):
-    """
-    The kernel could not write back what it had accepted (EIO on fsync).
+    """The kernel could not write back what it had accepted (EIO on fsync).
 
-    The page cache cannot be trusted any more, so the store refuses all further work: let go of
-    the leases and exit.
+    The page cache can no longer be trusted, so the store refuses all further work: the process
+    must exit.
     """
 
 
 class DirectoryLost(SyncFailed):
-    """
-    The data directory was removed or replaced while the process used it: what is written to it
-    now, nobody will find.
+    """The data directory was removed or replaced while it was in use.
+
+    Whatever the process still writes is in files that no other process can find.
     """
 
 
 class Corrupt(StorageError):
-    """
-    Bytes on the disk are damaged where nothing explains it. Needs a person; opening again does
-    not help.
+    """Bytes on the disk are damaged or missing, and no crash explains it.
+
+    An operator has to repair it; opening again does not help.
     """
 
 
 class OffsetOutOfRange(StorageError):
-    """A read below the first or beyond the next offset of a log."""
+    """A read below the first offset of a log, or beyond its next one."""
 
 
 class Fenced(StorageError):
-    """A newer owner has taken the shard: nothing was written and nothing will be."""
+    """A newer owner has the shard: nothing was written, and nothing will be."""
 
 
 class Locked(StorageError):
@@ -66,4 +62,4 @@ class Locked(StorageError):
 
 
 class NewerFormat(StorageError):
-    """The data directory was made by a newer version."""
+    """A newer version made the data directory."""

@@ -1,10 +1,7 @@
-"""
-The few file-system calls in use, as methods of one class, so that tests can tear, lose and refuse
-them.
+"""The file-system calls of the storage, as one class that tests replace to make them fail.
 
-Not a convenience layer: no paths are joined and no bytes are interpreted here. Every method
-raises OSError as the system does. Files are named by paths, open files by small integers. This is
-the only module of the storage that calls the system.
+No other module of the storage calls the system. Methods take paths and open files' numbers, raise
+OSError as the system does, and do not interpret bytes.
 """
 
 import errno
@@ -14,11 +11,11 @@ from contextlib import suppress
 
 FOLDER_MODE = 0o750
 FILE_MODE = 0o640
-"""Records are nobody's business but the owner's and, for backups, the group's. Less the umask."""
+"""The owner reads and writes records; the group may read them, for backups. Less the umask."""
 
 
 def parent_of(path: str) -> str:
-    """The folder that a path's name is in."""
+    """The folder of a path."""
     return os.path.dirname(path) or "."
 
 
@@ -29,7 +26,7 @@ class Files:
         return os.getpid()
 
     def boot_id(self) -> str:
-        """What tells this start of the machine from all others, without spaces; `-` if unknown."""
+        """An id of this start of the machine, without spaces; `-` if it is unknown."""
         try:
             with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
                 return file.read().strip() or "-"
@@ -37,24 +34,24 @@ class Files:
             return "-"
 
     def random_bytes(self, size: int) -> bytes:
-        """Bytes that nobody can foresee."""
+        """Unpredictable bytes."""
         return os.urandom(size)
 
     def make_folder(self, path: str) -> None:
-        """The folder and its parents; no error if it is there."""
+        """Create a folder and its parents; no error if it exists."""
         try:
             os.mkdir(path, FOLDER_MODE)
         except FileExistsError:
             if not os.path.isdir(path):
                 raise
         except FileNotFoundError:
-            # Not os.makedirs: its parents would get the mode that the umask leaves.
+            # Not os.makedirs: it gives parents the default mode.
             self.make_folder(parent_of(path))
             with suppress(FileExistsError):
                 os.mkdir(path, FOLDER_MODE)
 
     def list_folder(self, path: str) -> list[str]:
-        """Names in a folder, sorted; none if there is no such folder."""
+        """Names in a folder, sorted; empty if the folder is missing."""
         try:
             return sorted(os.listdir(path))
         except FileNotFoundError:
@@ -69,17 +66,17 @@ class Files:
         os.close(handle)
 
     def is_at(self, handle: int, path: str) -> bool:
-        """Whether a path leads to the open file; no if nobody can tell any more."""
+        """Whether a path leads to the open file; False if the system cannot tell."""
         try:
             return os.path.samestat(os.fstat(handle), os.stat(path))
         except OSError:
             return False
 
     def stamp(self, folder: str) -> tuple[int, ...]:
-        """
-        Another one after a name in the folder was made, renamed or removed, and for another
-        folder; empty if nobody can tell any more. What happens within some milliseconds of an
-        earlier change may not show.
+        """A value that changes when a name in the folder is created, renamed or removed.
+
+        Another folder has another one; empty if the folder is missing. A change within some
+        milliseconds of an earlier one may not show.
         """
         try:
             found = os.stat(folder)
@@ -101,7 +98,7 @@ class Files:
         return data
 
     def write(self, handle: int, data: bytes, position: int) -> None:
-        """All of `data`, or an OSError after any part of it."""
+        """Write all of `data`; after an OSError, any part of it may be written."""
         written = os.pwrite(handle, data, position)
         while written < len(data):
             more = os.pwrite(handle, memoryview(data)[written:], position + written)
@@ -113,14 +110,11 @@ class Files:
         os.ftruncate(handle, size)
 
     def sync(self, handle: int) -> None:
-        """
-        Wait until the file's bytes and size are on the disk. Says nothing about its name: see
-        sync_folder.
-        """
+        """Wait until the bytes and the size of a file are on the disk; see also `sync_folder`."""
         os.fdatasync(handle)
 
     def sync_folder(self, path: str) -> None:
-        """Wait until names made, renamed and removed in the folder are on the disk."""
+        """Wait until the names in a folder are on the disk as they are now."""
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(handle)
@@ -131,19 +125,19 @@ class Files:
         os.replace(path, to)
 
     def remove(self, path: str) -> None:
-        """Remove a file; no error if there is none."""
+        """Remove a file; no error if it is missing."""
         with suppress(FileNotFoundError):
             os.remove(path)
 
     def remove_folder(self, path: str) -> None:
-        """Remove an empty folder; no error if there is none."""
+        """Remove an empty folder; no error if it is missing."""
         with suppress(FileNotFoundError):
             os.rmdir(path)
 
     def lock(self, handle: int) -> bool:
-        """
-        Take the exclusive lock of an open file, held until it is closed or the process dies.
-        False: another has it.
+        """Lock an open file exclusively, until it is closed or the process ends.
+
+        Returns False if another process, or another open file of this one, holds the lock.
         """
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,37 +1,34 @@
-"""
-Partition folders: their names, and which there are, so that a lost one is missed.
+"""The partition folders of a data directory: their names, and a list that tells if one is lost.
 
-A text file. A clean stop writes it: a line with the CRC-32C of what follows and how many lines that
-is, then a line per folder, `name start`, with the offset before which records were deleted, 0 if
-none were. Behind these come the folders made since, and the starts that changed, as `crc boot name
-start`: not synced, and so only true until the machine starts anew (`boot` is the id that the system
-gives each of its starts), but for starts, which are durable in their folders before. What was
-deleted is taken out.
+The list is a text file. A clean stop writes it: a line with the CRC-32C of what follows and the
+number of lines, then a line per folder, `name start`, where records before the offset `start` were
+deleted (0: none were). After these lines come the folders created since, and the starts that have
+changed, as `crc boot name start`. Those lines are not synced, so they hold only until the machine
+restarts (`boot` is the id that the system gives to each of its starts), except for starts, which
+are durable in their folders before. A folder that is deleted is taken off the list.
 """
 
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from crc32c import crc32c
-
 from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.start import FILE_NAME as START_FILE
 from groupkeeper.storage.start import write_start
-from groupkeeper.storage.whole import read_whole, replace_whole
+from groupkeeper.storage.whole import checksum, read_whole, replace_whole
 
 FILE_NAME: Final = "folders"
 
 MOST_REPEATED: Final = 1_000
-"""With more lines that later ones made void, a new start has the file written anew."""
+"""A new start rewrites the file once it has this many lines that later lines have replaced."""
 
-_SINCE: Final = 4
-"""Words of a line about what is new."""
+_WORDS: Final = 4
+"""Words of a line noted since the clean stop."""
 
 
 class FolderList:
-    """The list of one data directory, which is ours."""
+    """The list of one data directory, which this process has locked."""
 
     def __init__(self, files: Files, data_dir: str) -> None:
         """Read it. Raises OSError."""
@@ -40,22 +37,23 @@ class FolderList:
         self._path = f"{data_dir}/{FILE_NAME}"
         self._boot = files.boot_id()
         self.repairs: list[str] = []
-        self._left: dict[str, int] = {}
-        """What a clean stop left, with the starts."""
-        self._since: dict[str, int] = {}
-        """What was noted since."""
+        self._stopped: dict[str, int] = {}
+        """The starts by name at the last clean stop."""
+        self._noted: dict[str, int] = {}
+        """The starts by name that were noted since."""
         self._lines = 0
-        """How many were noted in the file."""
+        """How many notes are in the file."""
         self._read()
-        self._written = True
+        self._saved = True
 
     def check(self, name: str) -> str:
-        """
-        Raises Corrupt if there must be something in a folder, and there is nothing. Returns, in
-        words, what was put right: the file that says where the log begins was lost.
+        """Raise Corrupt if a folder of the list is missing or empty.
+
+        Returns a line if its checkpoint with the start of the log was lost and has been restored,
+        or "".
         """
         folder = f"{self._data_dir}/{name}"
-        start = self._since.get(name, self._left.get(name))
+        start = self._noted.get(name, self._stopped.get(name))
         if start is None:
             return ""
         names = self._files.list_folder(folder)
@@ -64,17 +62,17 @@ class FolderList:
         if not start or START_FILE in names:
             return ""
         write_start(self._files, folder, start)
-        return f"{folder}/{START_FILE} was missing: the log begins at offset {start}, as it did"
+        return f"{folder}/{START_FILE} was missing: restored, the log begins at offset {start}"
 
     def note(self, name: str, start: int = 0) -> None:
+        """Note that a folder has a log, whose records before `start` were deleted durably.
+
+        Other threads may use the list meanwhile. If the disk refuses, only the note is lost.
         """
-        There is something in a folder now; its records before `start` were deleted, durably. May
-        be called beside everything else. A disk that refuses costs no more than the note.
-        """
-        self._since[name] = start
+        self._noted[name] = start
         self._lines += 1
         with suppress(OSError):
-            if start and self._lines > len(self._since) + MOST_REPEATED:
+            if start and self._lines > len(self._noted) + MOST_REPEATED:
                 self._write()
                 return
             handle = self._files.open(self._path, create=True)
@@ -83,21 +81,24 @@ class FolderList:
             finally:
                 self._files.close(handle)
 
-    def forget(self, name: str) -> None:
-        """The folder was removed for a good reason. To be made durable with `settle`."""
-        known = {self._left.pop(name, None), self._since.pop(name, None)}
-        self._written = self._written and known == {None}
+    def note_removed(self, name: str) -> None:
+        """Take a folder that was deleted off the list; `save` makes that durable."""
+        known = {self._stopped.pop(name, None), self._noted.pop(name, None)}
+        self._saved = self._saved and known == {None}
 
-    def settle(self) -> None:
-        """Write what was forgotten; durable when the data directory is synced. Raises OSError."""
-        if not self._written:
-            self._written = True
+    def save(self) -> None:
+        """Write the list if folders were removed. Durable when the data directory is synced.
+
+        Raises OSError.
+        """
+        if not self._saved:
+            self._saved = True
             self._write()
 
     def leave(self, names: Iterable[str]) -> None:
-        """These are there as the directory is closed. Durable then. Raises OSError."""
-        self._left = dict.fromkeys(names, 0) | self._left | self._since
-        self._since.clear()
+        """Write the list of a clean stop, with these folders, durably. Raises OSError."""
+        self._stopped = dict.fromkeys(names, 0) | self._stopped | self._noted
+        self._noted.clear()
         self._write()
         self._files.sync_folder(self._data_dir)
 
@@ -107,53 +108,50 @@ class FolderList:
         except FileNotFoundError:
             return
         lines = data.decode("ascii", "replace").splitlines(keepends=True)
-        count = self._read_left(lines)
+        count = self._read_stopped(lines)
         for line in lines[count:]:
             words = line.split()
-            if len(words) == _SINCE and words[3].isdigit():
+            if len(words) == _WORDS and words[3].isdigit():
                 boot, name, start = words[1], words[2], int(words[3])
-                sound = line == _line(boot, name, start)
+                sound = line.encode() == _line(boot, name, start)
                 if sound and (start or boot == self._boot):
-                    self._since[name] = start
+                    self._noted[name] = start
         self._lines = len(lines) - count
 
-    def _read_left(self, lines: list[str]) -> int:
-        """Read what a clean stop left; of how many lines that is."""
+    def _read_stopped(self, lines: list[str]) -> int:
+        """Read what the last clean stop wrote; returns how many lines that is."""
         words = lines[0].split() if lines else []
-        if len(words) == _SINCE:
-            return 0  # there was no clean stop so far
+        if len(words) == _WORDS:
+            return 0  # no clean stop yet
         count = int(words[-1]) if words and words[-1].isdigit() else 0
         body = lines[1 : count + 1]
-        if words != [_crc("".join(body)), str(count)]:
+        if words != [checksum("".join(body).encode()).decode(), str(count)]:
             self.repairs.append(
-                f"{self._path} is damaged: nobody knows whether a folder is missing"
+                f"{self._path} is damaged: a missing partition folder would not be noticed"
             )
             return 0
         for line in body:
             name, _, start = line.partition(" ")
-            self._left[name] = int(start)
+            self._stopped[name] = int(start)
         return count + 1
 
     def _line(self, name: str, start: int) -> bytes:
-        return _line(self._boot, name, start).encode()
+        return _line(self._boot, name, start)
 
     def _write(self) -> None:
         noted = None
-        while noted != (noted := list(self._since.items())):  # another thread may note meanwhile
-            body = "".join(f"{name} {start}\n" for name, start in sorted(self._left.items()))
-            lines = [f"{_crc(body)} {len(self._left)}\n{body}".encode()]
-            lines += [self._line(name, start) for name, start in noted]
-            replace_whole(self._files, self._path, b"".join(lines))
+        while noted != (noted := list(self._noted.items())):  # another thread may note meanwhile
+            rows = [f"{name} {start}\n" for name, start in sorted(self._stopped.items())]
+            body = "".join(rows).encode()
+            lines = [self._line(name, start) for name, start in noted]
+            head = checksum(body) + b" %d\n" % len(rows)
+            replace_whole(self._files, self._path, b"".join([head, body, *lines]))
             self._lines = len(noted)
 
 
-def _crc(text: str) -> str:
-    return f"{crc32c(text.encode()):08x}"
-
-
-def _line(boot: str, name: str, start: int) -> str:
-    body = f"{boot} {name} {start}\n"
-    return f"{_crc(body)} {body}"
+def _line(boot: str, name: str, start: int) -> bytes:
+    body = f"{boot} {name} {start}\n".encode()
+    return checksum(body) + b" " + body
 
 
 def is_partition(name: str) -> bool:

@@ -1,13 +1,14 @@
-"""
-The two indexes of a segment: offset to position, and timestamp to offset, as Kafka keeps them.
+"""The two indexes of a segment, as Kafka keeps them: offset to position, timestamp to offset.
 
-Kept in memory while the segment is in use; the files are written whole when the segment is
-synced, rolled or closed, and are never trusted blindly: they can be rebuilt from the batches.
-Rule (Kafka's LogSegment.append and recover): before a batch is added, if more than
-index.interval.bytes came since the last entry, the offset index gets (last offset of the batch,
-its position) and the time index gets (largest timestamp so far, last offset of its batch) if that
-timestamp is larger than its last one. A closed segment has one more time entry under the same
-condition.
+They are in memory while the segment is in use. Their files are written whole when the segment is
+rolled or closed, are checked when they are read, and can be rebuilt from the batches.
+
+Rule: before a batch is added, if more than index.interval.bytes were appended since the last entry,
+the offset index gets (last offset of the batch, its position), and the time index gets (largest
+timestamp so far, last offset of its batch) if that timestamp is larger than its last one. A closed
+segment has one more time entry under the same condition.
+
+Source: Kafka's LogSegment.append and LogSegment.recover, OffsetIndex, TimeIndex.
 """
 
 import sys
@@ -23,11 +24,8 @@ _TIME: Final = Struct(">qi")
 _NO_TIMESTAMP: Final = -1
 
 
-class Times:
-    """
-    The time index. An entry: the largest timestamp so far and the relative last offset of its
-    batch.
-    """
+class TimeIndex:
+    """Entries: the largest timestamp so far (ms), and the relative last offset of its batch."""
 
     __slots__ = ("entries", "max_offset", "max_timestamp")
 
@@ -36,24 +34,24 @@ class Times:
         self.max_timestamp, self.max_offset = self.entries[-1] if entries else (_NO_TIMESTAMP, 0)
 
     def add(self, last: int, timestamp: int) -> None:
-        """A batch comes after all that were added: its relative last offset, largest timestamp."""
+        """Add a batch after all others: its relative last offset and largest timestamp."""
         if timestamp > self.max_timestamp:
             self.max_timestamp, self.max_offset = timestamp, last
 
     def enter(self) -> None:
-        """Make an entry, unless the last one says the same."""
+        """Make an entry, unless the last one has the same timestamp."""
         if self.lags:
             self.entries.append((self.max_timestamp, self.max_offset))
 
     @property
     def lags(self) -> bool:
-        """Whether there are later times than the last entry's."""
+        """Whether a timestamp is larger than that of the last entry."""
         last = self.entries[-1][0] if self.entries else _NO_TIMESTAMP
         return self.max_timestamp > last
 
 
 class Index:
-    """Offsets are relative to the segment's base. One thread adds, others may look up."""
+    """Both indexes. Offsets are relative to the segment's base; other threads may look up."""
 
     __slots__ = (
         "_interval",
@@ -68,18 +66,15 @@ class Index:
         self._since = 0
         self._offsets = array("I")
         self._positions = array("I")
-        self.times = Times()
+        self.times = TimeIndex()
 
     @property
     def max_timestamp(self) -> int:
-        """The largest that a batch promises; of those that are deleted, none counts."""
+        """The largest timestamp of the batches that are not deleted, or -1."""
         return self.times.max_timestamp
 
     def add(self, last: int, position: int, size: int, timestamp: int) -> None:
-        """
-        A batch is appended: relative last offset, where it starts, its size, its largest
-        timestamp.
-        """
+        """Add a batch: relative last offset, position, size in bytes, largest timestamp."""
         self.times.add(last, timestamp)
         if self._since > self._interval:
             self._positions.append(position)
@@ -89,6 +84,7 @@ class Index:
         self._since += size
 
     def is_full(self, index_bytes: int) -> bool:
+        """Whether one of the index files would reach this size with another entry."""
         offsets_full = len(self._offsets) >= index_bytes // OFFSET_ENTRY
         return offsets_full or len(self.times.entries) >= index_bytes // TIME_ENTRY - 1
 
@@ -99,27 +95,24 @@ class Index:
         return self._positions[entry - 1] if entry else 0
 
     def floor_by_position(self, position: int) -> int:
-        """The start of a batch, at or before a position."""
+        """The position of a batch that starts at or before `position`."""
         entry = bisect_right(self._positions, position)
         return self._positions[entry - 1] if entry else 0
 
     def floor_by_time(self, timestamp: int) -> int:
-        """
-        A position at or before the first batch that has a timestamp >= the one given: the last
-        entry of the offset index before which there is none.
-        """
+        """A position at or before the first batch with at least this timestamp."""
         times = self.times.entries
         entry = bisect_left(times, timestamp, key=lambda time: time[0])
         if entry < len(times):
-            # It would have been made earlier if any batch before had been that young. It names a
-            # batch that may itself come after the first one: so not its own entry, if it has one.
+            # The batch that the entry names is young enough, and the first such batch may come
+            # before it: so not from its own entry in the offset index.
             return self.floor(times[entry][1] - 1)
         return self._positions[-1] if self._positions else 0
 
     def next_youngest(self, relative_offset: int, end: int) -> int:
-        """
-        A position about that of the first batch, from an offset on, that is younger than all before
-        it; `end` if there is none.
+        """About the position of the first batch from an offset on that is younger than all before.
+
+        Returns `end` if no batch is younger.
         """
         times = self.times.entries
         entry = bisect_left(times, relative_offset, key=lambda time: time[1])
@@ -132,22 +125,20 @@ class Index:
         return entry < len(self._positions) and self._positions[entry] == position
 
     def offset_file(self) -> bytes:
+        """The contents of the offset index file."""
         entries = array("I", bytes(len(self._offsets) * OFFSET_ENTRY))
         entries[0::2] = self._offsets
         entries[1::2] = self._positions
         return _big_endian(entries).tobytes()
 
     def time_file(self) -> bytes:
-        """The file of a closed segment."""
+        """The contents of the time index file of a closed segment."""
         times = self.times
         closing = [(times.max_timestamp, times.max_offset)] if times.lags else []
         return b"".join(_TIME.pack(*entry) for entry in chain(times.entries, closing))
 
     def load(self, offsets: bytes, times: bytes, segment_size: int) -> bool:
-        """
-        Take over the files of a closed segment. False, and nothing taken, if they cannot be
-        right.
-        """
+        """Load the files of a closed segment. False, and nothing is loaded, if they are wrong."""
         if len(offsets) % OFFSET_ENTRY or len(times) % TIME_ENTRY:
             return False
         entries = _big_endian(array("I", offsets))
@@ -161,7 +152,7 @@ class Index:
             return False
         if not time_entries:
             return False
-        self._offsets, self._positions, self.times = relative, positions, Times(time_entries)
+        self._offsets, self._positions, self.times = relative, positions, TimeIndex(time_entries)
         return True
 
 

@@ -1,9 +1,7 @@
-"""
-The journal: one append-only file per process, in which all partitions' batches of a round lie
-before they are acknowledged.
+"""A journal: an append-only file that holds the batches of all logs before they are acknowledged.
 
-Not a log: nobody reads it but recovery, and it is dropped as soon as the segments are on the
-disk. The bytes are described in rounds.py.
+Only recovery reads it, and it is removed as soon as the segments with its batches are on the disk.
+journal_format.py describes the bytes.
 """
 
 import re
@@ -16,8 +14,7 @@ from crc32c import crc32c
 
 from groupkeeper.storage.errors import AppendFailed, Corrupt, SyncFailed
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.marks import SECTOR, Mark, newest, whole_sectors
-from groupkeeper.storage.rounds import (
+from groupkeeper.storage.journal_format import (
     BATCH,
     CLAIM,
     COUNTED,
@@ -30,6 +27,7 @@ from groupkeeper.storage.rounds import (
     round_after,
     round_at,
 )
+from groupkeeper.storage.marks import SECTOR, Mark, newest, whole_sectors
 from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.window import Window
 
@@ -38,29 +36,29 @@ _FIELDS_PER_ENTRY: Final = 4
 _NAME: Final = re.compile(r"(?P<node>[0-9]+)-(?P<first>[0-9]{20})-(?P<salt>[0-9a-f]{16})")
 
 AHEAD_BYTES: Final = 1024 * 1024
-"""
-How many zeros are written ahead of the rounds. A round that lands on them changes neither the
-size nor the extents of the file, so its sync need not wait for the file system's own journal:
-half the time, and a tenth at the 99th percentile, on ext4.
-"""
+"""Zeros that are written ahead of the rounds.
 
-RETOLD_BYTES: Final = 4096
-"""A round tells again what those before it did that begin in so many bytes, and the last one
-always: damage rarely spoils more than a page."""
+A round over zeros changes neither the size nor the extents of the file, so its sync need not wait
+for the journal of the file system: half the time, and a tenth at the 99th percentile, on ext4."""
+
+SUMMARIZED_BYTES: Final = 4096
+"""A round summarizes the rounds that begin in so many bytes before it, and always the last one:
+damage rarely spoils more than a page."""
 
 
-class Retold(NamedTuple):
-    """What a round did, as those behind it tell it again."""
+class RoundSummary(NamedTuple):
+    """A round, as the rounds after it repeat it."""
 
     position: int
     number: int
     ends: Mapping[str, int]
-    """The offsets after the last ones of its logs."""
+    """The next offsets of its logs."""
     claims: Sequence[bytes]
+    """Its claim entries."""
 
 
 class JournalWriter:
-    """The file that rounds are appended to. `touched` names the logs that depend on it."""
+    """The file that rounds are appended to."""
 
     def __init__(
         self,
@@ -70,9 +68,12 @@ class JournalWriter:
         first_round: int,
         ends: Mapping[str, int] | None = None,
     ) -> None:
-        """`ends` are those of all logs in the rounds before the first one."""
+        """Create the file, durably. Raises OSError.
+
+        `ends` are the next offsets of the logs in earlier rounds.
+        """
         self._files = files
-        self._retold = [Retold(0, 0, ends or {}, ())]
+        self._summaries = [RoundSummary(0, 0, ends or {}, ())]
         self._number = first_round
         self._salt = files.random_bytes(SALT_BYTES)
         self.path = f"{folder}/{node_id}-{first_round:020d}-{self._salt.hex()}"
@@ -80,12 +81,13 @@ class JournalWriter:
         try:
             files.sync_folder(folder)
         except OSError:
-            with suppress(OSError):  # what stays is empty, and goes with the next start
+            with suppress(OSError):  # an empty file that stays is removed at the next start
                 self.drop()
             raise
         self.size = 0
         self._filled = 0
         self.touched: dict[str, None] = {}
+        """The logs whose batches may be in this file only, in the order of their first batch."""
 
     @property
     def next_round(self) -> int:
@@ -93,7 +95,7 @@ class JournalWriter:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the next process will find the file."""
+        """False once the file was removed or replaced: the next process would not find it."""
         return self._files.is_at(self._handle, self.path)
 
     def write(
@@ -102,14 +104,13 @@ class JournalWriter:
         ends: Mapping[str, int] | None = None,
         claims: Sequence[bytes] = (),
     ) -> None:
-        """
-        Make a round durable: one write, one sync. `ends` are those of the logs in it after it,
-        `claims` those of the pieces that are claims.
+        """Make a round durable: one write, one sync.
 
-        Raises AppendFailed if it could not be written, and the file is as before; SyncFailed if
-        the disk failed in a way after which nothing more can be promised.
+        `ends` are the next offsets of its logs, `claims` the pieces that are claim entries. Raises
+        AppendFailed if it could not be written, and the file is as before; SyncFailed if nothing
+        can be made durable any more.
         """
-        payload = b"".join((*pieces, *self._retell()))
+        payload = b"".join((*pieces, *self._summary()))
         counted = COUNTED.pack(self._number, len(payload))
         crc = crc32c(payload, crc32c(counted))
         data = b"".join((self._salt, counted, crc.to_bytes(4, "big"), payload))
@@ -123,23 +124,23 @@ class JournalWriter:
             self._files.sync(self._handle)
         except OSError as error:
             raise SyncFailed(f"cannot sync {self.path}: {error}") from error
-        self._retold.append(Retold(self.size, self._number, ends or {}, claims))
+        self._summaries.append(RoundSummary(self.size, self._number, ends or {}, claims))
         self.size = whole_sectors(self.size + len(data))
         self._number += 1
 
-    def _retell(self) -> Iterator[bytes]:
-        """What the rounds just before did, as pieces of this one."""
-        oldest = self.size - RETOLD_BYTES
-        while len(self._retold) > 1 and self._retold[0].position < oldest:
-            del self._retold[0]
+    def _summary(self) -> Iterator[bytes]:
+        """The entries that repeat the rounds just before."""
+        oldest = self.size - SUMMARIZED_BYTES
+        while len(self._summaries) > 1 and self._summaries[0].position < oldest:
+            del self._summaries[0]
         ends: dict[str, int] = {}
-        for each in self._retold:
+        for each in self._summaries:
             yield from each.claims
             ends.update(each.ends)
-        yield from ends_entry(self._retold[0].number, ends)
+        yield from ends_entry(self._summaries[0].number, ends)
 
     def _fill(self, size: int) -> None:
-        """Zeros behind the end, when the next round would reach beyond those that are there."""
+        """Write zeros after the end if the next round would reach beyond those written before."""
         if self.size + size > self._filled:
             ahead = bytes(size + AHEAD_BYTES)
             self._files.write(self._handle, ahead, self.size)
@@ -156,40 +157,43 @@ class JournalWriter:
         self._files.close(self._handle)
 
     def drop(self) -> None:
-        """Close and remove the file: every log it was written for has its bytes on the disk."""
+        """Close and remove the file, when all its batches are on the disk in their segments."""
         self.close()
         self._files.remove(self.path)
 
 
 class JournalReader:
-    """
-    What a journal file of an earlier run, or of this one up to now, holds.
-
-    Raises Corrupt if a round is damaged and a sound one follows, unless `damage` is to tell of it.
-    """
+    """The contents of a journal file, of this process or another one."""
 
     def __init__(
         self, files: Files, path: str, size: int | None = None, *, go_on: bool = False
     ) -> None:
-        """Up to `size`: what follows is being written. `go_on`: read on behind damage."""
+        """Read the file up to `size`; what follows is still being written.
+
+        If a round is damaged and a sound one follows: with `go_on`, reading goes on there and
+        `damage` gets a line; without it, raises Corrupt.
+        """
         self._files = files
         self._size = size
         self._go_on = go_on
         self.damage: list[str] = []
-        """Rounds that are gone though a sound one follows, a line each."""
+        """A line for each damaged place that a sound round follows."""
         self.ends: dict[str, int] = {}
-        """The offsets that logs must reach, if nothing is lost."""
+        """The next offsets of logs, as rounds and summaries tell them."""
         self.marks: dict[str, Mark] = {}
-        self._untold = False
-        """Nobody knows which logs were in damaged rounds, the first of which is `_lost`."""
-        self._lost = 0
-        self._seen: set[str] = set()
-        """Logs of which a later round than that tells the end."""
+        self._logs_unknown = False
+        """No summary names the logs of the damaged rounds."""
+        self._first_lost = 0
+        """The number of the first damaged round."""
+        self._told_since: set[str] = set()
+        """The logs whose next offset is told by a round after the damage."""
         self.path = path
         self._first_round, self._salt = _first_round_and_salt(path)
         self._handle = files.open(path)
         self.epochs: dict[int, int] = {}
-        self._places: dict[bytes, array[int]] = {}
+        """The newest epoch of each shard in the claims."""
+        self._entries: dict[bytes, array[int]] = {}
+        """Of each log, four numbers per batch: see `entries`."""
         self.next_round = self._first_round
         self._end = 0
         try:
@@ -200,27 +204,24 @@ class JournalReader:
 
     @property
     def names(self) -> set[str]:
-        """The logs it holds batches of."""
-        return {name.decode() for name in self._places}
+        """The logs that it holds batches of."""
+        return {name.decode() for name in self._entries}
 
     @property
     def is_empty(self) -> bool:
-        """No round in it was ever finished."""
+        """Whether it holds no finished round."""
         return self.next_round == self._first_round
 
     def last_ends(self) -> dict[str, int]:
-        """Up to where logs go on in it, or went on before it."""
-        ends = {name.decode(): places[-3] + 1 for name, places in self._places.items()}
+        """The next offsets of logs after its last round."""
+        ends = {name.decode(): entries[-3] + 1 for name, entries in self._entries.items()}
         return {name: max(ends.get(name, 0), self.ends.get(name, 0)) for name in ends | self.ends}
 
     def entries(self, name: str) -> Iterator[tuple[int, int, int, int]]:
-        """
-        Of one log: base offset, last offset, position and size of every batch, in the order
-        written.
-        """
-        places = self._places.get(name.encode(), array("q"))
-        for at in range(0, len(places), _FIELDS_PER_ENTRY):
-            base, last, position, size = places[at : at + _FIELDS_PER_ENTRY]
+        """Base offset, last offset, position and size of every batch of a log, as written."""
+        entries = self._entries.get(name.encode(), array("q"))
+        for at in range(0, len(entries), _FIELDS_PER_ENTRY):
+            base, last, position, size = entries[at : at + _FIELDS_PER_ENTRY]
             yield base, last, position, size
 
     def batch(self, position: int, size: int) -> bytes:
@@ -235,18 +236,18 @@ class JournalReader:
         self._files.remove(self.path)
 
     def lacks(self, name: str) -> bool:
-        """Whether it may have held more of a log, and nobody knows up to where."""
-        return self._untold and name not in self._seen
+        """Whether it may have held more of a log than is known, because of damage."""
+        return self._logs_unknown and name not in self._told_since
 
     @property
     def torn(self) -> str:
-        """The unfinished round that it ends with, in words."""
+        """A line about the unfinished round at its end; empty if it ends with a finished one."""
         if not any(self._files.read(self._handle, SECTOR, whole_sectors(self._end))):
             return ""
         return f"{self.path}: the unfinished round at byte {whole_sectors(self._end)} is left out"
 
     def read_on(self) -> None:
-        """Read what a living owner has written since. Raises Corrupt."""
+        """Read the rounds that its living owner has written since. Raises Corrupt."""
         for position in (self._end, whole_sectors(self._end)):
             if self._files.read(self._handle, SALT_BYTES, position) == self._salt:
                 self._read()
@@ -262,7 +263,7 @@ class JournalReader:
                 position, number = round_after(window, self._end, self._salt, self.next_round)
                 if position < 0:
                     break
-                if bad != self._end:  # a living owner may have been writing it, and has now
+                if bad != self._end:  # its living owner may have been writing it: read it again
                     bad = self._end
                     window = window.again()
                     continue
@@ -273,22 +274,22 @@ class JournalReader:
             self.next_round += 1
 
     def _pass_over(self, position: int, number: int) -> None:
-        """Damage, and the next sound round. Raises Corrupt unless to go on."""
+        """Go on after damage at the next sound round, or raise Corrupt."""
         place = self._end if position % SECTOR else whole_sectors(self._end)
         line = (
             f"{self.path}: the round at byte {place} is damaged and a sound one follows at byte "
             f"{position}"
         )
         if not self._go_on:
-            raise Corrupt(f"{line}: restore the file, or lose what it holds by removing it")
+            raise Corrupt(f"{line}: restore the file, or remove it and lose what it holds")
         self.damage.append(line)
-        if not self._untold:
-            self._untold, self._lost = True, self.next_round
-        self._seen.clear()
+        if not self._logs_unknown:
+            self._logs_unknown, self._first_lost = True, self.next_round
+        self._told_since.clear()
         self.next_round = number
 
     def _next_round(self, window: Window) -> tuple[int, int]:
-        """Where the awaited round begins, and the size of its payload, or -1."""
+        """The position of the next round, and the size of its payload or -1."""
         for position in (self._end, whole_sectors(self._end)):
             size = round_at(window, position, self._salt, self.next_round)
             if size >= 0:
@@ -318,27 +319,27 @@ class JournalReader:
 
     def _note_batch(self, name: bytes, data: memoryview, position: int) -> None:
         base, _, _, _, _, delta, _ = FIELDS.unpack_from(data)
-        places = self._places.setdefault(name, array("q"))
-        places.extend((base, base + delta, position, len(data)))
-        if self._untold:
-            self._seen.add(name.decode())
+        entries = self._entries.setdefault(name, array("q"))
+        entries.extend((base, base + delta, position, len(data)))
+        if self._logs_unknown:
+            self._told_since.add(name.decode())
 
     def _note_ends(self, data: bytes) -> None:
         first, ends = ends_of(data)
-        if first <= self._lost:
-            self._untold = False
+        if first <= self._first_lost:
+            self._logs_unknown = False
         for name, end in ends.items():
             self.ends[name] = max(end, self.ends.get(name, 0))
-        self._seen |= ends.keys()
+        self._told_since |= ends.keys()
 
 
 def node_of(name: str) -> int | None:
-    """The node id in a journal's file name; None if it is not one."""
+    """The node id in the name of a journal; None for other files."""
     found = _NAME.fullmatch(name)
     return int(found["node"]) if found else None
 
 
 def _first_round_and_salt(path: str) -> tuple[int, bytes]:
     found = _NAME.fullmatch(path.rpartition("/")[2])
-    assert found, "asked for with node_of before"
+    assert found, "not the name of a journal: see node_of"
     return int(found["first"]), bytes.fromhex(found["salt"])

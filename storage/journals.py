@@ -1,54 +1,51 @@
-"""
-All journals of a data directory as one process sees them: the one it writes, those it waits to
-drop, those of its earlier runs and those of other nodes.
+"""The journals of a data directory: this process's, those of its earlier runs, and other nodes'.
 
-Knows names of logs and epochs of shards, and which journal may go when. The bytes of one file are
-journal.py's, the logs are store.py's.
+Decides when a journal can be removed. journal.py reads and writes one file, store.py has the logs.
 
-Every journal begins with the newest epoch of every shard its node ever claimed. So an older file
-can go without a look at the lease files, which therefore need no sync.
+Every journal begins with the newest epoch of every shard that its node has ever claimed. So an
+older journal can be removed without looking at the lease files, which therefore need no sync.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from typing import Self
+from typing import Self, TypeVar
 
 from groupkeeper.storage.errors import AppendFailed
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.journal import FOLDER, JournalReader, JournalWriter, node_of
+from groupkeeper.storage.journal_format import claim_entry, mark_entry
 from groupkeeper.storage.marks import Mark, newest
-from groupkeeper.storage.rounds import claim_entry, mark_entry
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
-class Held:
-    """What the journals hold for one log, oldest first: the `Cover` that `Log.open` asks for."""
+class JournalCover:
+    """The batches of one log in the journals, in offset order: a `Cover`, closed by `with`."""
 
     def __init__(
         self,
         readers: Sequence[JournalReader],
         closing: ExitStack,
         name: str,
-        mark: Mark | None = None,
-        missing_epochs: range = range(0),
+        mark: Mark | None,
+        missing_epochs: range,
     ) -> None:
         self._closing = closing
         self.missing_epochs = missing_epochs
         self._entries = [(*entry, reader) for reader in readers for entry in reader.entries(name)]
         self._entries.sort(key=lambda entry: entry[0])
         self.first = self._entries[0][0] if self._entries else None
-        """The first offset that is held."""
         self.mark = newest(mark, *(reader.marks.get(name) for reader in readers))
         self.end = max((reader.ends.get(name, 0) for reader in readers), default=0)
-        """The log reached this offset at least."""
         lacking = [
             reader
             for at, reader in enumerate(readers)
-            # Whoever has written to the log since has been told about it.
+            # A process that has written to the log since had recovered it.
             if reader.lacks(name) and not any(name in later.names for later in readers[at + 1 :])
         ]
         touched = [reader for reader in readers if reader.damage and self.end]
         self.may_lack = bool(lacking)
-        """The journals may have held more, and nobody knows up to where."""
         self.damage = "; ".join(line for reader in lacking or touched for line in reader.damage)
 
     def __enter__(self) -> Self:
@@ -58,7 +55,6 @@ class Held:
         self._closing.close()
 
     def reaches(self, first: int, end: int) -> bool:
-        """Whether there is anything from offset `first` up to `end`, and all of it is held."""
         if end <= first:
             return False
         for base, last, *_ in self._entries:
@@ -67,14 +63,13 @@ class Held:
         return first >= end
 
     def last(self) -> tuple[int, bytes] | None:
-        """The last batch held, behind its base offset."""
         if not self._entries:
             return None
         base, _, position, size, reader = self._entries[-1]
         return base, reader.batch(position, size)
 
     def batches_from(self, offset: int) -> Iterator[bytes]:
-        """The batches that end at `offset` or later. One held twice comes once."""
+        """The batches whose last offset is at least `offset`; one that is held twice comes once."""
         for _, last, position, size, reader in self._entries:
             if last >= offset:
                 offset = last + 1
@@ -82,11 +77,10 @@ class Held:
 
 
 class Journals:
-    """
-    The `journals` folder. Rounds are written through it, and logs recovered from it.
+    """The `journals` folder: rounds are written to it, and logs recovered from it.
 
-    One thread writes rounds. Meanwhile one other may claim and recover: `known_epoch`, `claimed`,
-    `held` and `recovered`. What both use, one of them changes, in single steps.
+    One thread writes rounds. Meanwhile another may call `known_epoch`, `claimed`, `cover` and
+    `recovered`. Each attribute that both use is changed by one of them, in single steps.
     """
 
     def __init__(self, files: Files, data_dir: str, node_id: int, roll_bytes: int) -> None:
@@ -96,7 +90,7 @@ class Journals:
         self._roll_bytes = roll_bytes
         self._writer: JournalWriter | None = None
         self._writers: tuple[JournalWriter, ...] = ()
-        """The one that is written to, and before it those that wait for their logs."""
+        """The current one, after those that wait for their logs to be synced."""
         self._next_round = 1
         self._epochs: dict[int, int] = {}
         self._marks: dict[str, Mark] = {}
@@ -104,12 +98,14 @@ class Journals:
         self._ends: dict[str, int] = {}
         self.repairs: list[str] = []
         """What was damaged or unfinished in the journals of earlier runs, a line each."""
-        self._unsettled: dict[int, int] = {}
-        """The claims since the last round."""
+        self._unwritten_claims: dict[int, int] = {}
+        """Epochs by shard that were claimed since the last round."""
         self._earlier: dict[JournalReader, set[str]] = {}
+        """Journals of earlier runs, with the logs that were not recovered from them yet."""
         self._foreign: dict[str, JournalReader] = {}
+        """Journals of other nodes by file name."""
         self._empty: list[str] = []
-        """Journals of earlier runs without a round, a line each: a crash leaves one, and damage."""
+        """A line for each journal of an earlier run without a round, left by a crash or damage."""
         self._read_own()
 
     def _read_own(self) -> None:
@@ -133,13 +129,13 @@ class Journals:
         self.repairs += [reader.torn] if reader.torn else []
         if reader.is_empty:
             self._empty.append(f"{reader.path} holds no round")
-            reader.drop()  # nothing in it was ever acknowledged
+            reader.drop()  # nothing in it was acknowledged
         else:
             self._earlier[reader] = reader.names
 
     @property
     def are_in_place(self) -> bool:
-        """Whether the files of this run, if there are any, are still found under their names."""
+        """False once a journal of this process was removed or replaced."""
         return all(writer.is_in_place for writer in self._writers)
 
     def _names(self, *, own: bool) -> list[str]:
@@ -147,9 +143,10 @@ class Journals:
         return [n for node, n in names if node is not None and (node == self._node_id) is own]
 
     def _read_foreign(self) -> None:
-        """
-        Other nodes' journals as they are now. One that is known is only read on: its owner may be
-        long gone and the file a full one, and every claim of a start comes here.
+        """Read the journals of other nodes as they are now.
+
+        A known file is read from where its last reading ended: each claim of a start calls this,
+        and the file of a node that no longer runs may be a full one.
         """
         names = self._names(own=False)
         for name in self._foreign.keys() - set(names):
@@ -158,65 +155,55 @@ class Journals:
             if name in self._foreign:
                 self._foreign[name].read_on()
                 continue
-            # If it is gone its owner has just dropped it, so all it held is in the logs.
+            # If its owner has just removed it, all its batches are in the segments.
             with suppress(FileNotFoundError):
                 path = f"{self._folder}/{name}"
                 reader = self._foreign[name] = JournalReader(self._files, path, go_on=True)
                 self.repairs += reader.damage
 
     def known_epoch(self, shard: int) -> int:
-        """
-        The newest epoch of a shard in any journal. Looks at other nodes' files: call it when the
-        shard's lock is held, so that its last owner writes no more.
+        """The newest epoch of a shard in any journal, those of other nodes included.
+
+        Call it while the shard is locked, so that its last owner writes no more.
         """
         self._read_foreign()
         epochs = [reader.epochs.get(shard, 0) for reader in self._foreign.values()]
         return max([self._epochs.get(shard, 0), *epochs])
 
     def known_shards(self) -> int:
-        """One more than the highest shard in any journal; 0 when none was ever written to."""
+        """One more than the highest shard in any journal; 0 if no journal has a claim."""
         self._read_foreign()
         foreign = self._foreign.values()
         shards = [*self._epochs, *(shard for reader in foreign for shard in reader.epochs)]
         return max(shards, default=-1) + 1
 
     def claimed(self, shard: int, epoch: int) -> None:
-        """A claim that the next round makes durable."""
+        """Let the next round make a claim durable."""
         self._epochs[shard] = epoch
-        self._unsettled[shard] = epoch  # second: a round that begins a journal writes all epochs
-
-    def settle(self) -> None:
-        """Make the claims durable, all with one sync, if there are any that are not."""
-        if self._unsettled:
-            self.write((), {})
+        # After it: a round that begins a journal writes all epochs.
+        self._unwritten_claims[shard] = epoch
 
     def write(self, pieces: Sequence[bytes], ends: Mapping[str, int]) -> None:
-        """
-        Make a round durable. `ends` are those that its logs have after it. Raises AppendFailed or
-        SyncFailed, see JournalWriter.write.
+        """Make a round durable. `ends` are the next offsets of its logs.
+
+        Raises AppendFailed or SyncFailed: see `JournalWriter.write`.
         """
         writer = self._writer
         if writer is None or writer.size >= self._roll_bytes:
             writer = self._roll()
-        unsettled: dict[int, int] = {}
-        while self._unsettled:
-            shard, epoch = self._unsettled.popitem()
-            unsettled[shard] = epoch
-        unwritten: dict[str, Mark] = {}
-        while self._unwritten_marks:
-            name, mark = self._unwritten_marks.popitem()
-            unwritten[name] = mark
-        claims = sorted((unsettled if writer.size else self._epochs.copy()).items())
+        new_claims = _take_all(self._unwritten_claims)
+        new_marks = _take_all(self._unwritten_marks)
+        claims = sorted((new_claims if writer.size else self._epochs.copy()).items())
         claim_pieces = [piece for claim in claims for piece in claim_entry(*claim)]
-        marks = unwritten if writer.size else self._marks.copy()
+        marks = new_marks if writer.size else self._marks.copy()
         mark_pieces = [piece for mark in marks.items() for piece in mark_entry(*mark)]
         writer.touched.update(dict.fromkeys(ends))
         try:
             writer.write([*claim_pieces, *mark_pieces, *pieces], ends, claim_pieces)
         except BaseException:
-            for shard, epoch in unsettled.items():
-                self._unsettled.setdefault(shard, epoch)
-            for name, mark in unwritten.items():
+            for shard, epoch in new_claims.items():
+                self._unwritten_claims.setdefault(shard, epoch)
+            for name, mark in new_marks.items():
                 self._unwritten_marks.setdefault(name, mark)
             raise
         self._next_round = writer.next_round
@@ -224,7 +211,7 @@ class Journals:
 
     def _roll(self) -> JournalWriter:
         if self._writer is not None and not self._writer.size:
-            return self._writer  # its first round failed; another would hold no more
+            return self._writer  # its first round failed
         try:
             writer = JournalWriter(
                 self._files, self._folder, self._node_id, self._next_round, dict(self._ends)
@@ -235,11 +222,11 @@ class Journals:
         self._writer = writer
         return writer
 
-    def held(self, name: str, missing_epochs: range) -> Held:
-        """
-        What is held for a log by any journal, this run's included. No round is written to that log
-        meanwhile, so no journal that holds something for it is dropped. `missing_epochs` are those
-        of which no journal knew.
+    def cover(self, name: str, missing_epochs: range) -> JournalCover:
+        """The batches of a log in all journals, to open the log with.
+
+        No round is written to that log meanwhile, so no journal that has batches of it is removed.
+        `missing_epochs` are known to the lease, and to no journal.
         """
         with ExitStack() as stack:
             own = [
@@ -248,13 +235,14 @@ class Journals:
                 if name in writer.touched
             ]
             readers = [*self._earlier, *self._foreign.values(), *own]
-            held = Held(readers, stack.pop_all(), name, self._marks.get(name), missing_epochs)
-        if missing_epochs and not held.damage:
-            held.damage = "; ".join(self._empty)
-        return held
+            mark = self._marks.get(name)
+            cover = JournalCover(readers, stack.pop_all(), name, mark, missing_epochs)
+        if missing_epochs and not cover.damage:
+            cover.damage = "; ".join(self._empty)
+        return cover
 
     def recovered(self, name: str, mark: Mark | None) -> None:
-        """A log has been opened, and all that was held for it is on the disk in its folder."""
+        """Note that a log was opened, and all its batches are on the disk in its folder."""
         for writer in self._writers:
             writer.touched.pop(name, None)
         for names in list(self._earlier.values()):
@@ -262,25 +250,25 @@ class Journals:
         self._note_mark(name, mark)
 
     def _note_mark(self, name: str, mark: Mark | None) -> None:
-        """The next round makes it durable: before the bytes behind the mark are written."""
+        """Let the next round make a mark durable, before bytes are written after it."""
         if mark is not None and mark != self._marks.get(name):
             self._marks[name] = mark
-            self._unwritten_marks[name] = mark  # second: see `claimed`
+            self._unwritten_marks[name] = mark  # after `_marks`: see `claimed`
 
     def waiting_for(self) -> list[str]:
-        """The logs that must be synced before the retiring journals can go, oldest first."""
+        """The logs that must be synced before full journals can be removed, oldest first."""
         return [name for writer in self._retiring() for name in list(writer.touched)]
 
     def synced(self, name: str, mark: Mark | None) -> None:
-        """All of a log is on the disk: no retiring journal is needed for it."""
+        """Note that all of a log is on the disk in its folder: no full journal is needed for it."""
         self._note_mark(name, mark)
         for writer in self._retiring():
             writer.touched.pop(name, None)
 
     def drop_done(self) -> None:
-        """
-        Remove the journals that no log needs any more. A round must have been written before, so
-        that the epochs are in the newest one.
+        """Remove the journals that no log needs any more.
+
+        Call it after a round, which has written the epochs to the current journal.
         """
         for writer in [writer for writer in self._retiring() if not writer.touched]:
             self._writers = tuple(other for other in self._writers if other is not writer)
@@ -290,9 +278,10 @@ class Journals:
             reader.drop()
 
     def close(self, *, clean: bool) -> None:
-        """
-        Let go of the files. `clean`: all logs of this run are synced, so one journal with nothing
-        but the epochs takes the place of those that are not needed for a log of an earlier run.
+        """Close the files.
+
+        `clean`: all logs of this process are synced, so a journal with only the epochs replaces
+        those that no log of an earlier run needs.
         """
         try:
             if clean:
@@ -318,3 +307,12 @@ class Journals:
     def _close_readers(self) -> None:
         for reader in [*self._earlier, *self._foreign.values()]:
             reader.close()
+
+
+def _take_all(items: dict[K, V]) -> dict[K, V]:
+    """Empty a dictionary that another thread may add to meanwhile; returns what was in it."""
+    taken: dict[K, V] = {}
+    while items:
+        key, value = items.popitem()
+        taken[key] = value
+    return taken

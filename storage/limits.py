@@ -1,18 +1,15 @@
-"""Sizes at which files roll. Defaults are those of Kafka's offsets topic."""
+"""Sizes at which files roll. The defaults are those of Kafka's offsets topic."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True, frozen=True)
 class Limits:
-    """
-    All in bytes. `segment_bytes` must stay below 2 GiB: index entries hold positions as int32.
-
-    `index_bytes` bounds each of the two index files of a segment; a segment rolls when one is
-    full.
-    """
+    """All in bytes."""
 
     segment_bytes: int = 100 * 1024 * 1024
+    """Must stay below 2 GiB: index entries hold positions as int32."""
     index_interval_bytes: int = 4096
     index_bytes: int = 10 * 1024 * 1024
+    """Of each of the two index files of a segment; the segment rolls when one is full."""
     journal_bytes: int = 64 * 1024 * 1024

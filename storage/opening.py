@@ -1,148 +1,213 @@
-"""
-What is in the folder of a log, put together with what is known of it.
+"""Opening a log: its folder, compared with what the manifest and the journals know, and repaired.
 
-Finds out, cuts and mends; the batches that only a journal holds are appended by log.py.
+What a crash can explain is cut off or restored, and becomes a line in `Log.repairs`. Anything else
+that is missing raises Corrupt, unless an operator has accepted the loss.
 """
+
+from contextlib import suppress
+from typing import Final
 
 from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import ACCEPT_FILE
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.manifest import Finished, read_manifest
+from groupkeeper.storage.log import Contents, Log
+from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.marks import Mark, newest
 from groupkeeper.storage.recovery import Cover, Findings, sound_end
 from groupkeeper.storage.salvage import salvage
+from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import Segment, base_of, segment_path
 from groupkeeper.storage.start import FILE_NAME as START_FILE
 from groupkeeper.storage.start import read_start
+from groupkeeper.storage.times import run_to_end
+
+NO_END: Final = 2**63 - 1
+"""Larger than every offset in use."""
 
 
-class Opening:
-    """One folder, read by `run`: its segments and where they begin and end."""
+def open_log(
+    files: Files, folder: str, limits: Limits, cover: Cover | None = None, end: int = NO_END
+) -> Log:
+    """Open the log of a folder, which may be missing, and repair what an unclean stop left.
 
-    def __init__(self, files: Files, folder: str, limits: Limits, cover: Cover | None) -> None:
+    A torn end of the last segment is cut off, and so are its batches from offset `end` on: a batch
+    that was refused. Batches that `cover` holds and the folder lacks are added and synced. Raises
+    Corrupt if the log has lost records, StorageError and OSError.
+    """
+    found = LogFolder(files, folder, limits, cover, end)
+    log = Log(files, folder, limits, found.read())
+    found.drop_deleted(log)
+    if cover is not None:
+        found.add_from_journal(log, cover)
+    found.check_end(log)
+    found.finish(log)
+    return log
+
+
+class LogFolder:
+    """The folder of a log while it is opened."""
+
+    def __init__(
+        self, files: Files, folder: str, limits: Limits, cover: Cover | None, end: int
+    ) -> None:
         self._files = files
         self._folder = folder
         self._limits = limits
         self._cover = cover
+        self._end = end
         names = files.list_folder(folder)
         self._names = frozenset(names)
-        self.accepted = ACCEPT_FILE in names
-        self.findings = Findings(folder, accepted=self.accepted)
-        self.manifest, flaw = read_manifest(files, folder)
-        if flaw:
-            self.findings.repairs.append(flaw)
-        self.deleted_before = read_start(files, folder) if START_FILE in names else 0
-        self.segments: tuple[Segment, ...] = ()
-        self.epochs = EpochFile(files, folder)
-        self.next_offset = 0
-        self._may_lack = cover is not None and cover.may_lack
-        self.cut = False
-        """Bytes were cut off, and that is not synced."""
+        self._bases = sorted(base for base in map(base_of, names) if base is not None)
+        self._accepted = ACCEPT_FILE in names
+        self._findings = Findings(folder, accepted=self._accepted)
+        self._manifest = ManifestFile(files, folder)
+        if self._manifest.damage:
+            self._findings.repairs.append(self._manifest.damage)
+        self._start = read_start(files, folder) if START_FILE in names else 0
+        """Records before this offset were deleted."""
 
-    def run(self, end: int) -> None:
-        """Raises Corrupt and OSError. From offset `end` on nothing counts."""
-        bases = sorted(base for base in map(base_of, self._names) if base is not None)
-        finished = self._finished(bases)
-        for base in bases:
-            segment = Segment(self._files, self._folder, base, self._limits)
-            segment.finished = finished.get(base)
-            self.segments = (*self.segments, segment)
-            self.next_offset = base
-        for segment in self.segments[:-1]:
+    def read(self) -> Contents:
+        """The segments, their epochs and where they end. Raises Corrupt and OSError."""
+        finished = self._finished_segments()
+        segments = [self._segment(base) for base in self._bases]
+        for segment in segments:
+            segment.finished = finished.get(segment.base_offset)
+        for segment in segments[:-1]:
             self._check_size(segment)
-        if self.accepted:
-            self._salvage(bases)
-        for segment in self.segments[:-1]:
+        if self._accepted:
+            segments = self._salvage()
+        for segment in segments[:-1]:
             segment.load_index()
-        if bases:
-            self.epochs.load(bases[-1])
-            self._end(self.segments[-1], end)
+        contents = Contents((*segments,), EpochFile(self._files, self._folder), self._manifest)
+        if segments:
+            contents.epochs.load(segments[-1].base_offset)
+            self._cut_tail(segments[-1], contents)
+        return contents
 
-    def expected(self, end: int) -> int:
-        """The offset up to which the log must go, if nothing is lost; 0 if nobody knows."""
-        mark = self._mark(end)
-        told = self._cover.end if self._cover is not None else 0
-        expected = max(told, mark.end if mark else 0)
-        return 0 if expected <= max(self.manifest.given_up, self.deleted_before) else expected
+    def _segment(self, base: int) -> Segment:
+        return Segment(self._files, self._folder, base, self._limits)
 
-    def check_end(self, next_offset: int, end: int, rounds_lost_at: int) -> None:
-        """Raises Corrupt if a log that now goes up to `next_offset` went on, or may have."""
-        damage = self._cover.damage if self._cover is not None else ""
-        why = f" ({damage})" if damage else ""
-        expected = self.expected(end)
-        has_segments = any(base_of(name) is not None for name in self._names)
-        known = EPOCH_FILE in self._names and self.manifest.given_up < 0
-        if known and not has_segments and not next_offset:
-            self.findings.lost(f"{self._folder}: its segments are missing")
-        elif next_offset < expected:
-            self.findings.lost(
-                f"{self._folder} ends at offset {next_offset}, but went on to {expected - 1}{why}"
-            )
-        elif self._may_lack and next_offset > self.manifest.given_up:
-            self.findings.lost(f"{self._folder} may lack records from offset {next_offset} on{why}")
-        elif next_offset <= rounds_lost_at and not self._is_held(rounds_lost_at - 1):
-            self.findings.lost(
-                f"{self._folder} may lack records from offset {next_offset} on: a journal that "
-                f"they went through is missing from {parent_of(self._folder)}/journals{why}"
-            )
-
-    def _is_held(self, offset: int) -> bool:
-        """By a journal: that one was put back, if it was missing."""
-        return self._cover is not None and self._cover.reaches(offset, offset + 1)
-
-    def _mark(self, end: int) -> Mark | None:
-        """The newest, unless it holds no more."""
-        mark = newest(self.manifest.mark, self._cover.mark if self._cover is not None else None)
-        void = max(self.manifest.given_up, self.deleted_before)
-        return None if mark is None or mark.end <= void or mark.end > end else mark
-
-    def _finished(self, bases: list[int]) -> dict[int, Finished]:
-        """What the manifest says of the segments there are. All that it names must be there."""
-        finished = {}
-        for each in self.manifest.finished:
-            if each.base in bases:
+    def _finished_segments(self) -> dict[int, FinishedSegment]:
+        """The manifest's entries by base offset. Every segment that it names must be there."""
+        manifest, finished = self._manifest.on_disk, {}
+        for each in manifest.finished:
+            if each.base in self._bases:
                 finished[each.base] = each
-            elif each.end > self.deleted_before:
+            elif each.end > self._start:
                 path = segment_path(self._folder, each.base)
-                self.findings.lost(f"{path} is missing: offsets {each.base} to {each.end - 1}")
-        begun = self.manifest.begun
-        if begun is not None and begun not in bases and begun >= self.deleted_before:
+                self._findings.lost(f"{path} is missing: offsets {each.base} to {each.end - 1}")
+        begun = manifest.begun
+        if begun is not None and begun not in self._bases and begun >= self._start:
             path = segment_path(self._folder, begun)
-            self.findings.lost(f"{path} is missing: offsets from {begun} on")
+            self._findings.lost(f"{path} is missing: offsets from {begun} on")
         return finished
-
-    def _salvage(self, bases: list[int]) -> None:
-        """Leave out of all segments what is not sound: what was known of them is not true then."""
-        self.segments = ()
-        for base, following in zip(bases, [*bases[1:], None], strict=False):
-            path = segment_path(self._folder, base)
-            self.findings.repairs += salvage(self._files, path, base, following)
-            segment = Segment(self._files, self._folder, base, self._limits)
-            self.segments = (*self.segments, segment)
 
     def _check_size(self, segment: Segment) -> None:
         finished = segment.finished
-        if finished is None or finished.end <= self.deleted_before:
+        if finished is None or finished.end <= self._start:
             return
         if segment.size < finished.size:
-            self.findings.lost(
+            self._findings.lost(
                 f"{segment.path} is cut: it has {segment.size} of {finished.size} bytes, offsets "
                 f"{segment.base_offset} to {finished.end - 1}"
             )
         elif segment.size > finished.size:
             more = segment.size - finished.size
-            self.findings.repairs.append(
-                f"{segment.path}: cut off {more} bytes at byte {finished.size}, behind the end"
+            self._findings.repairs.append(
+                f"{segment.path}: cut off {more} bytes at byte {finished.size}, after the end"
             )
             segment.truncate(finished.size)
 
-    def _end(self, active: Segment, end: int) -> None:
-        """Cut off what does not belong to the last segment, if nothing is lost by that."""
-        valid, self.next_offset = sound_end(
-            active, self.epochs, end, self._cover, self._mark(end), self.findings
+    def _salvage(self) -> list[Segment]:
+        """Rewrite segments that have unsound parts; what the manifest says of them is void then."""
+        for base, following in zip(self._bases, [*self._bases[1:], None], strict=False):
+            path = segment_path(self._folder, base)
+            self._findings.repairs += salvage(self._files, path, base, following)
+        return [self._segment(base) for base in self._bases]
+
+    def _cut_tail(self, active: Segment, contents: Contents) -> None:
+        """Cut off what is not sound in the last segment, if nothing is lost by that."""
+        valid, contents.next_offset = sound_end(
+            active, contents.epochs, self._end, self._cover, self._mark(), self._findings
         )
-        self.cut = valid != active.size
-        if self.cut:
+        contents.unsynced = valid != active.size
+        if contents.unsynced:
             active.truncate(valid)
+
+    def drop_deleted(self, log: Log) -> None:
+        """Start the log where the checkpoint says, and remove the segments before that.
+
+        After a power cut the log may end before its start: then it is empty and continues there.
+        """
+        if self._start:
+            deleted = run_to_end(log.begin_at(self._start))
+            log.skip_to(log.start_offset)
+            for segment in deleted:
+                with suppress(OSError):  # the next start tries again
+                    segment.remove()
+
+    def add_from_journal(self, log: Log, cover: Cover) -> None:
+        """Append the batches that only the journal holds, and make the whole log durable."""
+        for data in cover.batches_from(log.next_offset):
+            base, _, epoch, *_ = FIELDS.unpack_from(data)
+            if base != log.next_offset or epoch < log.last_epoch:
+                self._findings.gap(log.next_offset, log.last_epoch, base, epoch, cover.damage)
+                log.skip_to(base)
+            log.append(data)
+        # Batches in the file may be in the page cache only, and the journal may be removed soon.
+        log.sync_all()
+        if log.last_epoch in cover.missing_epochs:
+            self._manifest.note_lost_rounds(log.next_offset)
+
+    def check_end(self, log: Log) -> None:
+        """Raise Corrupt if the log went on after its present end, or may have."""
+        end, given_up = log.next_offset, self._manifest.on_disk.given_up
+        rounds_lost_at = self._manifest.on_disk.rounds_lost_at
+        damage = self._cover.damage if self._cover is not None else ""
+        why = f" ({damage})" if damage else ""
+        expected = self._expected_end()
+        if EPOCH_FILE in self._names and given_up < 0 and not self._bases and not end:
+            self._findings.lost(f"{self._folder}: its segments are missing")
+        elif end < expected:
+            self._findings.lost(
+                f"{self._folder} ends at offset {end}, but went on to {expected - 1}{why}"
+            )
+        elif self._cover is not None and self._cover.may_lack and end > given_up:
+            self._findings.lost(f"{self._folder} may lack records from offset {end} on{why}")
+        elif end <= rounds_lost_at and not self._is_covered(rounds_lost_at - 1):
+            self._findings.lost(
+                f"{self._folder} may lack records from offset {end} on: a journal that "
+                f"they went through is missing from {parent_of(self._folder)}/journals{why}"
+            )
+
+    def _is_covered(self, offset: int) -> bool:
+        """Whether a journal holds it: the missing one was put back."""
+        return self._cover is not None and self._cover.reaches(offset, offset + 1)
+
+    def _expected_end(self) -> int:
+        """The offset that the log must reach; 0 if that is unknown."""
+        mark = self._mark()
+        told = self._cover.end if self._cover is not None else 0
+        expected = max(told, mark.end if mark else 0)
+        return 0 if expected <= self._void else expected
+
+    def _mark(self) -> Mark | None:
+        """The newest mark, unless all records before it were deleted or given up."""
+        on_disk = self._manifest.on_disk.mark
+        mark = newest(on_disk, self._cover.mark if self._cover is not None else None)
+        return None if mark is None or not self._void < mark.end <= self._end else mark
+
+    @property
+    def _void(self) -> int:
+        """What was known about the records before this offset no longer holds."""
+        return max(self._manifest.on_disk.given_up, self._start)
+
+    def finish(self, log: Log) -> None:
+        """Hand over the repairs; make an accepted loss durable and remove the file for it."""
+        log.repairs = self._findings.repairs
+        if self._accepted:
+            self._manifest.given_up = max(log.next_offset, self._expected_end())
+            log.write_manifest()
+            self._files.remove(f"{self._folder}/{ACCEPT_FILE}")

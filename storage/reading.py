@@ -1,7 +1,6 @@
-"""
-Reading the segments of a log: by offset for Fetch, in checked chunks for replay.
+"""Reading the segments of a log: by offset for Fetch, in checked chunks for replay.
 
-Functions of segments only; they hold no state, and are safe beside a thread that appends.
+Functions of segments, without state: safe on any thread while another one appends.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,16 +16,18 @@ from groupkeeper.storage.segment import Segment
 from groupkeeper.storage.window import Window
 
 CHUNK: Final = 1024 * 1024
-# The index points at most one interval and one batch before what is wanted.
+"""About so many bytes are replayed at once."""
+
 _WALK: Final = 8 * 1024
+"""Bytes read at once to find a batch: the index points at most one interval before it."""
 
 
 def read_batches(
     segments: Sequence[Segment], offset: int, max_bytes: int, *, at_least_one: bool
 ) -> bytes:
-    """
-    Whole batches of one segment from the one that holds an offset (or the next one kept). Raises
-    Corrupt.
+    """Whole batches of one segment from the one that holds an offset on, or from the next one.
+
+    Raises Corrupt.
     """
     for segment in segments_from(segments, offset):
         window = segment.window(_WALK)
@@ -44,9 +45,10 @@ def read_batches(
 
 
 def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> None:
-    """
-    Raise Corrupt if batches of a finished segment that we wrote do not go on one after another from
-    the one that holds an offset on: no checksum that a client could look at covers their offsets.
+    """Raise Corrupt if the offsets of batches read at an offset are not consecutive.
+
+    For finished segments with a known checksum: no checksum of a batch, which a client could
+    verify, covers its base offset.
     """
     finished = segment.finished
     if finished is None or finished.crc is None:
@@ -68,7 +70,7 @@ def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> N
 
 
 def seek(segment: Segment, offset: int) -> tuple[int, int]:
-    """The place and size of the batch that holds an offset, or of the next one; 0 if none."""
+    """Position and size of the batch that holds an offset, or of the next one; size 0: none."""
     return _seek(segment.window(_WALK), segment, offset)
 
 
@@ -83,14 +85,14 @@ def _seek(window: Window, segment: Segment, offset: int) -> tuple[int, int]:
 
 
 def bytes_from(segments: Sequence[Segment], offset: int) -> int:
-    """About how many bytes there are from an offset on: reads nothing."""
+    """About how many bytes follow an offset, by the index: reads no file."""
     found = segments_from(segments, offset)
     position = found[0].index.floor(max(0, offset - found[0].base_offset)) if found else 0
     return sum(segment.size for segment in found) - position
 
 
 def _end_of_batches(window: Window, end: int, limit: int) -> int:
-    """Where the last whole batch ends before a limit, walking on from where one begins or ends."""
+    """The end of the last whole batch before `limit`; a batch begins or ends at `end`."""
     if limit >= window.size:
         return window.size
     while (at := window.find(end, LENGTH_OVERHEAD)) >= 0:
@@ -102,7 +104,7 @@ def _end_of_batches(window: Window, end: int, limit: int) -> int:
 
 
 def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[bytes]:
-    """Chunks of whole batches from the one that holds an offset on, checked."""
+    """Chunks of whole, checked batches from the one that holds an offset on. Raises Corrupt."""
     epoch = -1
     for segment in segments_from(segments, from_offset):
         position = start = segment.index.floor(max(0, from_offset - segment.base_offset))
@@ -123,7 +125,7 @@ def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[by
 
 
 def _check_whole(segment: Segment, end: int, crc: int | None) -> None:
-    """Raise Corrupt if a segment is damaged at `end`, or its checksum is not that of then."""
+    """Raise Corrupt if a segment has unsound bytes at `end`, or another checksum than known."""
     known = segment.finished.crc if segment.finished is not None else None
     if end < segment.size:
         what = f"the batch at byte {end} is damaged"
@@ -135,7 +137,7 @@ def _check_whole(segment: Segment, end: int, crc: int | None) -> None:
 
 
 def check_epoch(path: str, batch: Batch, epoch: int) -> None:
-    """Raise Corrupt if the batch's leader epoch is older than the one before it."""
+    """Raise Corrupt if the epoch of a batch is older than `epoch`, that of the batch before."""
     if batch.epoch < epoch:
         raise Corrupt(
             f"{path}: offset {batch.base_offset} was written in epoch {batch.epoch}, "
@@ -144,7 +146,7 @@ def check_epoch(path: str, batch: Batch, epoch: int) -> None:
 
 
 def segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
-    """The segment that holds an offset, and those after it."""
+    """The segment that holds an offset, and all after it."""
     number = len(segments) - 1
     while number > 0 and segments[number].base_offset > offset:
         number -= 1

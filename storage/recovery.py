@@ -1,9 +1,8 @@
-"""
-Where the last segment of a log ends, as far as it is sound, and whether the rest may go.
+"""Where the sound part of a log's last segment ends, and whether the rest may be cut off.
 
-What is found sound in the page cache is not believed to be on the disk: after a sync that failed,
-the cache is clean and the disk has something else. So what only a journal makes durable is written
-once more, just as it was checked, and the sync that follows takes it to the disk.
+Theory of operation. Sound bytes in the page cache need not be on the disk: after a failed sync the
+kernel marks the pages clean, and the disk has something else. So bytes that only a journal makes
+durable are written once more, exactly as they were checked, and the next sync writes them out.
 """
 
 from collections.abc import Iterator
@@ -20,53 +19,53 @@ from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment
 
 
 class Cover(Protocol):
-    """What a journal holds for a log: finished batches in offset order."""
+    """What the journals hold for a log: finished batches in offset order."""
 
     @property
     def first(self) -> int | None:
-        """The first offset held."""
+        """The first offset that is held; or None."""
         ...
 
     def last(self) -> tuple[int, bytes] | None:
-        """The last batch held, behind its base offset."""
+        """The base offset and the bytes of the last batch that is held."""
         ...
 
     @property
     def mark(self) -> Mark | None:
-        """How far the log was on the disk without the journal."""
+        """How far the log was on the disk, without the journals."""
         ...
 
     @property
     def end(self) -> int:
-        """The offset that the log reached at least, with the journal."""
+        """The offset that the log must reach with the journals."""
         ...
 
     @property
     def missing_epochs(self) -> range:
-        """What is written in these epochs goes through a journal that is not there any more."""
+        """Batches of these epochs went through a journal that is missing."""
         ...
 
     @property
     def may_lack(self) -> bool:
-        """The journal is damaged, and nobody knows up to where the log went on in it."""
+        """A journal is damaged, and may have held more of the log than is known."""
         ...
 
     @property
     def damage(self) -> str:
-        """What is damaged in the journal, in words."""
+        """What is damaged in the journals, as text; empty if nothing is."""
         ...
 
     def reaches(self, first: int, end: int) -> bool:
-        """Whether there is anything from offset `first` up to `end`, and all of it is held."""
+        """Whether `end` is beyond `first`, and all offsets between them are held."""
         ...
 
     def batches_from(self, offset: int) -> Iterator[bytes]:
-        """The batches whose last offset is `offset` or later."""
+        """The batches whose last offset is at least `offset`."""
         ...
 
 
 class Findings:
-    """What was wrong with a log while it was opened, a line each in `repairs`."""
+    """What was found wrong with a log while it was opened: a line each in `repairs`."""
 
     def __init__(self, folder: str, *, accepted: bool) -> None:
         self._folder = folder
@@ -74,24 +73,21 @@ class Findings:
         self.repairs: list[str] = []
 
     def lost(self, what: str) -> None:
-        """Records are gone. Raises Corrupt unless a person has accepted that."""
+        """Raise Corrupt because records are lost, unless an operator has accepted that."""
         if not self._accepted:
             raise Corrupt(f"{what}: {remedy(self._folder)}")
         self.repairs.append(f"{what}: accepted")
 
     def gap(self, end: int, last_epoch: int, base: int, epoch: int, damage: str) -> None:
-        """A log ends at an offset, and its journal goes on elsewhere. Raises as `lost`."""
+        """Report that a log ends at one offset and its journal goes on at another; as `lost`."""
         self.lost(
             f"{self._folder} ends at offset {end}, epoch {last_epoch}, but its journal goes on at "
             f"offset {base}, epoch {epoch}" + (f" ({damage})" if damage else "")
         )
 
 
-class Passage:
-    """
-    Goes with a scan over the last segment: sums up its checksum, and writes again what may not be
-    on the disk, from the very bytes that were checked.
-    """
+class TailScan:
+    """A scan over the last segment, which also writes again what may not be on the disk."""
 
     def __init__(
         self,
@@ -100,14 +96,14 @@ class Passage:
         unsure_from: int | None,
         last: tuple[int, bytes] | None,
     ) -> None:
-        """
-        `unsure_from`: the offset from which on nothing is known to be on the disk. `last`: base
-        offset and bytes of the last batch of the journal: nothing behind it would tell that what no
-        checksum covers in it is wrong.
+        """`unsure_from`: from this offset on, nothing is known to be on the disk; None: all is.
+
+        `last`: base offset and bytes of the last batch in the journal. No checksum covers the base
+        offset and the epoch of a batch, and after the last one no other batch contradicts them.
         """
         self._last_base, self._last = (-1, b"") if last is None else last
         self.is_not_last = False
-        """It ended where that should be, and the file has another one there, and nothing more."""
+        """The file ends with a batch that differs from the last one in the journal."""
         self._segment = segment
         self._window = segment.window()
         self._buffer, self._start = self._window.buffer, 0
@@ -115,11 +111,13 @@ class Passage:
         self._rewrite_at: int | None = None
         self._mark = mark
         self.fits_mark = mark is None or not mark.size
-        """The bytes up to the mark are those of then."""
-        self.rewrote = False
+        """The bytes up to the mark have the mark's checksum."""
 
     def run(self, epochs: EpochFile, end: int) -> tuple[int, int]:
-        """How many bytes are sound, and the next offset; they are in the indexes and `epochs`."""
+        """Scan up to offset `end`; returns the number of sound bytes and the next offset.
+
+        Adds the sound batches to the indexes and to `epochs`, and sums up the segment's checksum.
+        """
         active = self._segment
         valid, epoch, next_offset = 0, -1, active.base_offset
         for batch in valid_batches(self._window, 0, active.base_offset):
@@ -152,7 +150,7 @@ class Passage:
         return self._unsure_from is not None and offset >= self._unsure_from
 
     def _passed(self, end: int) -> None:
-        """The scan is done with what the window held up to a position."""
+        """Take account of the bytes in the window up to a position: they are sound."""
         data = memoryview(self._buffer)[: end - self._start]
         segment, mark = self._segment, self._mark
         if mark is not None and self._start < mark.size <= end:
@@ -162,11 +160,10 @@ class Passage:
         if self._rewrite_at is not None and end > self._rewrite_at:
             at = max(self._rewrite_at, self._start)
             segment.rewrite(bytes(data[at - self._start :]), at)
-            self.rewrote = True
 
 
 def mend_tail(active: Segment, mark: Mark | None, findings: Findings) -> None:
-    """The sector that a torn append shares with what was there before."""
+    """Restore the bytes before the mark in the sector that a torn append has spoilt."""
     if mark is None or mark.base != active.base_offset:
         return
     start = mark.size - len(mark.tail)
@@ -187,23 +184,23 @@ def sound_end(
     mark: Mark | None,
     findings: Findings,
 ) -> tuple[int, int]:
-    """
-    How many bytes of the segment are sound, and the next offset; what is sound comes into its
-    indexes and the epochs. From offset `end` on nothing counts. Raises Corrupt if sound batches
-    follow a bad one and `cover` lacks what lies between, or if what was there once is not.
+    """The number of sound bytes of a segment, and the next offset; see `TailScan.run`.
+
+    Batches from offset `end` on are not counted. Raises Corrupt if sound batches follow a damaged
+    one and `cover` does not hold what lies between, or if the segment ends before its mark.
     """
     here = mark if mark is not None and mark.base == active.base_offset else None
     mend_tail(active, here, findings)
     unsure_from = _unsure_from(cover, mark)
     last = cover.last() if cover is not None and unsure_from is not None else None
-    passage = Passage(active, here, unsure_from, last)
-    valid, next_offset = passage.run(epochs, end)
+    scan = TailScan(active, here, unsure_from, last)
+    valid, next_offset = scan.run(epochs, end)
     if next_offset >= end:
         return valid, next_offset
-    if here is not None and valid >= here.size and not passage.fits_mark:
+    if here is not None and valid >= here.size and not scan.fits_mark:
         findings.lost(f"{active.path}: the header of a batch before byte {here.size} is damaged")
     loss = _loss(active, valid, next_offset, cover, here)
-    if loss and not passage.is_not_last:
+    if loss and not scan.is_not_last:
         findings.lost(loss)
     if valid < active.size:
         findings.repairs.append(
@@ -216,7 +213,7 @@ def sound_end(
 def _loss(
     active: Segment, valid: int, next_offset: int, cover: Cover | None, mark: Mark | None
 ) -> str:
-    """What is lost behind the sound part of the segment, in words, unless the journal has it."""
+    """What is lost after the sound part of a segment, as text; "" if the journals hold it."""
     known = mark.end if mark is not None else 0
     count, sound = 0, next_offset
     if valid < active.size:
@@ -235,7 +232,7 @@ def _loss(
 
 
 def _unsure_from(cover: Cover | None, mark: Mark | None) -> int | None:
-    """From which offset on only a journal makes a log durable; None if there is no such."""
+    """The offset from which on only a journal makes a log durable; None if no journal does."""
     if cover is None or cover.first is None:
         return None
     return cover.first if mark is None else mark.end

@@ -1,4 +1,4 @@
-"""What is sound in a damaged segment, without the rest: for a person who has accepted that."""
+"""Keeping the sound batches of a damaged segment, after an operator has accepted the loss."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,10 @@ from groupkeeper.storage.window import PIECE, Window
 
 
 def salvage(files: Files, path: str, base_offset: int, end_offset: int | None) -> list[str]:
-    """
-    Replace a segment by its sound batches with offsets before `end_offset`, if it has anything
-    else, durably. Returns a line for each piece that was left out. Raises OSError.
+    """Replace a segment, durably, by its sound batches with offsets before `end_offset`.
+
+    Returns a line for each run of bytes that was left out; without any, the file stays as it is.
+    Raises OSError.
     """
     handle = files.open(path)
     try:
@@ -36,7 +37,7 @@ def salvage(files: Files, path: str, base_offset: int, end_offset: int | None) -
 
 
 def _sound(window: Window, base_offset: int) -> Iterator[Batch]:
-    """All batches with a sound checksum, which covers neither their offsets nor their epochs."""
+    """All batches with a sound checksum. It covers neither their offsets nor their epochs."""
     position, lowest = 0, base_offset
     while position < window.size:
         batch = next(valid_batches(window, position, base_offset), None)
@@ -48,7 +49,10 @@ def _sound(window: Window, base_offset: int) -> Iterator[Batch]:
 
 
 def _in_order(batches: Iterator[Batch], end_offset: int | None) -> Iterator[Batch]:
-    """Those whose offsets and epochs rise. Of two that do not fit, the one goes that fits less."""
+    """The batches whose offsets and epochs ascend.
+
+    Of two neighbours that do not, the second one is kept if it follows the one before them both.
+    """
     before: Batch | None = None
     held: Batch | None = None
     for batch in batches:
@@ -70,7 +74,7 @@ def _follows(batch: Batch, other: Batch) -> bool:
 
 
 def _runs(batches: Iterator[Batch]) -> list[tuple[int, int]]:
-    """From where to where batches lie back to back."""
+    """The byte ranges in which batches lie back to back."""
     runs: list[tuple[int, int]] = []
     for batch in batches:
         start, end = batch.position, batch.position + batch.size

@@ -1,9 +1,7 @@
-"""
-Walking over the batches of a file: how far are they valid, and does anything valid follow the
-first that is not.
+"""Scans over the batches of a file: where the valid ones end, and whether valid ones follow.
 
-Checks what can be checked without decoding: magic, plausible length, rising offsets, checksum.
-Decides nothing.
+A batch is valid here by what can be checked without decoding its records: magic, plausible length,
+ascending offsets, checksum.
 """
 
 import re
@@ -22,7 +20,7 @@ _SEARCH_OVERLAP: Final = 32
 
 
 class Batch(NamedTuple):
-    """What a log needs to know of a batch: where it lies and what it holds."""
+    """A batch in a file: its place in bytes, its offsets, epoch and largest timestamp (ms)."""
 
     position: int
     size: int
@@ -32,32 +30,32 @@ class Batch(NamedTuple):
     max_timestamp: int
 
 
-def place(batches: bytes, next_offset: int) -> list[Batch]:
+def locate_batches(data: bytes, next_offset: int) -> list[Batch]:
+    """The finished batches in some data, back to back; their records are not checked.
+
+    Raises ValueError if they do not continue a log whose next offset is `next_offset`.
     """
-    Finished batches, back to back, as they follow a log that ends at `next_offset`: unchecked but
-    for that. Raises ValueError if they do not.
-    """
-    placed = []
+    batches = []
     position = 0
-    while position < len(batches):
-        if position + HEADER_SIZE > len(batches):
+    while position < len(data):
+        if position + HEADER_SIZE > len(data):
             raise ValueError("a batch is cut off")
-        base, length, epoch, _, _, delta, timestamp = FIELDS.unpack_from(batches, position)
+        base, length, epoch, _, _, delta, timestamp = FIELDS.unpack_from(data, position)
         size = length + LENGTH_OVERHEAD
-        if base != next_offset or size < HEADER_SIZE or position + size > len(batches):
+        if base != next_offset or size < HEADER_SIZE or position + size > len(data):
             raise ValueError(f"a batch of offset {base} does not continue a log at {next_offset}")
-        placed.append(Batch(position, size, base, base + delta, epoch, timestamp))
+        batches.append(Batch(position, size, base, base + delta, epoch, timestamp))
         next_offset = base + delta + 1
         position += size
-    if not placed:
+    if not batches:
         raise ValueError("nothing to append")
-    return placed
+    return batches
 
 
 def valid_batches(window: Window, position: int, next_offset: int) -> Iterator[Batch]:
-    """
-    The sound batches from a position on, up to the first that is not, cut off, or below
-    `next_offset`. The window is in use meanwhile.
+    """The valid batches from a position on, up to the first that is not, or is cut off.
+
+    One with a base offset below `next_offset` is not valid. Do not move the window meanwhile.
     """
     at = window.find(position, HEADER_SIZE)
     while at >= 0:
@@ -80,13 +78,12 @@ def valid_batches(window: Window, position: int, next_offset: int) -> Iterator[B
 
 
 def batches_after(window: Window, position: int, next_offset: int) -> tuple[int, int]:
-    """
-    How many sound batches lie at or behind bytes that do not continue a file at `next_offset`, and
-    the offset after the last of them.
+    """The number of valid batches at or after damage, and the offset after the last of them.
 
-    At the very place any offset counts: no checksum covers the base offset of the batch before it,
-    and that may be what is wrong. Behind it, later offsets are searched for byte by byte, as no
-    length in bad bytes can be trusted.
+    The damage is at `position`, where a batch of `next_offset` is expected. At that position any
+    offset is accepted: no checksum covers the base offset of the batch before it, which may be the
+    one that is wrong. After it, later offsets are searched byte by byte, because no length in
+    damaged bytes can be trusted.
     """
     count = 0
     end = next_offset
@@ -102,12 +99,11 @@ def batches_after(window: Window, position: int, next_offset: int) -> tuple[int,
 
 
 def next_candidate(window: Window, position: int, lowest: int) -> int:
+    """The next position of a valid batch with a base offset from about `lowest`; or the file's end.
+
+    Candidates match: the high half of the base offset, or one more; any bytes; magic, any checksum,
+    and attributes whose first byte is 0.
     """
-    The next position that looks like a batch header with a base offset of about `lowest`; the
-    file's end if none.
-    """
-    # High half of the base offset (it, or one more), six bytes that may be anything, magic,
-    # checksum, attributes.
     high = lowest >> 32
     halves = b"|".join(re.escape((high + more).to_bytes(4, "big")) for more in (0, 1))
     pattern = re.compile(rb"(?=(?:" + halves + rb")[\s\S]{12}\x02[\s\S]{4}\x00)")

@@ -1,9 +1,9 @@
-"""
-One file of a log: batches back to back, named by the offset of the first, with its two index
-files.
+"""One file of a log: batches back to back, named by the offset of the first, and its indexes.
 
-Appends, reads and looks up. What to do about damage, when to roll and when to sync is decided in
-log.py.
+Appends, reads and looks up. log.py decides when to roll and when to sync, opening.py what to do
+about damage.
+
+Source: Kafka's LogSegment and LogFileUtils.
 """
 
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ from crc32c import crc32c
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.index import Index
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.manifest import Finished
+from groupkeeper.storage.manifest import FinishedSegment
 from groupkeeper.storage.marks import SECTOR, Mark
 from groupkeeper.storage.scan import Batch, valid_batches
-from groupkeeper.storage.whole import read_whole
+from groupkeeper.storage.whole import overwrite, read_whole
 from groupkeeper.storage.window import PIECE, Window
 
 LOG_SUFFIX: Final = ".log"
@@ -27,23 +27,22 @@ MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 def base_of(name: str) -> int | None:
-    """The first offset of the segment that a file name stands for; None for all other files."""
+    """The base offset in the name of a segment's file; None for all other files."""
     stem, suffix = name[:DIGITS], name[DIGITS:]
     return int(stem) if suffix == LOG_SUFFIX and len(stem) == DIGITS and stem.isdigit() else None
 
 
 def segment_path(folder: str, base_offset: int) -> str:
-    """The file of the segment that begins with an offset."""
+    """The file of the segment with this base offset."""
     return f"{folder}/{base_offset:0{DIGITS}d}{LOG_SUFFIX}"
 
 
 class Segment:
-    """
-    One segment. `size` is raised only when the bytes are in the file: other threads may read up
-    to it.
+    """One segment. Other threads may read up to `size`, which grows after the file.
 
-    The file is closed when nobody holds the segment any more. Closing it before would give its
-    number to the next file opened, and a reader in another thread would get that one's bytes.
+    The file is closed when the last reference to the segment goes. If it were closed earlier, its
+    number could be given to the next file that is opened, and a reader in another thread would get
+    that file's bytes.
     """
 
     __slots__ = (
@@ -67,16 +66,16 @@ class Segment:
         self.index = Index(limits.index_interval_bytes)
         self.size = files.size(self._handle)
         self.crc = 0
-        """CRC-32C of all its bytes, if it is the last of a log: who opens it sums it up."""
-        self.finished: Finished | None = None
-        """What the manifest says of it."""
+        """CRC-32C of all its bytes, known for the last segment of a log only."""
+        self.finished: FinishedSegment | None = None
+        """Its entry in the manifest."""
 
     @property
     def path(self) -> str:
         return self._stem + LOG_SUFFIX
 
     def has_room(self, size: int, last_offset: int) -> bool:
-        """Whether batches of `size` bytes up to `last_offset` fit. The first ones always do."""
+        """Whether batches of `size` bytes up to `last_offset` fit; into an empty segment all do."""
         if not self.size:
             return True
         if self.size + size > self._limits.segment_bytes:
@@ -86,7 +85,7 @@ class Segment:
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def fitting(self, batches: Iterable[Batch]) -> int:
-        """How many of some batches go into it: at least one, which may need a new segment."""
+        """How many of these batches fit, or 1 if the first one needs a new segment."""
         size = count = 0
         for batch in batches:
             size += batch.size
@@ -96,9 +95,9 @@ class Segment:
         return max(count, 1)
 
     def append(self, data: bytes, batches: Iterable[Batch]) -> None:
-        """
-        Write whole batches at the end, wherever they were before. An OSError leaves the file torn
-        behind `size`.
+        """Write whole batches at the end; their positions are not looked at.
+
+        After an OSError the file may have a part of them after `size`.
         """
         position = self.size
         self._files.write(self._handle, data, position)
@@ -110,7 +109,7 @@ class Segment:
         self.size = position
 
     def note(self, batch: Batch) -> None:
-        """Take a batch that is in the file into the indexes."""
+        """Add a batch that is in the file to the indexes."""
         relative = batch.last_offset - self.base_offset
         self.index.add(relative, batch.position, batch.size, batch.max_timestamp)
 
@@ -118,42 +117,42 @@ class Segment:
         return self._files.read(self._handle, min(size, self.size - position), position)
 
     def window(self, piece: int = PIECE) -> Window:
-        """All of it. Good as long as the segment is held."""
+        """A window on the whole file. Keep a reference to the segment while it is in use."""
         return Window(self._files, self._handle, self.size, piece)
 
     def sync(self) -> None:
         self._files.sync(self._handle)
 
     def rewrite(self, data: bytes, position: int) -> None:
-        """Write bytes that are, or should be, there: the next sync takes them to the disk."""
+        """Write bytes that should be there already, so that the next sync writes them out."""
         self._files.write(self._handle, data, position)
 
     def mark(self, end: int) -> Mark:
-        """That all of it up to its last offset, one before `end`, is on the disk."""
+        """The mark that all of it, up to the offset before `end`, is on the disk."""
         start = self.size - self.size % SECTOR
         return Mark(self.base_offset, self.size, end, self.crc, self.read(start, SECTOR))
 
-    def to_manifest(self, end: int) -> Finished:
-        """What the manifest says of it, if another one begins behind it, at offset `end`."""
-        return self.finished or Finished(self.base_offset, end, self.size, None, None)
+    def to_manifest(self, end: int) -> FinishedSegment:
+        """Its entry in the manifest when the next segment begins at offset `end`."""
+        return self.finished or FinishedSegment(self.base_offset, end, self.size, None, None)
 
     def finish(self, end: int) -> None:
-        """
-        Sync the batches, the last of which ends before offset `end`, and the indexes, which from
-        now on are taken as they are if whole.
+        """Sync the batches, the last of which ends before offset `end`, and the indexes.
+
+        From now on the index files are read, not rebuilt, if their checksum is right.
         """
         self.sync()
         self.write_index(sync=True)
         index = crc32c(self.index.time_file(), crc32c(self.index.offset_file()))
-        self.finished = Finished(self.base_offset, end, self.size, self.crc, index)
+        self.finished = FinishedSegment(self.base_offset, end, self.size, self.crc, index)
 
     def truncate(self, size: int) -> None:
         self._files.truncate(self._handle, size)
         self.size = size
 
     def remove(self) -> None:
-        """Take its files off the disk. Who still reads it can read on. Raises OSError."""
-        for suffix in (".index", ".timeindex", LOG_SUFFIX):  # indexes alone would be seen by nobody
+        """Remove its files; a reader that holds it can go on. Raises OSError."""
+        for suffix in (".index", ".timeindex", LOG_SUFFIX):  # no start removes indexes alone
             self._files.remove(self._stem + suffix)
 
     def __del__(self) -> None:
@@ -161,7 +160,7 @@ class Segment:
             self._files.close(self._handle)
 
     def load_index(self) -> None:
-        """Of a finished segment: take the index files if they look right, else build them again."""
+        """Read the index files of a finished segment, or rebuild them if they are not right."""
         offsets, times = self._contents(".index"), self._contents(".timeindex")
         if offsets is not None and times is not None and self._fits(offsets, times):
             return
@@ -176,20 +175,13 @@ class Segment:
         return self.index.load(offsets, times, self.size)
 
     def write_index(self, *, sync: bool = False) -> None:
-        """Both index files, whole. If one fails it is removed: what is missing is built again."""
+        """Write both index files. One that fails is removed, and rebuilt at the next start."""
         self._replace(".index", self.index.offset_file(), sync)
         self._replace(".timeindex", self.index.time_file(), sync)
 
     def _replace(self, suffix: str, data: bytes, sync: bool) -> None:
         try:
-            handle = self._files.open(self._stem + suffix, create=True)
-            try:
-                self._files.write(handle, data, 0)
-                self._files.truncate(handle, len(data))
-                if sync:
-                    self._files.sync(handle)
-            finally:
-                self._files.close(handle)
+            overwrite(self._files, self._stem + suffix, data, sync=sync)
         except OSError:
             self._files.remove(self._stem + suffix)
 

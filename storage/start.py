@@ -1,9 +1,10 @@
-"""
-The first offset of a log that is kept, where that is not the first one in its segments.
+"""The first offset of a log that is kept, where that is not the first one in its segments.
 
-A checkpoint in Kafka's text format, one in each folder that needs one (Kafka has one file for all
-its folders): a version line `0`, the number of entries, then `topic partition offset`. It is
-replaced whole or not at all. What a log does about it is decided in log.py.
+A checkpoint in Kafka's text format, in each folder that needs one (Kafka has one file for all its
+folders): a version line `0`, the number of entries, then `topic partition offset`. It is replaced
+whole. log.py and opening.py apply it.
+
+Source: Kafka's OffsetCheckpointFile and LogManager.checkpointLogStartOffsets.
 """
 
 from typing import Final
@@ -16,10 +17,9 @@ FILE_NAME: Final = "log-start-offset-checkpoint"
 
 
 def read_start(files: Files, folder: str) -> int:
-    """
-    The offset in a folder's checkpoint, which is there. Raises Corrupt and OSError.
+    """The offset in the checkpoint of a folder, made durable first. Raises Corrupt and OSError.
 
-    It is durable: whoever wrote it may have ended, or failed, before that was so.
+    The process that wrote the file may have ended or failed before it was durable.
     """
     path = f"{folder}/{FILE_NAME}"
     _sync_name(files, folder)
@@ -31,22 +31,21 @@ def read_start(files: Files, folder: str) -> int:
         version, count, offset = "", "", -1
     if (version, count) != ("0", "1") or offset < 0:
         raise Corrupt(
-            f"{path} is damaged: restore it, or remove it and have deleted records back"
+            f"{path} is damaged: restore it, or remove it and get deleted records back"
         ) from None
     return offset
 
 
 def write_start(files: Files, folder: str, offset: int) -> None:
-    """
-    Make the offset durable in a folder that is there, blocking.
+    """Make the offset durable in an existing folder, blocking.
 
-    Raises OSError, and all is as before, or SyncFailed: the new offset is in the file, but a power
-    cut may bring the old one back. Close the log then, and open it again: that ends the doubt.
+    Raises OSError, and nothing has changed, or SyncFailed: the new offset is in the file, but a
+    power cut may bring the old one back. Then close the log and open it again, which makes one of
+    them durable.
     """
-    path = f"{folder}/{FILE_NAME}"
     topic, _, partition = folder.rpartition("/")[2].rpartition("-")
     data = f"0\n1\n{topic} {partition} {offset}\n".encode("ascii")
-    replace_whole(files, path, data)
+    replace_whole(files, f"{folder}/{FILE_NAME}", data)
     try:
         _sync_name(files, folder)
     except OSError as error:

@@ -1,16 +1,14 @@
-"""
-Times of records: which batches promise a record of some time, and what a log still has of its times
-when its beginning was deleted.
+"""Lookups by timestamp, and the time index of a log after its first records were deleted.
 
-These are generators that yield None after every piece of about a millisecond, so that an event loop
-can do other things between two of them. They hold the segments that they go through. Records are
-not looked at: a header says what the largest time in its batch is, and may lie.
+Generators that yield None after every millisecond of work or so, so that an event loop can run
+other work in between. They hold references to their segments. Records are not read: the header of
+a batch promises the largest timestamp in it, and a client may have set it wrongly.
 """
 
 from collections.abc import Generator, Iterator, Sequence
 from typing import Final, TypeVar
 
-from groupkeeper.storage.index import Times
+from groupkeeper.storage.index import TimeIndex
 from groupkeeper.storage.reading import seek
 from groupkeeper.storage.scan import Batch, valid_batches
 from groupkeeper.storage.segment import Segment
@@ -19,22 +17,22 @@ from groupkeeper.storage.window import PIECE
 T = TypeVar("T")
 
 BATCHES: Final = 200
-"""Batches passed in one piece of work, or fewer if they are large."""
+"""Batches that are scanned between two yields, or fewer if they are large."""
 
 _LARGE: Final = 32 * 1024
-"""So many bytes take about as long to check as a batch takes besides."""
+"""Checking so many bytes takes about as long as the rest of the work for a batch."""
 
 
 def promising(
     segments: Sequence[Segment], timestamp_ms: int, from_offset: int
 ) -> Iterator[tuple[Segment, Batch] | None]:
-    """
-    Every batch, in order, whose header promises a record that is not older; records before an
-    offset are deleted. Reads little more than what it finds.
+    """The batches, in order, whose header promises a record of that time or later.
+
+    Records before `from_offset` are deleted. Reads little more than the batches it yields.
     """
     whole = from_offset
     for segment in segments:
-        # The times of a batch that lost a part of its records are in no index.
+        # The index does not have the timestamp of a batch whose first records are deleted.
         cut = _holder(segment, from_offset) if segment.base_offset < from_offset else None
         if cut is not None:
             whole = cut.last_offset + 1
@@ -56,10 +54,10 @@ def promising(
                 yield None
 
 
-def kept_times(segment: Segment, from_offset: int) -> Generator[None, None, None]:
-    """
-    Records before an offset are about to be deleted. If the index is led astray by them, as they
-    are younger than many of those that stay, it forgets them.
+def recomputed_times(segment: Segment, from_offset: int) -> Generator[None, None, None]:
+    """Recompute the time index of a segment whose records before an offset will be deleted.
+
+    Only if it would mislead lookups, because the deleted records are younger than many that stay.
     """
     index, base = segment.index, segment.base_offset
     cut = _holder(segment, from_offset)
@@ -68,7 +66,7 @@ def kept_times(segment: Segment, from_offset: int) -> Generator[None, None, None
     youngest = index.next_youngest(whole - base, segment.size)
     if youngest < segment.size and youngest - position <= PIECE:
         return
-    kept = Times()
+    kept = TimeIndex()
     left = BATCHES
     while position < segment.size:  # more may be appended between two pieces
         before = position
@@ -83,12 +81,12 @@ def kept_times(segment: Segment, from_offset: int) -> Generator[None, None, None
                 left = BATCHES
                 yield
         if position == before:
-            break  # damaged: whoever reads it will say so
+            break  # damaged: the next read raises Corrupt
     index.times = kept
 
 
 def run_to_end(pieces: Generator[None, None, T]) -> T:
-    """All pieces of some work, one after another; its result."""
+    """Run a generator to its end, and return its result."""
     while True:
         try:
             next(pieces)
@@ -98,7 +96,7 @@ def run_to_end(pieces: Generator[None, None, T]) -> T:
 
 
 def _holder(segment: Segment, offset: int) -> Batch | None:
-    """The batch that begins before an offset and ends behind it."""
+    """The batch that begins before an offset and ends at or after it."""
     position, size = seek(segment, offset)
     batch = next(valid_batches(segment.window(size), position, 0), None) if size else None
     return batch if batch is not None and batch.base_offset < offset else None

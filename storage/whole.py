@@ -1,10 +1,16 @@
-"""
-Small files that are read and replaced as a whole.
+"""Small files that are read and written as a whole.
 
-What is in them, and whether a missing one is an error, is the caller's to know.
+What they hold, and whether a missing one is an error, is up to the caller.
 """
+
+from crc32c import crc32c
 
 from groupkeeper.storage.files import Files
+
+
+def checksum(data: bytes) -> bytes:
+    """The CRC-32C of some bytes, in eight hexadecimal digits."""
+    return b"%08x" % crc32c(data)
 
 
 def read_whole(files: Files, path: str) -> bytes:
@@ -16,16 +22,22 @@ def read_whole(files: Files, path: str) -> bytes:
         files.close(handle)
 
 
-def replace_whole(files: Files, path: str, data: bytes) -> None:
-    """
-    Put a new file, synced, in the place of one that may be there: a crash leaves either of them.
-    Durable when its folder is synced. Raises OSError.
-    """
-    handle = files.open(f"{path}.tmp", create=True)
+def overwrite(files: Files, path: str, data: bytes, *, sync: bool) -> None:
+    """Write all of a file in place; a crash, or an OSError, leaves any part of it."""
+    handle = files.open(path, create=True)
     try:
         files.write(handle, data, 0)
         files.truncate(handle, len(data))
-        files.sync(handle)
+        if sync:
+            files.sync(handle)
     finally:
         files.close(handle)
+
+
+def replace_whole(files: Files, path: str, data: bytes) -> None:
+    """Replace a file, which may be missing, by a new one that is synced. Raises OSError.
+
+    A crash leaves the old file or the new one. It is durable when its folder is synced.
+    """
+    overwrite(files, f"{path}.tmp", data, sync=True)
     files.rename(f"{path}.tmp", path)

@@ -1,7 +1,6 @@
-"""
-A file read forward in large pieces, for scans that look at every batch or round.
+"""A file read forward in large pieces, for scans over its batches or rounds.
 
-Not a cache: it holds one piece, and going back reads again.
+Holds one piece; going back reads again.
 """
 
 from typing import Final
@@ -9,10 +8,11 @@ from typing import Final
 from groupkeeper.storage.files import Files
 
 PIECE: Final = 1024 * 1024
+"""Bytes."""
 
 
 class Window:
-    """The bytes of an open file up to `size`, seen through `buffer`, and `view` on it."""
+    """The bytes of an open file up to `size`; `buffer` is the current piece, `view` its view."""
 
     __slots__ = ("_start", "buffer", "files", "handle", "piece", "size", "view")
 
@@ -26,9 +26,9 @@ class Window:
         self._start = 0
 
     def find(self, position: int, length: int) -> int:
-        """
-        Where in `buffer` the bytes at `position` are, loading as needed; -1 if the file ends
-        first.
+        """Where in `buffer` the `length` bytes at `position` are; -1 if the file ends before.
+
+        Reads the next piece if need be.
         """
         if position + length > self.size:
             return -1
@@ -42,5 +42,5 @@ class Window:
         return at if at + length <= len(self.buffer) else -1
 
     def again(self) -> "Window":
-        """A second view of the same file, so that the first keeps its place."""
+        """A second window on the same file, so that this one keeps its piece."""
         return Window(self.files, self.handle, self.size)

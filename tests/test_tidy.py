@@ -8,6 +8,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,33 @@ def test_every_module_says_what_it_is(package: str) -> None:
         if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert silent == []
+
+
+def message_classes(path: Path) -> Iterator[ast.ClassDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef):
+            makers = {ast.unparse(each).partition("(")[0] for each in node.decorator_list}
+            if makers & {"message", "response_to", "struct"}:
+                yield node
+
+
+def test_every_field_of_a_message_says_what_it_means() -> None:
+    """A docstring of one line below the field; docs/protocol.md shows it."""
+    silent = [
+        f"{path.relative_to(ROOT)}: {cls.name}.{ast.unparse(field.target)}"
+        for path in modules("protocol")
+        for cls in message_classes(path)
+        for field, below in pairwise([*cls.body, ast.Pass()])
+        if isinstance(field, ast.AnnAssign) and not is_line_of_text(below)
+    ]
+    assert silent == []
+
+
+def is_line_of_text(node: ast.stmt) -> bool:
+    match node:
+        case ast.Expr(ast.Constant(str(text))):
+            return "\n" not in text
+    return False
 
 
 @pytest.mark.parametrize("package", ["protocol", "coordinator"])

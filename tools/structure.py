@@ -2,11 +2,11 @@
 
     python tools/structure.py [TREE [PACKAGE ...]]
 
-A room is a folder of modules; a `__main__` module is one by itself, because it starts what lies
-above its folder. An arrow leads from a room to a room that it imports; its figure counts the
-imports, one for each module and imported module. A room's floor is one above the highest room that
-it imports. A cycle is broken at its arrow with the fewest imports, which is printed as leading
-upwards.
+A room is an import root or a package in it, with the packages below that; a `__main__` module is a
+room by itself, because it starts what lies above its folder. An arrow leads from a room to a room
+that it imports; its figure counts the imports, one for each module and imported module. A room's
+floor is one above the highest room that it imports. A cycle is broken at its arrow with the fewest
+imports, which is printed as leading upwards.
 
 TREE is another checkout, this one unless given; PACKAGE its import roots, `groupkeeper` unless
 given. The exit code is 1 if there is a cycle between rooms or between modules.
@@ -61,7 +61,7 @@ class Tree:
         finally:
             sys.path.remove(str(self._root))
         self.files = {module: self._file(module) for module in graph.modules}
-        self.rooms = {module: self._room(file) for module, file in self.files.items()}
+        self.rooms = {module: self._room(module) for module in self.files}
         self.imports = Imports(
             (module, imported)
             for module in sorted(graph.modules)
@@ -77,9 +77,14 @@ class Tree:
         path = self._root.joinpath(*module.split("."))
         return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).resolve()
 
-    def _room(self, file: Path) -> str:
-        entry = file.stem == "__main__"
-        return (file if entry else file.parent).relative_to(self._root).as_posix()
+    def _room(self, module: str) -> str:
+        file = self.files[module]
+        if file.stem == "__main__":
+            return file.relative_to(self._root).as_posix()
+        folder = file.parent
+        for _ in range(module.count(".") - 1 - (file.stem != "__init__")):
+            folder = folder.parent
+        return folder.relative_to(self._root).as_posix()
 
 
 def ordered(names: Collection[str], imports: Mapping[tuple[str, str], int]) -> Ordered:

@@ -1,17 +1,15 @@
-"""Reading `__consumer_offsets` with PySpark: our own log or a copy of a Kafka broker's. Not part of
-the server, which runs without any of it.
+"""Reads `__consumer_offsets` with PySpark: Groupkeeper's log or a copy of a Kafka broker's. The
+server does not use it.
 
     from groupkeeper.analytics import register
 
     register(spark)  # not needed for a session that was active at the import
     spark.read.format("consumer_offsets").load("groupkeeper-data")
 
-Needs the extra `analytics`. Importing this package imports pyspark only if it is there and already
-in use.
+Needs the extra `analytics`. Importing this package does not import pyspark.
 """
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.analytics.source import ConsumerOffsetsSource
 
-__all__ = ["ConsumerOffsetsSource", "analyze", "register"]
+__all__ = ["ConsumerOffsetsSource", "register"]
 
 
 def register(spark: "SparkSession") -> None:
@@ -27,16 +25,6 @@ def register(spark: "SparkSession") -> None:
     from groupkeeper.analytics.source import ConsumerOffsetsSource
 
     spark.dataSource.register(ConsumerOffsetsSource)
-
-
-def analyze(paths: list[Path], out: Path | None = None) -> int:
-    """
-    Print what the logs under `paths` say, and write it to `out` as Parquet. Returns an exit code:
-    0, or 2 with one line said.
-    """
-    from groupkeeper.analytics.report import analyze as run
-
-    return run(paths, out)
 
 
 def __getattr__(name: str) -> object:
@@ -48,7 +36,7 @@ def __getattr__(name: str) -> object:
 
 
 def _register_with_active_session() -> None:
-    """In workers too this module is imported, and there is no session there."""
+    """Does nothing in Spark's workers, which import this module and have no session."""
     sql = sys.modules.get("pyspark.sql")
     session = sql.SparkSession.getActiveSession() if sql is not None else None
     if session is not None:

@@ -1,9 +1,7 @@
-"""
-The table that a log becomes: one row per record, twenty columns, the same for every parser. Column
-names and types only.
+"""Names and types of the columns that both parsers produce: one row per record.
 
-See docs/analytics.md for what each column means. Rows about damage have `problem` and
-`problem_bytes` and no offset.
+docs/analytics.md describes each column. Rows about damage have `problem` and `problem_bytes` and no
+offset.
 """
 
 from enum import IntEnum
@@ -11,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.plan import Piece
+from groupkeeper.analytics.plan import Split
 
 ARROW_TYPES: Final = {
     "int": pa.int32(),
@@ -22,7 +20,7 @@ ARROW_TYPES: Final = {
     "boolean": pa.bool_(),
 }
 
-# Name and Spark SQL type. Spark refuses batches whose Arrow types differ from these in any detail.
+# Name and Spark SQL type. Spark rejects batches whose Arrow types differ from these.
 COLUMNS: Final = (
     ("partition", "int"),
     ("batch_position", "bigint"),
@@ -56,7 +54,7 @@ GROUP_KEY_TYPE: Final = 2
 
 
 class Problem(IntEnum):
-    """What can be wrong: up to GONE with bytes that gave no rows, after it with one record."""
+    """Damage in a log. Up to GONE it concerns bytes that gave no rows, after that one record."""
 
     NONE = 0
     TORN_TAIL = 1
@@ -73,7 +71,7 @@ class Problem(IntEnum):
 PROBLEM_TEXTS: Final = {
     Problem.TORN_TAIL: "unfinished batch at the end of the log",
     Problem.TORN: "batch is cut off",
-    Problem.BAD_HEADER: "not a batch header, rest of the piece skipped",
+    Problem.BAD_HEADER: "not a batch header, rest of the split skipped",
     Problem.BAD_CHECKSUM: "batch with a wrong checksum skipped",
     Problem.OLD_MAGIC: "batch of an old format (magic 0 or 1) skipped",
     Problem.BAD_RECORDS: "batch whose records cannot be told apart skipped",
@@ -82,26 +80,22 @@ PROBLEM_TEXTS: Final = {
     Problem.BAD_VALUE: "unreadable value",
 }
 
-# Harmless: what a running server has not finished writing, or has compacted meanwhile.
-HARMLESS: Final = (PROBLEM_TEXTS[Problem.TORN_TAIL], PROBLEM_TEXTS[Problem.GONE])
 
+def problem_rows(split: Split, problems: list[tuple[int, int, int]]) -> pa.RecordBatch:
+    """Rows for bytes without records, each given as (position in the split, Problem, number of
+    bytes).
 
-def problem_rows(piece: Piece, problems: list[tuple[int, int, int]]) -> pa.RecordBatch:
-    """
-    Rows that stand for bytes without records: (position counted from the piece's start, Problem,
-    number of bytes).
-
-    A batch cut off where the log ends is only one that is still being written.
+    A batch that is cut off at the end of the log counts as TORN_TAIL: it is still being written.
     """
     return pa.RecordBatch.from_pylist(
         [
             {
-                "partition": piece.partition,
-                "batch_position": piece.start + position,
+                "partition": split.partition,
+                "batch_position": split.start + position,
                 "tombstone": False,
                 "problem": PROBLEM_TEXTS[
                     Problem.TORN_TAIL
-                    if problem == Problem.TORN and piece.last
+                    if problem == Problem.TORN and split.last
                     else Problem(problem)
                 ],
                 "problem_bytes": size,

@@ -1,11 +1,8 @@
-"""
-numba, with types that mypy understands and a cache that always finds a place. Not a home for
-kernels.
+"""numba's decorators with types for mypy, and the folder that caches compiled kernels.
 
-Compiling takes seconds and every worker process would pay them, so kernels have fixed signatures
-and are kept on disk: beside this package, or, where that cannot be written (a system-wide
-installation, a read-only image), in a folder of the user's own under the temporary folder.
-NUMBA_CACHE_DIR, when set, wins.
+Compiling takes seconds in every worker process, so kernels have fixed signatures and are cached on
+disk: beside this package, or, if that is not writable (a system-wide installation, a read-only
+image), in a private folder under the temporary folder. NUMBA_CACHE_DIR takes precedence.
 """
 
 import os
@@ -18,24 +15,20 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
-Table = npt.NDArray[np.int64]
-Offsets = npt.NDArray[np.int32]
+ByteArray = npt.NDArray[np.uint8]
+Int64Array = npt.NDArray[np.int64]
+Int32Array = npt.NDArray[np.int32]
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def cache_folder(package: Path) -> Path | None:
-    """
-    Where compiled kernels go when numba's own choice beside the source cannot be written; None when
-    it can.
-    """
+    """The folder for compiled kernels; None if numba's default, beside the source, is writable."""
     beside = package / "__pycache__"
     if os.access(beside if beside.is_dir() else package, os.W_OK):
         return None
     folder = Path(tempfile.gettempdir()) / f"groupkeeper-numba-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    # Compiled code is loaded from here: a folder that somebody else made or may write is not to be
-    # trusted.
+    # Compiled code is loaded from here: never from a folder that another user owns or can write.
     state = folder.stat()
     if state.st_uid != os.getuid() or state.st_mode & 0o022:
         return Path(tempfile.mkdtemp(prefix="groupkeeper-numba-"))
@@ -48,7 +41,7 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
         numba.config.CACHE_DIR = str(_folder)
 
 
-# Types of kernel signatures. Bytes are read-only for them, wherever they come from.
+# Types of kernel signatures. BYTES is read-only, whether or not the array is.
 INT: Final = numba.int64
 PAIR: Final = numba.types.UniTuple(numba.int64, 2)
 NOTHING: Final = numba.void
@@ -60,13 +53,12 @@ BUFFER: Final = numba.uint8[::1]
 
 
 def kernel(signature: object) -> Callable[[Function], Function]:
-    """Compile now for one signature, or load what an earlier process compiled."""
+    """Compile for one signature at once, or load the kernel from the cache."""
     return numba.njit(signature, cache=True, nogil=True)  # type: ignore[no-any-return]  # numba has no types
 
 
 def inline(function: Function) -> Function:
-    """
-    A part of kernels: compiled into them and only then, so that loading a cached kernel compiles
-    nothing.
+    """A helper that is compiled only together with the kernels that call it, so that loading a
+    cached kernel compiles nothing.
     """
     return numba.njit(function, nogil=True)  # type: ignore[no-any-return]  # numba has no types

@@ -1,9 +1,7 @@
-"""
-Group records in words: the raw values that the parser left as they are become generations, members
-and assignments.
+"""Decodes the values of group records into generations, members and assignments.
 
-Plain Python over Arrow batches, because group records are few beside commits. Knows one record at a
-time: what changed between two of them is for groupkeeper.analytics.tables.
+Plain Python over Arrow batches, because group records are few compared with commits. Each record is
+decoded alone; `groupkeeper.analytics.tables` compares consecutive ones.
 """
 
 from collections.abc import Iterable, Iterator
@@ -69,9 +67,8 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def decode_row(row: Row) -> Row:
-    """
-    One group record. A value that cannot be read leaves its columns null and `problem` says so; a
-    tombstone has none.
+    """One group record. If its value cannot be decoded, its columns are null and `problem` says
+    why; a tombstone has no value.
     """
     value = row.pop("value")
     if not isinstance(value, bytes):
@@ -93,9 +90,8 @@ def decode_row(row: Row) -> Row:
 
 
 def _member(member: MemberMetadata) -> Row:
-    """
-    Topics and assignment are null where the bytes are not those of the consumer protocol: Connect
-    has its own.
+    """Topics and assignment are null if the bytes are not of the consumer protocol: Connect has its
+    own.
     """
     return {
         "member_id": member.member_id,
@@ -110,7 +106,7 @@ def _member(member: MemberMetadata) -> Row:
 
 
 def _assignment(data: bytes) -> list[Row] | None:
-    """Empty bytes are what a member gets that the leader has forgotten."""
+    """Bytes are empty for a member that the leader assigned nothing."""
     if not data:
         return []
     try:

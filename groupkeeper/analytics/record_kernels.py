@@ -1,17 +1,14 @@
-"""
-Compiled code over raw log bytes, part two: records, and the keys and values of offset commits. No
-headers, no Arrow.
+"""Compiled kernels over raw log bytes: records, and the keys and values of offset commits.
 
-Finds where things are and checks that they fit; strings stay in the buffer as start and length
-(start -1: null). Sources: Kafka's DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.json.
-Values of group records are not looked into: they are few, and groupkeeper.analytics.groups reads
-them in plain Python.
+They locate fields and check that they fit; strings stay in the buffer as start and length (start
+-1: null). Values of group records are few; `groupkeeper.analytics.groups` decodes them in plain
+Python. Source: Kafka's DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.json.
 """
 
 from typing import Final
 
 from groupkeeper.analytics import kernels
-from groupkeeper.analytics.compiled import BYTES, INT, TABLE, Bytes, Table, inline, kernel
+from groupkeeper.analytics.compiled import BYTES, INT, TABLE, ByteArray, Int64Array, inline, kernel
 from groupkeeper.analytics.kernels import (
     int16_at,
     int32_at,
@@ -20,7 +17,7 @@ from groupkeeper.analytics.kernels import (
     varint_at,
 )
 
-# One column of the record table. Strings take two: start and length.
+# Columns of the record table. Strings take two: start and length.
 BATCH: Final = 0
 OFFSET: Final = 1
 TIMESTAMP: Final = 2
@@ -48,16 +45,15 @@ _APPEND_TIME: Final = 0x08
 
 
 @inline
-def _set(row: Table, column: int, start: int, length: int) -> None:
+def _set(row: Int64Array, column: int, start: int, length: int) -> None:
     row[column] = start
     row[column + 1] = length
 
 
 @inline
-def _blob_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
-    """
-    Start, length and the position after bytes with a varint length; start -1 for null, position -1
-    if they do not fit.
+def _blob_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
+    """Start, length and end of bytes with a varint length; start -1 for null, end -1 if they do not
+    fit.
     """
     length, pos = varint_at(buffer, pos, end)
     if pos < 0 or length < -1 or length > end - pos:
@@ -68,10 +64,9 @@ def _blob_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
 
 
 @inline
-def _string_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
-    """
-    The same for a string with an int16 length. Null does not fit: no string of an offset commit may
-    be null.
+def _string_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
+    """As `_blob_at`, for a string with an int16 length. Null counts as not fitting: no string of an
+    offset commit may be null.
     """
     if end - pos < 2:
         return -1, 0, -1
@@ -83,7 +78,7 @@ def _string_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int, int]:
 
 
 @inline
-def _is_ascii(buffer: Bytes, start: int, length: int) -> bool:
+def _is_ascii(buffer: ByteArray, start: int, length: int) -> bool:
     end = start + length
     while start < end and buffer[start] < 0x80:
         start += 1
@@ -91,10 +86,9 @@ def _is_ascii(buffer: Bytes, start: int, length: int) -> bool:
 
 
 @inline
-def _after_headers(buffer: Bytes, pos: int, end: int) -> int:
-    """
-    The position after a record's headers; -1 if they do not fit, UNSURE if a name is not plain
-    ASCII. The coordinator writes no headers.
+def _after_headers(buffer: ByteArray, pos: int, end: int) -> int:
+    """The position after a record's headers; -1 if they do not fit, UNSURE if a name is not ASCII.
+    Coordinators write no headers.
     """
     count, pos = varint_at(buffer, pos, end)
     if pos < 0 or count < 0:
@@ -112,8 +106,8 @@ def _after_headers(buffer: Bytes, pos: int, end: int) -> int:
 
 
 @inline
-def _record_at(buffer: Bytes, pos: int, batch: Table, row: Table) -> int:
-    """Read one record's frame into `row`. Returns the position after it, -1 if it does not fit."""
+def _record_at(buffer: ByteArray, pos: int, batch: Int64Array, row: Int64Array) -> int:
+    """Read one record's frame into `row`. Returns the position after it; -1 if it does not fit."""
     limit = batch[kernels.RECORDS_END]
     length, pos = varint_at(buffer, pos, limit)
     if pos < 0 or length < 1 or length > limit - pos:
@@ -144,7 +138,7 @@ def _record_at(buffer: Bytes, pos: int, batch: Table, row: Table) -> int:
 
 
 @inline
-def _read_offset_key(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
+def _read_offset_key(buffer: ByteArray, pos: int, end: int, row: Int64Array) -> bool:
     start, size, pos = _string_at(buffer, pos, end)
     if pos < 0:
         return False
@@ -158,10 +152,9 @@ def _read_offset_key(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
 
 
 @inline
-def _read_key(buffer: Bytes, row: Table) -> bool:
-    """
-    Type, group, topic and partition. Keys of every type up to 24 begin with the group; of others
-    only the type is sure.
+def _read_key(buffer: ByteArray, row: Int64Array) -> bool:
+    """Type, group, topic and partition. Keys of types up to 24 begin with the group; of others only
+    the type is known.
     """
     pos = row[KEY]
     end = pos + row[KEY + 1]
@@ -180,11 +173,8 @@ def _read_key(buffer: Bytes, row: Table) -> bool:
 
 
 @inline
-def _read_plain_value(buffer: Bytes, pos: int, end: int, version: int, row: Table) -> bool:
-    """
-    OffsetCommitValue 0 to 3: offset, from 3 on leader epoch, metadata, commit time, in 1 expiry
-    time.
-    """
+def _read_plain_value(buffer: ByteArray, pos: int, end: int, version: int, row: Int64Array) -> bool:
+    """OffsetCommitValue 0-3: offset, leader epoch (3), metadata, commit time, expiry time (1)."""
     epoch_size = 4 if version == 3 else 0
     if end - pos < 8 + epoch_size:
         return False
@@ -200,11 +190,8 @@ def _read_plain_value(buffer: Bytes, pos: int, end: int, version: int, row: Tabl
 
 
 @inline
-def _read_flexible_value(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
-    """
-    OffsetCommitValue 4 and later (KIP-915): compact string, and tagged fields, none of which is
-    needed here.
-    """
+def _read_flexible_value(buffer: ByteArray, pos: int, end: int, row: Int64Array) -> bool:
+    """OffsetCommitValue from 4 on (KIP-915): compact string; its tagged fields are not used."""
     if end - pos < 12:
         return False
     length, start = _unsigned_at(buffer, pos + 12, end)
@@ -219,21 +206,17 @@ def _read_flexible_value(buffer: Bytes, pos: int, end: int, row: Table) -> bool:
 
 
 @inline
-def _unsigned_at(buffer: Bytes, pos: int, end: int) -> tuple[int, int]:
-    """
-    An unsigned varint of 32 bits and at most five bytes, as flexible messages have them; position
-    -1 if it is none.
+def _unsigned_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
+    """An unsigned varint of 32 bits in at most five bytes, as in flexible messages; position -1 if
+    it is invalid.
     """
     value, after = unsigned_varint_at(buffer, pos, min(end, pos + 5))
     return value, -1 if value > 0xFFFFFFFF else after
 
 
 @inline
-def _tags_fit(buffer: Bytes, pos: int, end: int) -> bool:
-    """
-    Tags rise (KIP-482), tag 0 is a topic id of 16 bytes, others are passed over, and nothing
-    follows.
-    """
+def _tags_fit(buffer: ByteArray, pos: int, end: int) -> bool:
+    """Whether tags increase (KIP-482), tag 0 (the topic id) has 16 bytes, and nothing follows."""
     count, pos = _unsigned_at(buffer, pos, end)
     last = -1
     while pos >= 0 and count > 0:
@@ -250,7 +233,7 @@ def _tags_fit(buffer: Bytes, pos: int, end: int) -> bool:
 
 
 @inline
-def _read_value(buffer: Bytes, row: Table) -> bool:
+def _read_value(buffer: ByteArray, row: Int64Array) -> bool:
     pos = row[VALUE]
     end = pos + row[VALUE + 1]
     if end - pos < 2:
@@ -264,11 +247,8 @@ def _read_value(buffer: Bytes, row: Table) -> bool:
 
 
 @inline
-def _interpret(buffer: Bytes, row: Table) -> None:
-    """
-    What key and value say. Commits and readable group records do not keep their key, commits not
-    their value either.
-    """
+def _interpret(buffer: ByteArray, row: Int64Array) -> None:
+    """Read key and value. KEY is cleared where it was decoded, VALUE where it is a commit's."""
     if not _read_key(buffer, row):
         row[PROBLEM] = _BAD_KEY
         return
@@ -286,7 +266,7 @@ def _interpret(buffer: Bytes, row: Table) -> None:
 
 
 @inline
-def _clear(row: Table, batch: int) -> None:
+def _clear(row: Int64Array, batch: int) -> None:
     row[:] = 0
     row[BATCH] = batch
     row[KEY_TYPE] = NO_TYPE
@@ -294,12 +274,11 @@ def _clear(row: Table, batch: int) -> None:
 
 
 @kernel(INT(BYTES, TABLE, TABLE))
-def read_records(buffer: Bytes, batches: Table, rows: Table) -> int:
-    """
-    Fill the record table from the batches, which are not compressed. Returns the number of rows, or
-    UNSURE when the plain parser should have a look.
+def read_records(buffer: ByteArray, batches: Int64Array, rows: Int64Array) -> int:
+    """Fill the record table from uncompressed batches. Returns the number of rows, or UNSURE if the
+    reference parser has to read them.
 
-    A batch gives all of its records or none: when one does not fit its frame, or bytes are left,
+    A batch gives all of its records or none: if one does not fit its frame, or bytes are left over,
     the batch is marked as a problem. `rows` has room for the sum of COUNT.
     """
     at = 0

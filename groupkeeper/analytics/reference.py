@@ -1,9 +1,8 @@
-"""
-The plain parser: record by record, with the project's own codec. Slow on purpose: it is what the
-fast one is compared with.
+"""The reference parser: record by record, with the project's codec. Tests compare the fast parser
+with it.
 
-Also reads where there is no numba, and windows that the fast parser leaves to it. The rules for
-damaged bytes are those of docs/analytics.md.
+It also reads where numba is not installed, and windows that the fast parser passes to it. The rules
+for damaged bytes are in docs/analytics.md.
 """
 
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from groupkeeper.analytics.columns import (
     Problem,
     problem_rows,
 )
-from groupkeeper.analytics.plan import Piece
+from groupkeeper.analytics.plan import Split
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
@@ -50,12 +49,9 @@ Row = dict[str, object]
 
 
 def read(
-    buffer: bytes, piece: Piece, start: int = 0, end: int | None = None
+    buffer: bytes, split: Split, start: int = 0, end: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """
-    Rows of `buffer[start:end]`; `buffer` holds the bytes of `piece`. Raises nothing, whatever the
-    bytes are.
-    """
+    """Rows of `buffer[start:end]`; `buffer` holds those of `split`. Damage raises nothing."""
     rows: list[Row] = []
     problems: list[tuple[int, int, int]] = []
     position, limit = start, len(buffer) if end is None else end
@@ -64,7 +60,7 @@ def read(
         if not problem:
             header = read_header(buffer, position)
             try:
-                rows += [_row(record, header, piece) for record in decode_records(buffer, header)]
+                rows += [_row(record, header, split) for record in decode_records(buffer, header)]
             except CorruptBatch:
                 problem = Problem.BAD_RECORDS
         if problem:
@@ -76,20 +72,19 @@ def read(
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
     if problems:
-        yield problem_rows(piece, problems)
+        yield problem_rows(split, problems)
 
 
 def _trouble(buffer: bytes, position: int, limit: int) -> tuple[Problem, int]:
-    """
-    What is wrong with the batch at `position`, and how many bytes it takes: all the rest when that
-    cannot be known.
+    """The Problem of the batch at `position`, and its size in bytes: all that remain if it is
+    unknown.
     """
     left = limit - position
     if left < LENGTH_OVERHEAD:
         return Problem.TORN, left
     size = _INT32.unpack_from(buffer, position + 8)[0] + LENGTH_OVERHEAD
     if size < _SMALLEST_OLD:
-        # Zeros to the end are space that was reserved and not written.
+        # Zeros up to the end are preallocated space.
         return (Problem.BAD_HEADER if any(buffer[position:limit]) else Problem.TORN), left
     if size > left:
         return Problem.TORN, left
@@ -104,10 +99,10 @@ def _trouble(buffer: bytes, position: int, limit: int) -> tuple[Problem, int]:
     return (Problem.NONE if check_crc(buffer, header) else Problem.BAD_CHECKSUM), size
 
 
-def _row(record: Record, header: BatchHeader, piece: Piece) -> Row:
+def _row(record: Record, header: BatchHeader, split: Split) -> Row:
     row: Row = {
-        "partition": piece.partition,
-        "batch_position": piece.start + header.position,
+        "partition": split.partition,
+        "batch_position": split.start + header.position,
         "offset": _int64(record.offset),
         "timestamp_ms": _int64(record.timestamp_ms),
         "leader_epoch": header.leader_epoch,
@@ -123,7 +118,7 @@ def _row(record: Record, header: BatchHeader, piece: Piece) -> Row:
 
 
 def _int64(number: int) -> int:
-    """What is left of a sum in 64 bits, as in Java: absurd times must not stop the reading."""
+    """The number wrapped to 64 bits, as Java does: an absurd timestamp must not stop the parser."""
     return (number + 2**63) % 2**64 - 2**63
 
 
@@ -149,10 +144,7 @@ def _read_key(row: Row, key: bytes | None) -> None:
 
 
 def _group_of_other_key(key: bytes) -> str | None:
-    """
-    Every key type from 3 to 24 begins with the group id; a key that does not fit that has none that
-    we know.
-    """
+    """Keys of types 3 to 24 begin with the group id; None if the key does not fit that."""
     if len(key) < 4:
         return None
     length = _INT16.unpack_from(key, 2)[0]

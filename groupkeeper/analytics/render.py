@@ -1,7 +1,4 @@
-"""
-Tables for people: framed and coloured on a terminal, plain aligned columns in a pipe. Knows rows
-and columns, nothing of Spark or Kafka.
-"""
+"""Prints tables: framed and coloured on a terminal, plain aligned columns in a pipe."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-# Wide enough that nothing wraps or is cut where a program reads it.
+# Wide enough that nothing wraps in the input of another program.
 _PIPE_WIDTH: Final = 4096
 TERMINAL_ROWS: Final = 200
 PIPE_ROWS: Final = 100_000
@@ -21,7 +18,7 @@ PIPE_ROWS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading, and how to show a value. Numbers stand to the right."""
+    """A heading, and how to show a value. Numbers are aligned to the right."""
 
     heading: str
     show: Callable[[object], str]
@@ -41,9 +38,8 @@ def most_rows(to: Console) -> int:
 def print_table(
     to: Console, title: str, columns: Sequence[Column], rows: Iterable[Sequence[object]]
 ) -> None:
-    """
-    The table under its title, or one line that says it is empty. At most `most_rows` are shown, and
-    said if there are more.
+    """Print the table under its title, or one line if it is empty. At most `most_rows` are shown,
+    with a line if there are more.
     """
     table = Table(box=box.ROUNDED if to.is_terminal else None, pad_edge=False)
     for column in columns:
@@ -65,7 +61,7 @@ def print_table(
 
 
 def plain(text: str) -> str:
-    """Without line ends and control codes: names and metadata come from anybody's client."""
+    """Without line ends and control codes: clients choose names and metadata."""
     return "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
     )
@@ -76,7 +72,7 @@ def text(value: object) -> str:
 
 
 def instant(value: object) -> str:
-    """Epoch milliseconds as UTC; -1 and null are no time."""
+    """Epoch milliseconds in UTC; "-" for negative numbers and null."""
     if not isinstance(value, int) or value < 0:
         return "-"
     try:

@@ -1,6 +1,5 @@
-"""
-`groupkeeper analyze`: plan, read, derive, print, write. The order of things; what they mean is in
-groupkeeper.analytics.tables.
+"""The steps of `groupkeeper analyze`: plan, read, derive, print, write. The tables themselves are
+defined in `groupkeeper.analytics.tables`.
 """
 
 import sys
@@ -25,7 +24,7 @@ from groupkeeper.analytics.render import (
     size,
     text,
 )
-from groupkeeper.analytics.session import local_session
+from groupkeeper.analytics.session import check_libraries, local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +37,7 @@ _STEPS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What one analysis found: small tables, kept by Spark, and how the reading went."""
+    """The result of one analysis: small tables, persisted by Spark, and what was read."""
 
     plan: Plan
     records: int
@@ -50,14 +49,14 @@ class Findings:
 
 
 def analyze(paths: list[Path], out: Path | None = None) -> int:
-    """
-    Print groups, members, generations and committed offsets of the logs under `paths`; with `out`
-    also write Parquet into that folder.
+    """Print groups, members, generations and committed offsets of the logs under `paths`; with
+    `out` also write Parquet into that folder.
 
     Returns an exit code: 0, or 2 after one line on standard error when there is nothing to read, no
     Java, or `out` is in use.
     """
     try:
+        check_libraries()
         work = plan(paths)
         if not work.chunks:
             raise AnalyticsError(
@@ -66,15 +65,15 @@ def analyze(paths: list[Path], out: Path | None = None) -> int:
         _check_free(out)
         _run(work, paths, out)
     except AnalyticsError as error:
-        print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # a command's own last word
+        print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # the command's error line
         return USAGE_ERROR
     return 0
 
 
 def _check_free(out: Path | None) -> None:
-    """Never over or among what is there."""
+    """Never write over or among existing files."""
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise AnalyticsError(f"{out} is there already: name a new or an empty folder")
+        raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
 def _run(work: Plan, paths: list[Path], out: Path | None) -> None:
@@ -100,7 +99,7 @@ def _run(work: Plan, paths: list[Path], out: Path | None) -> None:
 
 
 class _Steps:
-    """Where the work stands, on a progress bar."""
+    """A progress bar with one unit per step."""
 
     def __init__(self, bar: Progress, total: int) -> None:
         self._bar = bar
@@ -108,14 +107,14 @@ class _Steps:
         self._started = False
 
     def start(self, name: str) -> None:
-        """The step before is done, this one begins."""
+        """Finish the step before and begin this one."""
         self._bar.update(self._task, description=name, advance=1 if self._started else 0)
         self._started = True
 
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """On a terminal only, and on standard error: standard output is the report."""
+    """On standard error, and only if that is a terminal: standard output is the report."""
     to = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -130,13 +129,10 @@ def _progress() -> Iterator[Progress]:
 def _find(
     spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
 ) -> Findings:
-    """
-    Two passes over the log: one keeps everything but plain commits, one reduces the commits to the
-    newest.
-    """
+    """Read the log twice: once for everything but plain commits, once for the newest commits."""
     from pyspark import StorageLevel
     from pyspark.sql import Observation
-    from pyspark.sql import functions as F  # noqa: N812  # everybody's name for it
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
     from groupkeeper.analytics import tables
 
@@ -165,7 +161,7 @@ def _find(
 def _records(
     spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
 ) -> "DataFrame":
-    """From the log; or, when records are written anyhow, from what has been written."""
+    """From the log, or, if `out` is given, from the Parquet files that are written to it first."""
     if out is None:
         return spark.read.format("consumer_offsets").load([str(path) for path in paths])
     from groupkeeper.analytics.bulk import write_records
@@ -223,7 +219,7 @@ _PROBLEMS: Final = {
 
 
 def _assignment(value: object) -> str:
-    """orders: 0-2, payments: 1. Bytes of a protocol that is not the consumers' cannot be shown."""
+    """orders: 0-2, payments: 1. "?" for assignments that are not of the consumer protocol."""
     if not isinstance(value, list):
         return "?"
     return ", ".join(f"{each['topic']}: {ranges(each['partitions'])}" for each in value) or "-"
@@ -241,7 +237,7 @@ _MEMBERS: Final = {
 
 
 def print_findings(to: Console, findings: Findings) -> None:
-    """The whole report, the tables first and what was read last."""
+    """Print the tables, then a summary of what was read."""
     for title, table, columns in (
         ("Groups", findings.groups, _GROUPS),
         ("Members", findings.members, _MEMBERS),
@@ -261,7 +257,7 @@ def print_findings(to: Console, findings: Findings) -> None:
 
 
 def _left_over(findings: Findings) -> str:
-    from pyspark.sql import functions as F  # noqa: N812  # everybody's name for it
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
     counts = findings.problems.agg(F.sum("problem_bytes"), F.count("*")).head()
     left = int(counts[0] or 0) if counts else 0

@@ -1,7 +1,6 @@
-"""
-A local Spark session that finds its Java and its Python, listens on loopback only and keeps quiet.
-Not for clusters: there the session is the user's own, and groupkeeper.analytics.register teaches it
-the source.
+"""A local Spark session that finds its Java and Python, listens on loopback only and logs nothing.
+
+On a cluster, users have a session of their own and call `groupkeeper.analytics.register`.
 """
 
 import os
@@ -20,9 +19,8 @@ from groupkeeper.analytics.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-REQUIRED: Final = ("pyspark", "pyarrow", "pandas", "numpy")
-# A small log is read before Java's optimising compiler and code generation have paid for
-# themselves.
+LIBRARIES: Final = ("pyspark", "pyarrow", "pandas", "numba")
+# A small log is read before Java's optimising compiler and code generation pay off.
 _SHORT: Final = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
@@ -31,19 +29,22 @@ _LOOPBACK: Final = "127.0.0.1"
 _STDERR: Final = 2
 
 
-def local_session(name: str = "groupkeeper-analyze", *, short: bool = False) -> "SparkSession":
-    """
-    The active session, or a new one on all cores of this machine; either way with the source
-    `consumer_offsets` registered.
-
-    `short`: the work is small, so start soon rather than run fast. Takes seconds. Raises
-    AnalyticsError when a package or Java is missing or Spark does not start. The caller stops it.
-    """
-    missing = [package for package in REQUIRED if find_spec(package) is None]
+def check_libraries() -> None:
+    """AnalyticsError if one of LIBRARIES is not installed."""
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
     if missing:
         raise AnalyticsError(
-            f"the analysis needs {', '.join(missing)}: pip install 'groupkeeper[analytics]'"
+            f"analyze needs {', '.join(missing)}: pip install 'groupkeeper[analytics]'"
         )
+
+
+def local_session(name: str = "groupkeeper-analyze", *, short: bool = False) -> "SparkSession":
+    """The active session, or a new one on all cores of this machine, with the source
+    `consumer_offsets` registered. The caller stops it.
+
+    `short`: optimise for a fast start instead of throughput. Raises AnalyticsError if Java is
+    missing or Spark does not start.
+    """
     from pyspark.sql import SparkSession
 
     from groupkeeper.analytics.source import ConsumerOffsetsSource
@@ -72,10 +73,7 @@ def _start(name: str, short: bool) -> "SparkSession":
 
 
 def _set_environment(java_home: Path) -> None:
-    """
-    Workers must run this Python and find our packages, even when only a script's own path names
-    them.
-    """
+    """Workers must run this Python and find our packages, even if only a script's path has them."""
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
@@ -100,11 +98,10 @@ def _settings(cores: int, short: bool) -> dict[str, str]:
 
 @contextmanager
 def _quiet_start() -> Iterator[IO[bytes]]:
-    """
-    Give the Java process a file for its standard error: it greets, warns and logs there before any
-    setting is read.
+    """Redirect the standard error of the Java process to a file: it logs there before it reads any
+    setting.
 
-    Yields the file. Only the child keeps it; what this process says goes where it went before.
+    Yields the file. This process's own standard error is restored at the end.
     """
     with tempfile.TemporaryFile() as said:
         sys.stderr.flush()

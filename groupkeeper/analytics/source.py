@@ -1,18 +1,18 @@
-"""
-The Spark data source `consumer_offsets`: the planner's chunks become Spark's partitions, the
-parser's Arrow batches its rows.
+"""The Spark data source `consumer_offsets`: chunks of the plan are Spark's partitions, and the
+parser's Arrow batches are its rows.
 
     from groupkeeper.analytics import register
     register(spark)
     spark.read.format("consumer_offsets").load("/var/lib/kafka/data")
 
-Options: `path` (or a list given to load), `chunk_bytes`, `engine` (auto, numba, reference). Reads
-once; does not stream.
+Options: `path` (or a list given to load), `chunk_bytes`, `engine` (auto, numba, reference).
+Streaming is not supported.
 """
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast, get_args
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -20,15 +20,14 @@ from pyspark.sql.types import StructType
 
 from groupkeeper.analytics.columns import SPARK_SCHEMA
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.parse import Engine, parse_piece
+from groupkeeper.analytics.parse import Engine, parse_split
 from groupkeeper.analytics.plan import Chunk, plan
 
 NAME = "consumer_offsets"
 
 
 class ConsumerOffsetsSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
-    """
-    One row per record of the `__consumer_offsets` folders under the given paths. Columns:
+    """One row per record of the `__consumer_offsets` folders under the given paths. Columns:
     docs/analytics.md.
     """
 
@@ -44,7 +43,7 @@ class ConsumerOffsetsSource(DataSource):  # type: ignore[misc]  # pyspark is not
 
 
 class ConsumerOffsetsReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed here
-    """Plans where the query is planned, and reads where the tasks run."""
+    """`partitions` runs in the driver, `read` in the tasks."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._paths = paths_of(options)
@@ -57,32 +56,26 @@ class ConsumerOffsetsReader(DataSourceReader):  # type: ignore[misc]  # pyspark 
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         chunk: Chunk | None = partition.value
-        # An empty plan is asked once for the partition None.
-        for piece in chunk or ():
-            yield from parse_piece(piece, self._engine)
+        # Spark reads an empty plan once, with the partition None.
+        for split in chunk or ():
+            yield from parse_split(split, self._engine)
 
 
 def paths_of(options: dict[str, str]) -> list[Path]:
-    """
-    The paths given to load(): one as `path`, several as a JSON list in `paths`. Raises
-    AnalyticsError without any.
+    """The paths given to load(): one as `path`, several as a JSON list in `paths`. AnalyticsError
+    if none is given.
     """
     paths = json.loads(options["paths"]) if options.get("paths") else []
     if options.get("path"):
         paths.append(options["path"])
     if not paths:
         raise AnalyticsError(f"{NAME} needs a path: load(folder)")
-    # Spark hands on what it was given; a file: URL is how its users name local folders.
+    # Spark passes paths on unchanged; its users write local folders as file: URLs.
     return [Path(path.removeprefix("file://")) for path in paths]
 
 
 def engine_of(options: dict[str, str]) -> Engine:
-    match options.get("engine", "auto"):
-        case "auto":
-            return "auto"
-        case "numba":
-            return "numba"
-        case "reference":
-            return "reference"
-        case other:
-            raise AnalyticsError(f"no such engine: {other} (auto, numba, reference)")
+    engine = options.get("engine", "auto")
+    if engine not in get_args(Engine):
+        raise AnalyticsError(f"no such engine: {engine} ({', '.join(get_args(Engine))})")
+    return cast(Engine, engine)

@@ -1,14 +1,12 @@
-"""
-From records to tables: groups, members, generations and committed offsets as Spark DataFrames.
-Reads no files and prints nothing.
+"""Derives groups, members, generations and committed offsets from records, as Spark DataFrames.
 
 The last record of a key wins, by log offset and never by timestamp, as when a coordinator loads its
-log. Offsets of a transaction count once its commit marker is there. Windows are partitioned by
-group and ordered by log offset: a group lives in one partition.
+log. Offsets of a transaction count once its commit marker was written. Windows are partitioned by
+group and ordered by log offset: all records of a group are in one partition.
 """
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812  # everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from groupkeeper.analytics import groups as group_records
 from groupkeeper.analytics.columns import CONTROL, GROUP_KEY_TYPE, OFFSET_KEY_TYPES, TRANSACTIONAL
@@ -34,10 +32,7 @@ def is_rare(records: DataFrame) -> Column:
 
 
 def group_events(records: DataFrame) -> DataFrame:
-    """
-    One row per group record, decoded; a record that is in two segments (a compaction was under way)
-    counts once.
-    """
+    """One row per group record, decoded. During a compaction a record may be in two segments."""
     found = records.where(
         (records.key_type == GROUP_KEY_TYPE) & records.problem.isNull()
     ).dropDuplicates(["partition", "offset"])
@@ -47,9 +42,8 @@ def group_events(records: DataFrame) -> DataFrame:
 
 
 def generations(events: DataFrame) -> DataFrame:
-    """
-    Each group record with what it changed: `kind`, and how many generations before it were never
-    written.
+    """Each group record with `kind`, what it changed, and `unwritten`, the number of generations
+    before it without a record.
     """
     by_offset = Window.partitionBy(*_BY_GROUP).orderBy("offset")
     ids = F.array_sort(F.transform("members", lambda member: member.member_id))
@@ -75,22 +69,20 @@ def generations(events: DataFrame) -> DataFrame:
 
 
 def _kind() -> Column:
-    """
-    What a group record did, seen beside the one before it. A deleted group starts anew.
+    """What a group record changed, compared with the one before it.
 
-    A group without members has one generation more than it had with them, so the order of the cases
-    matters.
+    The order of the cases matters: a group that becomes empty also gets a new generation.
     """
     before, now = F.col("before"), F.col("generation")
-    nobody = F.size("ids") == 0
+    empty = F.size("ids") == 0
     return (
         F.when(F.col("tombstone"), "deleted")
         .when(F.col("problem").isNotNull(), "unreadable")
-        .when(before.isNull() & nobody & (now == 0), "created")
-        .when(before.isNull() & nobody, "emptied")
+        .when(before.isNull() & empty & (now == 0), "created")
+        .when(before.isNull() & empty, "emptied")
         .when(before.isNull(), "rebalance")
         .when(now < before, "reset")
-        .when(nobody & (F.size("ids_before") > 0), "emptied")
+        .when(empty & (F.size("ids_before") > 0), "emptied")
         .when(now > before, "rebalance")
         .when(F.col("ids") == F.col("ids_before"), "rewrite")
         .otherwise("static replacement")
@@ -105,7 +97,7 @@ def latest(events: DataFrame) -> DataFrame:
 
 
 def members(events: DataFrame) -> DataFrame:
-    """Who is in each group now, with what each has been assigned."""
+    """The current members of each group, with their assignments."""
     each = latest(events).select("group", "generation", "leader", F.explode("members").alias("m"))
     partitions = F.transform("m.assignment", lambda topic: F.size(topic.partitions))
     return each.select(
@@ -126,7 +118,7 @@ def members(events: DataFrame) -> DataFrame:
 
 
 def offsets(records: DataFrame) -> DataFrame:
-    """What OffsetFetch would answer: the newest offset of every group, topic and partition."""
+    """The newest offset of every group, topic and partition, as OffsetFetch returns it."""
     state = F.struct(
         "offset",
         "tombstone",
@@ -156,10 +148,7 @@ def offsets(records: DataFrame) -> DataFrame:
 
 
 def effective_commits(records: DataFrame) -> DataFrame:
-    """
-    Commits and their tombstones that count: outside of transactions, or in one whose commit marker
-    follows.
-    """
+    """Commits and tombstones outside of transactions, or in one whose commit marker follows."""
     transactional = records.attributes.bitwiseAND(F.lit(TRANSACTIONAL)) != 0
     plain = records.where(is_commit(records) & ~transactional)
     to_the_end = (
@@ -175,10 +164,9 @@ def effective_commits(records: DataFrame) -> DataFrame:
 
 
 def groups(events: DataFrame, others: DataFrame, committed: DataFrame) -> DataFrame:
-    """
-    Every group that the log knows: `classic` ones with a record of their own, `other` ones of newer
-    protocols (key types from 3 on, not decoded) and `simple` ones that have committed offsets and
-    nothing else. `others` are records with such key types.
+    """All groups in the log. `classic` groups have a group record, `other` ones records of newer
+    protocols (key types from 3 on, given as `others`, not decoded), `simple` ones only committed
+    offsets.
     """
     classic = latest(events).select(
         "group",
@@ -221,10 +209,7 @@ def groups(events: DataFrame, others: DataFrame, committed: DataFrame) -> DataFr
 
 
 def problems(rare: DataFrame, events: DataFrame) -> DataFrame:
-    """
-    Bytes that gave no records, records that could not be read, and group values that could not be
-    decoded.
-    """
+    """Bytes without records, unreadable records, and group values that could not be decoded."""
     columns = ("partition", "batch_position", "offset", "problem_bytes", "problem")
     found = rare.where(rare.problem.isNotNull()).select(*columns)
     undecoded = events.where(events.problem.isNotNull()).select(

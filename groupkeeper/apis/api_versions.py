@@ -38,6 +38,8 @@ class ApiVersionsHandler:
         named = (request.client_software_name, request.client_software_version)
         if caller.api_version >= 3 and not all(SOFTWARE.fullmatch(name) for name in named):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if caller.api_version >= 3:
+            caller.peer.software_name, caller.peer.software_version = named
         return ApiVersionsResponse(api_keys=self._api_keys)
 
     def unknown_version(

@@ -20,8 +20,8 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit, commit_refused
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.groups.host import PartitionHost
-from groupkeeper.groups.hosts import Hosts
+from groupkeeper.groups.driver import PartitionDriver
+from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.topic_check import PartitionCount, all_known, overlay
 from groupkeeper.observe.limit_lines import limit_reached
 from groupkeeper.observe.logs import Logger
@@ -68,12 +68,12 @@ _log = Logger("groups")
 class GroupHandlers:
     """Handlers of the group APIs, over the partitions of this process."""
 
-    hosts: Hosts
+    group_partitions: GroupPartitions
     partition_count: PartitionCount
 
     def one_group(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
         """JoinGroup and Heartbeat: the group's partition decides."""
-        self.hosts.of(request.group_id).call(request, caller, reply_to)
+        self.group_partitions.of(request.group_id).call(request, caller, reply_to)
 
     # -- members -------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class GroupHandlers:
         return None
 
     def _sync(self, request: SyncGroupRequest, caller: Caller, reply_to: ReplyTo) -> Slices[None]:
-        group = self.hosts.of(request.group_id).peek(request.group_id)
+        group = self.group_partitions.of(request.group_id).peek(request.group_id)
         # Should it change meanwhile, the request is refused: its generation is over.
         members = {} if group is None else group.members
         plan: dict[str, SyncGroupRequestAssignment] = {}
@@ -144,12 +144,15 @@ class GroupHandlers:
     def _commit(
         self, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        host, deletions = self.hosts.of(request.group_id), self.hosts.deletions
-        began, gone = deletions.now(), set[str]()
+        driver, deleted = (
+            self.group_partitions.of(request.group_id),
+            self.group_partitions.deleted_topics,
+        )
+        began, gone = deleted.now(), set[str]()
         while True:
-            commit = host.prepare(request)
+            commit = driver.prepare(request)
             found = yield from self._add_all(commit, gone)
-            gone = deletions.since(began)
+            gone = deleted.since(began)
             # Each topic once: deletions without end do not keep a commit from its own.
             if not gone or gone.isdisjoint(name for name, _ in commit.assessed.offsets):
                 break
@@ -159,7 +162,7 @@ class GroupHandlers:
         if caller.api_version == 0:  # offsets in ZooKeeper, which is gone
             everything: Any = OffsetCommitRequest(topics=answer.topics)  # type: ignore[arg-type]
             return commit_refused(everything, ErrorCode.UNSUPPORTED_VERSION)
-        host.call(commit, caller, reply_to)
+        driver.call(commit, caller, reply_to)
         return None
 
     def _add_all(self, commit: PreparedCommit, gone: set[str]) -> Slices[int]:
@@ -220,7 +223,7 @@ class GroupHandlers:
         """One group up to v7, several from v8 on (KIP-709); the core knows the newer form."""
         version = caller.api_version
         asking = FetchSeveral(groups_asked(request, version), request.require_stable)
-        several = Several(asking, self.hosts, caller)
+        several = Several(asking, self.group_partitions, caller)
         if version >= 8:
             return several.ask(reply_to)
 
@@ -237,13 +240,15 @@ class GroupHandlers:
     ) -> Slices[Response | None]:
         """As many results as ids, in the order asked."""
         asking = DescribeSeveral(request.groups, request.include_authorized_operations)
-        return Several(asking, self.hosts, caller).ask(reply_to)
+        return Several(asking, self.group_partitions, caller).ask(reply_to)
 
     def delete_groups(
         self, request: DeleteGroupsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
         """An id that comes twice is answered once."""
-        return Several(DeleteSeveral(request.groups_names), self.hosts, caller).ask(reply_to)
+        return Several(DeleteSeveral(request.groups_names), self.group_partitions, caller).ask(
+            reply_to
+        )
 
     def list_groups(
         self, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo
@@ -255,15 +260,17 @@ class GroupHandlers:
         """
         request.states_filter = yield from _filter(request.states_filter, _STATES)
         request.types_filter = yield from _filter(request.types_filter, _TYPES)
-        pieces: list[tuple[PartitionHost, Sequence[str]]] = []
+        pieces: list[tuple[PartitionDriver, Sequence[str]]] = []
         missing: list[int] = []
-        for host in self.hosts:
-            if host.cannot_be_loaded:
-                missing.append(host.index)
+        for driver in self.group_partitions:
+            if driver.cannot_be_loaded:
+                missing.append(driver.index)
                 continue
-            if host.absence:  # it may be active when it is asked, and its groups are unknown now
-                return ListGroupsResponse(error_code=host.absence)
-            pieces += [(host, ids) for ids in _cut(host.group_ids(), LISTED_GROUPS)] or [(host, ())]
+            if driver.absence:  # it may be active when it is asked, and its groups are unknown now
+                return ListGroupsResponse(error_code=driver.absence)
+            pieces += [(driver, ids) for ids in _cut(driver.group_ids(), LISTED_GROUPS)] or [
+                (driver, ())
+            ]
             yield
         if missing:
             _log.warning("groups are missing in a list", partitions=missing)
@@ -277,9 +284,9 @@ class GroupHandlers:
             return failed or ListGroupsResponse(groups=list(groups))
 
         gather = Gather(reply_to, len(pieces), whole)
-        for at, (host, ids) in enumerate(pieces):
+        for at, (driver, ids) in enumerate(pieces):
             token = gather.part(partial(replies.__setitem__, at))
-            host.call(ListOfGroups(request, ids), caller, token)
+            driver.call(ListOfGroups(request, ids), caller, token)
             yield
         return None
 

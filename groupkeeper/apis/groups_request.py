@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol
 
 from groupkeeper.apis.gather import Gather
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.coordinator.offsets import joined, offset_bytes
+from groupkeeper.coordinator.offsets import merge_parts, offset_bytes
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.groups.host import PartitionHost
-from groupkeeper.groups.hosts import Hosts
+from groupkeeper.groups.driver import PartitionDriver
+from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.observe.limit_lines import limit_reached
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
@@ -80,7 +80,7 @@ class Asking(Protocol):
     def excess(self, item: Any) -> tuple[str, int] | None:
         """The limit that the item exceeds."""
 
-    def weight(self, item: Any, host: PartitionHost) -> int:
+    def weight(self, item: Any, driver: PartitionDriver) -> int:
         """How many members or topics its result has, more or less."""
 
     def parts(self, item: Any) -> Sequence[Any]:
@@ -112,7 +112,7 @@ class Asking(Protocol):
 class Batch:
     """What is asked of one partition in one step."""
 
-    host: PartitionHost
+    driver: PartitionDriver
     items: list[Any] = field(default_factory=list)
     """Items, or parts of them."""
     places: list[tuple[int, int]] = field(default_factory=list)
@@ -132,9 +132,9 @@ class Batch:
 class Several:
     """One such request under way."""
 
-    def __init__(self, asking: Asking, hosts: Hosts, caller: Caller) -> None:
+    def __init__(self, asking: Asking, group_partitions: GroupPartitions, caller: Caller) -> None:
         self._asking = asking
-        self._hosts = hosts
+        self._group_partitions = group_partitions
         self._caller = caller
         self._distinct: list[Any] = []
         self._times: list[int] = []
@@ -162,7 +162,7 @@ class Several:
         gather = Gather(reply_to, len(batches), self._whole)
         for batch in batches:
             token = gather.part(partial(self._take, batch))
-            batch.host.call(asking.request(batch.items), self._caller, token)
+            batch.driver.call(asking.request(batch.items), self._caller, token)
             yield
         return None
 
@@ -188,7 +188,7 @@ class Several:
 
     def _split(self) -> Slices[list[Batch]]:
         asking, batches, left = self._asking, list[Batch](), SLICE_CHARACTERS
-        unfinished: dict[PartitionHost, Batch] = {}
+        unfinished: dict[PartitionDriver, Batch] = {}
         self._results = [None] * len(self._distinct)
         for place, item in enumerate(self._distinct):
             excess = asking.excess(item)
@@ -197,18 +197,18 @@ class Several:
                 self._results[place] = asking.refused(ErrorCode.INVALID_REQUEST, item)
                 continue
             group_id = asking.group_id(item)
-            host = self._hosts.of(group_id)
+            driver = self._group_partitions.of(group_id)
             parts = asking.parts(item)
             if len(parts) > 1:
                 self._in_parts[place] = [None] * len(parts)
             for at, part in enumerate(parts):
-                batch = unfinished.get(host)
+                batch = unfinished.get(driver)
                 if batch is None:
-                    batch = unfinished[host] = Batch(host)
+                    batch = unfinished[driver] = Batch(driver)
                     batches.append(batch)
-                batch.add(part, place, at, asking.weight(part, host))
+                batch.add(part, place, at, asking.weight(part, driver))
                 if batch.is_full:
-                    del unfinished[host]
+                    del unfinished[driver]
                 left -= 20 + len(group_id)
                 if left <= 0 or len(parts) > 1:
                     left = SLICE_CHARACTERS
@@ -263,8 +263,8 @@ class DescribeSeveral(Asking):
     def excess(self, item: str) -> None:
         return None
 
-    def weight(self, item: str, host: PartitionHost) -> int:
-        group = host.peek(item)
+    def weight(self, item: str, driver: PartitionDriver) -> int:
+        group = driver.peek(item)
         return 0 if group is None else len(group.members)
 
     def request(self, items: list[str]) -> DescribeGroupsRequest:
@@ -311,7 +311,7 @@ class DeleteSeveral(Asking):
     def excess(self, item: str) -> None:
         return None
 
-    def weight(self, item: str, host: PartitionHost) -> int:
+    def weight(self, item: str, driver: PartitionDriver) -> int:
         return 1
 
     def request(self, items: list[str]) -> DeleteGroupsRequest:
@@ -355,13 +355,13 @@ class FetchSeveral(Asking):
             return "MAX_PARTITIONS_ASKED", MAX_PARTITIONS_ASKED
         return None
 
-    def weight(self, item: OffsetFetchRequestGroup, host: PartitionHost) -> int:
+    def weight(self, item: OffsetFetchRequestGroup, driver: PartitionDriver) -> int:
         """A partition takes a thirtieth of a topic."""
         sizes: Iterable[int]
         if item.topics is not None:
             sizes = (len(topic.partition_indexes) for topic in item.topics)
         else:
-            group = host.peek(item.group_id)
+            group = driver.peek(item.group_id)
             sizes = () if group is None else map(len, group.offsets.values())
         return sum(1 + size // 30 for size in sizes)
 
@@ -376,7 +376,7 @@ class FetchSeveral(Asking):
         ]
 
     def joined(self, results: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
-        return joined(results)
+        return merge_parts(results)
 
     def request(self, items: list[OffsetFetchRequestGroup]) -> OffsetFetchRequest:
         return OffsetFetchRequest(groups=items, require_stable=self.require_stable)

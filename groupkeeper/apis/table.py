@@ -28,7 +28,7 @@ from groupkeeper.apis.metadata import MetadataHandler
 from groupkeeper.apis.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from groupkeeper.apis.produce import ProduceHandler
 from groupkeeper.exchange import Handler
-from groupkeeper.groups.hosts import Hosts
+from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.node import Node
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.settings.table import Settings
@@ -39,14 +39,14 @@ from groupkeeper.topics.topics import Topics
 class Dependencies:
     """What handlers are made of. Each of the shared ones is made when a row first asks for it."""
 
-    hosts: Hosts
+    group_partitions: GroupPartitions
     topics: Topics
     node: Node
     settings: Settings
 
     @cached_property
     def groups(self) -> GroupHandlers:
-        return GroupHandlers(self.hosts, self.topics.partition_count)
+        return GroupHandlers(self.group_partitions, self.topics.partition_count)
 
     @cached_property
     def broker_configs(self) -> BrokerConfigs:

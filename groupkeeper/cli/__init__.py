@@ -1,7 +1,6 @@
-"""The ``groupkeeper`` command.
+"""The `groupkeeper` command.
 
-Only the way in: commands live in modules of their own and are imported when they are called, and
-so is click. Nothing of the server is decided here.
+Commands have modules of their own, which are imported, like click, when they are called.
 """
 
 import sys
@@ -12,7 +11,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. Whatever the user got wrong is one line and 2."""
+    """Run one command; returns the exit code. A user error is one line on standard error and 2."""
     import click
 
     from groupkeeper.cli.app import command

@@ -1,4 +1,4 @@
-"""The top of the command line: its help, its version, and which command is where."""
+"""The `groupkeeper` command group: its help, its version and its commands."""
 
 from importlib import import_module
 
@@ -6,12 +6,12 @@ import click
 
 from groupkeeper import __version__
 
-COMMANDS = {"serve": "serve", "dump": "dump", "analyze": "analyze"}
-"""Command -> module of this package that holds a function of the same name."""
+COMMANDS = ("serve", "dump", "analyze")
+"""Each is a function in the module of this package with the same name."""
 
 
 class _Commands(click.Group):
-    """Imports a command when it is asked for, so that ``serve`` pays for itself only."""
+    """Imports a command only when it is used, to keep the start of `serve` short."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]
@@ -19,7 +19,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"groupkeeper.cli.{COMMANDS[cmd_name]}")
+        module = import_module(f"groupkeeper.cli.{cmd_name}")
         found: click.Command = getattr(module, cmd_name)
         return found
 
@@ -38,7 +38,7 @@ def command() -> None:
       groupkeeper serve
       groupkeeper serve --dev --listen 127.0.0.1:0
     \b
-    Look into the log that it leaves, or that Apache Kafka left:
+    Read its log, or that of an Apache Kafka broker:
       groupkeeper dump groupkeeper-data
       groupkeeper analyze groupkeeper-data --out report
     """

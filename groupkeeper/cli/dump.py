@@ -1,8 +1,7 @@
-"""``groupkeeper dump``: segments as text, one line per batch and per record.
+"""`groupkeeper dump`: segments as text, one line per batch and per record.
 
-Reads files only: no server, no lock, no index, so it works on a copy and beside a running server.
-The lines are laid out like those of Kafka's own tool (kafka-dump-log). How records become JSON is
-in ``record_text``.
+It reads only the segment files, without locks or indexes, so it works on a copy and beside a
+running server. Lines have the layout of Kafka's DumpLogSegments; `record_text` makes the JSON.
 """
 
 import sys
@@ -40,10 +39,10 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
     "--offsets", is_flag=True, help=f"Read as {OFFSETS_TOPIC}, whatever the folder's name."
 )
 def dump(paths: tuple[Path, ...], records: bool, offsets: bool) -> int:
-    """Show what is in segment files, ours or Kafka's.
+    """Show the batches and records of segment files, Groupkeeper's or Kafka's.
 
-    PATH is a `.log` file, a partition's folder, or a data directory. What is left of a torn tail is
-    told on standard error, and makes the exit code 1.
+    PATH is a `.log` file, a partition's folder or a data directory. A torn or damaged batch is
+    reported on standard error, and the exit code is 1.
     """
     whole = True
     for segment in _segments(paths):
@@ -71,7 +70,7 @@ def _segments(paths: tuple[Path, ...]) -> list[Path]:
 
 
 def _batches(file: BinaryIO) -> Iterator[tuple[bytes, BatchHeader]]:
-    """Each batch in a buffer of its own. Raises CorruptBatch where the file stops making sense."""
+    """Each batch in a buffer of its own. Raises CorruptBatch at the first one that is not whole."""
     position = 0
     while head := file.read(HEADER_SIZE):
         try:

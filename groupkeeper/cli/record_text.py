@@ -1,7 +1,7 @@
-"""Records as text for people and for jq: ``key: {...} payload: {...}``.
+"""Formats records as text for people and for jq: `key: {...} payload: {...}`.
 
-Names are Kafka's, in its JSON's spelling. Nothing here raises for what a log may hold: what cannot
-be read is shown as what it is. How files are walked is in ``dump``.
+Fields have the names of Kafka's JSON. Damaged records raise nothing: bytes that cannot be decoded
+are shown as `unreadable`, with the reason. Source: Kafka's DumpLogSegments.OffsetsMessageParser.
 """
 
 import json
@@ -34,12 +34,12 @@ _EMBEDDED: dict[str, Callable[[bytes], object]] = {
 
 
 def plain(record: Record) -> str:
-    """Of any topic: bytes shown as text, null as null."""
+    """A record of any topic: key and value as text."""
     return f"key: {_text(record.key)} payload: {_text(record.value)}"
 
 
 def control_record(record: Record) -> str:
-    """A transaction's end (KIP-98)."""
+    """An end-of-transaction marker (KIP-98)."""
     if record.key is None or len(record.key) < _control_key.size:
         return f"control record: {_text(record.key)}"
     kind = _control_key.unpack_from(record.key)[1]
@@ -47,7 +47,7 @@ def control_record(record: Record) -> str:
 
 
 def consumer_offset(record: Record) -> str:
-    """Of ``__consumer_offsets``: a commit, a group, or something of a newer protocol."""
+    """A record of `__consumer_offsets`: a commit, a group, or a type that is not decoded."""
     if record.key is None:
         return plain(record)
     try:
@@ -75,7 +75,7 @@ def _value(data: bytes | None, decode: Callable[[bytes], object]) -> object:
 
 
 def _fields(message: object, version: int) -> dict[str, object]:
-    """The fields that this version of the message carries."""
+    """The fields of this version of the message."""
     return {
         _camel(field.name): _field(field.name, getattr(message, field.name), version)
         for field in layout_of(type(message)).fields
@@ -94,7 +94,7 @@ def _field(name: str, value: object, version: int) -> object:
 
 
 def _opaque(name: str, data: bytes) -> object:
-    """A member's subscription and assignment opened where they can be; all else in base64."""
+    """A member's subscription or assignment decoded if possible; other bytes in base64."""
     if data and name in _EMBEDDED:
         try:
             opened = _EMBEDDED[name](data)

@@ -1,6 +1,6 @@
-"""``groupkeeper serve``: read what the user wants, then run the server.
+"""`groupkeeper serve`: reads options and settings, then runs the server.
 
-Everything here happens before the port is open: import little.
+All of this happens before the port is open: import little.
 """
 
 import os
@@ -19,7 +19,7 @@ EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
 
 
 def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> Address | None:
-    """A callback for options that take HOST:PORT; None where nothing, or ``off``, was given."""
+    """A callback for options that take HOST:PORT; None if the option, or `off`, is given."""
     if text is None or (text == "off" and param.name == "http"):
         return None
     try:
@@ -41,12 +41,12 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
     "--advertise",
     callback=_address,
     metavar="HOST:PORT",
-    help="What clients are told to connect to, if it is not what --listen says.",
+    help="The address that clients connect to, if it is not that of --listen.",
 )
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help=f"Where everything is kept.  [default: {DATA_DIR}; with --dev a temporary directory]",
+    help=f"The data directory.  [default: {DATA_DIR}; with --dev a temporary directory]",
 )
 @click.option(
     "--http",
@@ -112,7 +112,7 @@ def _options(
     if advertise is None and listen[0] in EVERYWHERE:
         raise click.ClickException(
             f"--listen {format_address(listen)} is every address of this machine: "
-            "say with --advertise HOST:PORT which one clients should use"
+            "name the one for clients with --advertise HOST:PORT"
         )
     return ServeOptions(
         data_dir=data_dir,
@@ -127,7 +127,7 @@ def _options(
 
 @contextmanager
 def _data_dir(named: Path | None, *, temporary: bool) -> Iterator[Path]:
-    """The directory to use; one that nobody named under ``--dev`` ends with the server."""
+    """The data directory; without --data-dir, that of `--dev` is deleted when the server ends."""
     if named is not None or not temporary:
         yield named or DATA_DIR
         return

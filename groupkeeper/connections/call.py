@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import ANSWER_BYTES, Limits, OverLimitError
-from groupkeeper.connections.table import ConnectionTable
+from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Handler, Response

@@ -11,6 +11,7 @@ JoinGroup that waits is obeyed.
 Not here: what a request means. The routes are a table that is handed in.
 """
 
+from dataclasses import replace
 from struct import Struct
 from types import GeneratorType
 from typing import Any
@@ -173,7 +174,10 @@ class Connection(ClientStream):
         return True
 
     def _begin(self, header: RequestHeader) -> Call:
-        caller = Caller(header.api_version, header.client_id or "", self.host)
+        client_id, peer = header.client_id or "", self.peer
+        if client_id != peer.client_id:
+            self.peer = peer = replace(peer, client_id=client_id)
+        caller = Caller(header.api_version, peer)
         self._header, self._caller = header, caller
         self._call = call = Call(self, header, caller, self._now)
         return call
@@ -326,7 +330,7 @@ class Connection(ClientStream):
             self._services.requests.record(HEARTBEAT, seconds, beats)
         if seconds > SLOW_TURN_S and self._header is not None and self._caller is not None:
             self._services.connections.stats.slow_turns += 1
-            api, client = api_name(self._header.api_key), self._caller.client_id
+            api, client = api_name(self._header.api_key), self._caller.peer.client_id
             ms = round(seconds * 1000)
             _log.warning("slow request", took_ms=ms, api=api, client_id=client, client=self.host)
 
@@ -341,7 +345,7 @@ class Connection(ClientStream):
     def _failed(self, event: str) -> None:
         """A bug: one line with its traceback, and the connection ends."""
         assert self._header is not None and self._caller is not None
-        key, client = self._header.api_key, self._caller.client_id
+        key, client = self._header.api_key, self._caller.peer.client_id
         _log.exception(event, api_key=key, client_id=client)
         self.abort()
 

@@ -10,9 +10,10 @@ from abc import abstractmethod
 from typing import Final
 
 from groupkeeper.connections.call import ConnectionServices
+from groupkeeper.connections.connection_state import TRANSITIONS, State
 from groupkeeper.connections.inbox import HELD_BYTES, Inbox
 from groupkeeper.connections.outbox import Outbox
-from groupkeeper.connections.state import MAY_FOLLOW, State
+from groupkeeper.coordinator.caller import Peer
 from groupkeeper.turns import TURN_S
 
 BUFFERED_BYTES: Final = 16 * 1024
@@ -33,7 +34,7 @@ class ClientStream(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         """None: the client is gone, or we have hung up."""
         self._fd = -1
-        self.host = ""
+        self.peer = Peer()
         self.state = READING
         self.since = 0.0
         """Loop time when its last request came, or the one began that is not complete, or the
@@ -65,6 +66,11 @@ class ClientStream(asyncio.Protocol):
 
     # -- the transport's calls -----------------------------------------------------------------
 
+    @property
+    def host(self) -> str:
+        """The client's address, as Java prints it."""
+        return self.peer.host
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         services = self._services
@@ -75,7 +81,7 @@ class ClientStream(asyncio.Protocol):
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._fd = accepted.fileno()
         peer = transport.get_extra_info("peername")
-        self.host = f"/{peer[0]}" if peer else "/"
+        self.peer.host = f"/{peer[0]}" if peer else "/"
         self.since = services.clock.seconds()
         if not services.connections.enter(self):
             self.abort()
@@ -150,7 +156,7 @@ class ClientStream(asyncio.Protocol):
     # -- states --------------------------------------------------------------------------------
 
     def _become(self, state: State) -> None:
-        assert state in MAY_FOLLOW[self.state], f"{self.state.name} to {state.name}"
+        assert state in TRANSITIONS[self.state], f"{self.state.name} to {state.name}"
         self.state = state
 
     def _next(self, *, again: bool = False) -> None:

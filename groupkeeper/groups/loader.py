@@ -11,7 +11,10 @@ from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
+from groupkeeper.backoff import Backoff
 from groupkeeper.groups.writer import Writer
+from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.log import Log
 from groupkeeper.turns import Slices, Work
 
@@ -25,6 +28,15 @@ TURN_S: Final = 0.02
 SWITCH_S: Final = 0.0005
 """While partitions load, a thread that wants the interpreter gets it after so long, not after
 Python's 5 ms: the event loop gives it up with every call of the system."""
+RELOAD_FIRST_S: Final = 0.1
+RELOAD_MOST_S: Final = 5.0
+"""First and longest pause before a failed partition is loaded again; each pause is twice the one
+before it. A load may read a long log, and competes with others for the disk."""
+RELOAD_DAMAGED_MOST_S: Final = 30.0
+"""The longest pause if the log is damaged: only a person can repair it, and a load notices after
+reading much of it."""
+HEALTHY_S: Final = 10.0
+"""A partition that was active for so long begins with the first pause again."""
 
 
 class Loader:
@@ -76,6 +88,33 @@ class Loader:
         """Wait for what is under way on the thread; what was not begun is dropped."""
         await self.call(bool)
         self._executor.shutdown(cancel_futures=True)
+
+
+class ReloadBackoff:
+    """When one partition is loaded again after a failure. Times are seconds of one clock."""
+
+    def __init__(self) -> None:
+        self._backoff = Backoff(RELOAD_FIRST_S, RELOAD_DAMAGED_MOST_S)
+        self._active_since: float | None = None
+        self._next = 0.0
+
+    def active(self, now: float) -> None:
+        """The partition has become active."""
+        self._active_since = now
+
+    def failed(self, error: BaseException, now: float) -> float:
+        """The partition failed, active or loading: the seconds until it is loaded again."""
+        since, self._active_since = self._active_since, None
+        if since is not None and now - since >= HEALTHY_S:
+            self._backoff.reset()
+        damaged = isinstance(error, Corrupt | CorruptBatch)
+        pause = min(self._backoff.failed(), RELOAD_DAMAGED_MOST_S if damaged else RELOAD_MOST_S)
+        self._next = now + pause
+        return pause
+
+    def left(self, now: float) -> float:
+        """Seconds left of the last pause."""
+        return max(self._next - now, 0.0)
 
 
 def read(

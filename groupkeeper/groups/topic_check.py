@@ -1,7 +1,7 @@
 """Which topics and partitions of a commit exist: the rest is refused before a group is asked.
 
 Works on any message whose topics have a ``name`` and ``partitions`` with a ``partition_index``.
-Whoever looks at the topics of a request in slices asks :class:`Deletions` which of them were
+Whoever looks at the topics of a request in slices asks :class:`DeletedTopics` which of them were
 deleted meanwhile: the count of a moment ago may be that of another topic of the same name.
 """
 
@@ -17,32 +17,32 @@ Topics = Sequence[Any]
 R = TypeVar("R", bound=Any)
 
 
-class Deletion:
+class Moment:
     """A moment, and what was deleted after it: ``topics`` first, and then what ``later`` says."""
 
     __slots__ = ("later", "topics")
 
     def __init__(self) -> None:
         self.topics: set[str] = set()
-        self.later: Deletion | None = None
+        self.later: Moment | None = None
 
 
-class Deletions:
+class DeletedTopics:
     """Which topics were deleted since when; remembered for as long as somebody holds a moment."""
 
     def __init__(self) -> None:
-        self._now = Deletion()
+        self._now = Moment()
 
     def note(self, topics: set[str]) -> None:
         """Topics of these names are gone, and their offsets are about to be forgotten."""
         self._now.topics = topics
-        self._now.later = self._now = Deletion()
+        self._now.later = self._now = Moment()
 
-    def now(self) -> Deletion:
+    def now(self) -> Moment:
         """This moment, for :meth:`since`."""
         return self._now
 
-    def since(self, moment: Deletion) -> set[str]:
+    def since(self, moment: Moment) -> set[str]:
         """The topics deleted since then; nearly always none."""
         topics: set[str] = set()
         while moment.later is not None:

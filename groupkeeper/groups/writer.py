@@ -12,11 +12,12 @@ from typing import Final, Protocol, TypeVar
 
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.gate import Unwritten
-from groupkeeper.coordinator.step import Record
+from groupkeeper.coordinator.step import KeyValue
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import AppendStats
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.store import Append, Store
+from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.store import Store
 
 T = TypeVar("T")
 
@@ -33,13 +34,13 @@ CATCH_UP_S = 0.02
 _log = Logger("writer")
 
 
-class Author(Protocol):
-    """Whoever has something to write: the host of a partition."""
+class RecordSource(Protocol):
+    """Whoever has something to write: the driver of a partition."""
 
     def take(self) -> Unwritten | None:
         """What the next round writes."""
 
-    def append_of(self, records: list[Record], wall_ms: int) -> Append:
+    def append_of(self, records: list[KeyValue], wall_ms: int) -> Append:
         """The records as the store takes them."""
 
     def written(self, unwritten: Unwritten) -> None:
@@ -62,8 +63,8 @@ class Writer:
         self._executor = executor
         self._stats = stats
         self._loop = asyncio.get_running_loop()
-        self._dirty: dict[Author, None] = {}
-        self._behind: dict[Author, None] = {}
+        self._dirty: dict[RecordSource, None] = {}
+        self._behind: dict[RecordSource, None] = {}
         """Whose segments may lack what the journal has."""
         self._resting: asyncio.TimerHandle | None = None
         self._bytes = 0
@@ -76,9 +77,9 @@ class Writer:
         """Run something else on the store, between rounds."""
         return self._loop.run_in_executor(self._executor, job, *args)
 
-    def enqueue(self, author: Author) -> None:
+    def enqueue(self, source: RecordSource) -> None:
         """The partition has something to write; the next round takes it."""
-        self._dirty[author] = None
+        self._dirty[source] = None
         if self._round is None and not self._scheduled:
             self._idle.clear()
             self._schedule()
@@ -108,35 +109,35 @@ class Writer:
 
     def _start(self) -> None:
         self._scheduled = False
-        work: list[tuple[Author, Unwritten]] = []
+        work: list[tuple[RecordSource, Unwritten]] = []
         appends: list[Append] = []
         wall = self._clock.wall()
-        broken: list[tuple[Author, Exception]] = []
+        broken: list[tuple[RecordSource, Exception]] = []
         size = 0
         while self._dirty and size < ROUND_BYTES:
-            author = next(iter(self._dirty))
-            del self._dirty[author]
+            source = next(iter(self._dirty))
+            del self._dirty[source]
             try:
-                unwritten = author.take()
+                unwritten = source.take()
                 if unwritten is not None:
-                    appends.append(author.append_of(unwritten.records, wall))
-                    work.append((author, unwritten))
+                    appends.append(source.append_of(unwritten.records, wall))
+                    work.append((source, unwritten))
                     size += unwritten.size
             except Exception as bug:  # noqa: BLE001  # the others' round goes on without it
-                broken.append((author, bug))
+                broken.append((source, bug))
         if work:
             began = self._clock.seconds()
             self._round = self.call(self.store.commit, appends)
             self._round.add_done_callback(lambda done: self._finish(done, work, began))
         else:
             self._rest()
-        for author, error in broken:  # only now: it may have something to write again
-            _tell_failure(author, error)
+        for source, error in broken:  # only now: it may have something to write again
+            _tell_failure(source, error)
 
     def _finish(
         self,
         done: "asyncio.Future[list[StorageError | None]]",
-        work: list[tuple[Author, Unwritten]],
+        work: list[tuple[RecordSource, Unwritten]],
         began: float,
     ) -> None:
         self._round = None
@@ -151,26 +152,26 @@ class Writer:
     def _report(
         self,
         done: "asyncio.Future[list[StorageError | None]]",
-        work: list[tuple[Author, Unwritten]],
+        work: list[tuple[RecordSource, Unwritten]],
         began: float,
     ) -> None:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
             took = self._clock.seconds() - began
-            for (author, unwritten), left_out in zip(work, done.result(), strict=True):
+            for (source, unwritten), left_out in zip(work, done.result(), strict=True):
                 if left_out is None:
-                    self._behind[author] = None
-                    _tell(author, unwritten)
+                    self._behind[source] = None
+                    _tell(source, unwritten)
                 else:
                     self._stats.failures += 1
-                    _tell_failure(author, left_out)
+                    _tell_failure(source, left_out)
             records = sum(len(unwritten.records) for _, unwritten in work)
             size, self._bytes = self._bytes, self.store.committed_bytes
             self._stats.record(took, records, self._bytes - size)
         else:
             self._stats.failures += 1
-            for author, _ in work:
-                _tell_failure(author, error or asyncio.CancelledError())
+            for source, _ in work:
+                _tell_failure(source, error or asyncio.CancelledError())
 
     # -- the segments --------------------------------------------------------------------------
 
@@ -183,32 +184,32 @@ class Writer:
     def _catch_up(self) -> None:
         self._resting = None
         if self._round is None and self._behind:  # under way again? Then the next rest does it
-            authors, self._behind = self._behind, {}
+            sources, self._behind = self._behind, {}
             done = self.call(self.store.catch_up)
-            done.add_done_callback(lambda done: self._caught_up(done, authors))
+            done.add_done_callback(lambda done: self._caught_up(done, sources))
 
-    def _caught_up(self, done: "asyncio.Future[None]", authors: dict[Author, None]) -> None:
+    def _caught_up(self, done: "asyncio.Future[None]", sources: dict[RecordSource, None]) -> None:
         error = None if done.cancelled() else done.exception()
-        for author in authors:
+        for source in sources:
             if error is None:
-                author.grown()
+                source.grown()
             else:
-                _tell_failure(author, error)
+                _tell_failure(source, error)
 
 
-def _tell(author: Author, unwritten: Unwritten) -> None:
+def _tell(source: RecordSource, unwritten: Unwritten) -> None:
     """What goes wrong while one partition's answers leave must not cost the others theirs."""
     try:
-        author.written(unwritten)
+        source.written(unwritten)
     except Exception as bug:  # noqa: BLE001  # its partition closes, and is loaded again
-        _tell_failure(author, bug)
+        _tell_failure(source, bug)
 
 
-def _tell_failure(author: Author, error: BaseException) -> None:
+def _tell_failure(source: RecordSource, error: BaseException) -> None:
     """What goes wrong while one partition closes must not keep the others from hearing that theirs
     is lost: they would go on, and acknowledge it with what they write next.
     """
     try:
-        author.not_written(error)
+        source.not_written(error)
     except Exception:  # noqa: BLE001
         _log.exception("a failed partition could not be closed", error=str(error))

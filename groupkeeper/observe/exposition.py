@@ -1,8 +1,8 @@
-"""The server's numbers in Prometheus' text format: names, help, labels. Made in slices.
+"""The server's numbers in Prometheus' text format: names, help, labels.
 
-Read at scrape time from :class:`~groupkeeper.observe.metrics.Metrics`; nothing is kept here. Names
-follow Prometheus' conventions: prefix ``groupkeeper_``, seconds and bytes, ``_total`` for what only
-grows. Imported with the first scrape, because prometheus-client is not cheap to import.
+Read at a scrape from `metrics.Metrics`, in slices; nothing is kept here. Names follow Prometheus'
+conventions: prefix `groupkeeper_`, seconds and bytes, `_total` for counters. Imported with the
+first scrape, because importing prometheus-client takes long.
 """
 
 import platform
@@ -36,7 +36,7 @@ from groupkeeper.turns import Slices
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 SAMPLES_IN_A_SLICE = 200
-"""Less than a millisecond's."""
+"""They take less than a millisecond."""
 HEADING_LINES = 2
 """HELP and TYPE."""
 
@@ -47,24 +47,33 @@ COUNTERS = {
     "rebalances": ("cause", "Rebalances started, by what triggered them."),
     "rebalance_causes_added": ("cause", "Further triggers while a join phase was under way."),
     "rebalances_completed": ("", "Rebalances whose assignment was accepted and stored."),
-    "facts_not_read": ("reader", "What happened to groups and a reader failed to take in."),
+    "facts_not_read": ("reader", "Facts that a reader failed to process."),
     "groups_created": ("", "Groups seen for the first time."),
     "groups_deleted": ("reason", "Groups deleted, on request, all expired, or never used."),
-    "limits_reached": ("limit", "What was refused, or given up, because there was too much of it."),
+    "limits_reached": ("limit", "Requests refused, or work given up, because of a limit."),
     "members_joined": ("cause", "Members added to a group."),
     "members_replaced": (
         "rebalance",
-        "Static members that came back, with or without a rebalance.",
+        "Static members that rejoined, with or without a rebalance.",
     ),
-    "members_fenced": ("api", "Requests under an instance id that somebody else holds."),
+    "members_fenced": ("api", "Requests under an instance id that another member holds."),
     "members_removed": ("cause", "Members that are no longer part of their group."),
     "offsets_committed": ("", "Offsets stored, one per partition of a commit."),
     "offsets_removed": ("reason", "Offsets deleted, on request or because they had expired."),
-    "partitions_closed": ("error", "Partitions closed and loaded again, by what had failed."),
-    "pending_members_dropped": ("reason", "Member ids that were handed out and never used."),
+    "partitions_closed": ("error", "Partitions closed and loaded again, by the error."),
+    "pending_members_dropped": ("reason", "Member ids handed out and never used."),
     "replayed_records": ("", "Records read back from the log when partitions were loaded."),
 }
-"""Counters of facts: name without prefix and suffix -> its label, if any, and its help."""
+"""Counters of facts: name without prefix and suffix -> label, or "", and help."""
+
+TOPICS = {
+    "topics": "Topics, without internal ones.",
+    "topic_partitions": "Partitions of these topics.",
+    "topic_logs_open": "Logs of topic partitions that are open.",
+    "topic_files_open": "File descriptors of topic logs.",
+    "fetches_waiting": "Fetch requests that wait for records.",
+}
+"""Gauges: name without prefix -> help."""
 
 
 Samples = Mapping[tuple[str, ...], float]
@@ -91,7 +100,7 @@ class Exposition:
 
 
 def _text(family: Metric) -> Slices[list[bytes]]:
-    """A family's lines. A long one is put into words in parts, of which one has the heading."""
+    """A family's lines. A long family is formatted in parts, of which the first has the heading."""
     parts: list[bytes] = []
     samples = family.samples
     for start in range(0, max(len(samples), 1), SAMPLES_IN_A_SLICE):
@@ -103,7 +112,7 @@ def _text(family: Metric) -> Slices[list[bytes]]:
 
 
 class _Families(Collector):
-    """Families that are there already, as the library takes them."""
+    """Finished families, in the form that the library takes."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
@@ -115,18 +124,22 @@ class _Families(Collector):
 def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
     yield _gauge(
         "build_info",
-        "Constant 1; what runs is in the labels.",
+        "Constant 1; the versions are in the labels.",
         {(__version__, platform.python_version()): 1},
         ("version", "python"),
     )
     yield from _partitions(snapshots)
+    if metrics.topics is not None:
+        topics = metrics.topics()
+        for name, text in TOPICS.items():
+            yield _gauge(name, text, {(): getattr(topics, name)})
     yield from _facts(metrics)
     yield from _requests(metrics.requests.by_api)
     yield from _appends(metrics.appends)
     yield from _connections(metrics.connections)
     yield _histogram(
         "loop_iteration_seconds",
-        "One iteration of the event loop, without waiting: how late a heartbeat may be seen.",
+        "One iteration of the event loop, without waiting: how late a heartbeat may be read.",
         {(): metrics.iterations},
     )
     yield from _log_lines()
@@ -182,7 +195,7 @@ def _requests(by_api: Mapping[int, Histogram]) -> Iterator[Metric]:
 def _appends(appends: AppendStats) -> Iterator[Metric]:
     yield _histogram(
         "append_latency_seconds",
-        "One round of the journal: write and sync for all partitions that have something.",
+        "One round of the journal: write and sync, for all partitions with records to write.",
         {(): appends.seconds},
     )
     yield _counter("append_records", "Records made durable.", {(): appends.records})
@@ -195,7 +208,7 @@ def _connections(connections: ConnectionStats) -> Iterator[Metric]:
     for name, text in (
         ("accepted", "Client connections accepted."),
         ("refused", "Connections closed at once because max.connections or .per.ip were open."),
-        ("broken", "Connections closed because of what came: not Kafka, or over a limit."),
+        ("broken", "Connections closed because they sent no Kafka requests, or exceeded a limit."),
         ("idle", "Connections closed after connections.max.idle.ms without a request."),
         ("stuck", "Connections closed in the middle of a request or an answer."),
         ("unaccepted", "Connections not accepted for lack of a file descriptor."),
@@ -209,10 +222,10 @@ def _connections(connections: ConnectionStats) -> Iterator[Metric]:
 
 
 def _log_lines() -> Iterator[Metric]:
-    """Of the whole process, as what ProcessCollector reads."""
+    """Counted for the whole process, as the numbers of ProcessCollector are."""
     for name, text in (
-        ("dropped", "Log lines lost: the queue was full, or the stream did not take them."),
-        ("suppressed", "Log lines left out because there were too many alike."),
+        ("dropped", "Log lines lost because the queue was full or the stream failed."),
+        ("suppressed", "Log lines left out because too many were alike."),
     ):
         yield _counter(f"log_lines_{name}", text, {(): getattr(counts, name)})
 

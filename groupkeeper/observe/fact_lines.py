@@ -1,17 +1,20 @@
-"""Facts as log lines: why a group rebalances, in words an operator can search for.
+"""Log lines of facts: why a group rebalances, in words that an operator can search for.
 
-Only what is worth a line of its own: joins and leaves of single members are in the rebalance they
+Joins and leaves of single members have no lines: they are in the line of the rebalance that they
 cause, and in the metrics.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.facts import (
+    Fact,
     GroupDeleted,
     GroupEmptied,
     LimitReached,
     MemberFenced,
     NotedFact,
-    OffsetsCommitted,
     RebalanceCauseAdded,
     RebalanceCompleted,
     RebalanceStarted,
@@ -23,65 +26,88 @@ _log = Logger("groups")
 
 
 def write_line(_: Origin, noted: NotedFact) -> None:
-    """One line for a fact that an operator may look for; nothing for the others."""
-    fact = noted.fact
-    match fact:
-        case OffsetsCommitted():  # nearly all are
-            pass
-        case RebalanceStarted():
-            _log.info(
-                "rebalance started",
-                group=fact.group,
-                generation=fact.generation,
-                members=fact.members,
-                **_words(fact.cause),
-            )
-        case RebalanceCompleted():
-            _log.info(
-                "rebalance completed",
-                group=fact.group,
-                generation=fact.generation,
-                members=fact.members,
-                took_ms=fact.duration_ms,
-            )
-        case RebalanceCauseAdded():
-            _log.debug("rebalance goes on", group=fact.group, **_words(fact.cause))
-        case MemberFenced():
-            _log.warning(
-                "member fenced",
-                group=fact.group,
-                api=fact.api,
-                instance=fact.who.instance,
-                refused=fact.who.member,
-                refused_host=fact.who.host,
-                holder=fact.current_member,
-            )
-        case GroupEmptied():
-            _log.info(
-                "group empty", group=fact.group, generation=fact.generation, **_words(fact.cause)
-            )
-        case LimitReached():
-            _log.warning(
-                "limit reached",
-                limit=fact.limit,
-                most=fact.most,
-                group=fact.group,
-                member=fact.who.member,
-                client_id=fact.who.client_id,
-                host=fact.who.host,
-            )
-        case GroupDeleted():
-            _log.info("group deleted", group=fact.group, expired=fact.expired)
+    """Write the line of a fact, if its kind has one."""
+    line = _LINES.get(type(noted.fact))
+    if line is not None:
+        line(noted.fact)
 
 
-def _words(cause: Cause) -> dict[str, object]:
-    words: dict[str, object] = {"cause": str(cause.code)}
+def _rebalance_started(fact: RebalanceStarted) -> None:
+    _log.info(
+        "rebalance started",
+        group=fact.group,
+        generation=fact.generation,
+        members=fact.members,
+        **_fields(fact.cause),
+    )
+
+
+def _rebalance_cause_added(fact: RebalanceCauseAdded) -> None:
+    _log.debug("rebalance cause added", group=fact.group, **_fields(fact.cause))
+
+
+def _rebalance_completed(fact: RebalanceCompleted) -> None:
+    _log.info(
+        "rebalance completed",
+        group=fact.group,
+        generation=fact.generation,
+        members=fact.members,
+        took_ms=fact.duration_ms,
+    )
+
+
+def _member_fenced(fact: MemberFenced) -> None:
+    _log.warning(
+        "member fenced",
+        group=fact.group,
+        api=fact.api,
+        instance=fact.who.instance,
+        refused=fact.who.member,
+        refused_host=fact.who.host,
+        holder=fact.current_member,
+    )
+
+
+def _group_emptied(fact: GroupEmptied) -> None:
+    _log.info("group empty", group=fact.group, generation=fact.generation, **_fields(fact.cause))
+
+
+def _group_deleted(fact: GroupDeleted) -> None:
+    _log.info("group deleted", group=fact.group, expired=fact.expired)
+
+
+def _limit_reached(fact: LimitReached) -> None:
+    _log.warning(
+        "limit reached",
+        limit=fact.limit,
+        most=fact.most,
+        group=fact.group,
+        member=fact.who.member,
+        client_id=fact.who.client_id,
+        host=fact.who.host,
+    )
+
+
+# Any: each function takes the fact of its own row.
+_LINES: Final[Mapping[type[Fact], Callable[[Any], None]]] = {
+    RebalanceStarted: _rebalance_started,
+    RebalanceCauseAdded: _rebalance_cause_added,
+    RebalanceCompleted: _rebalance_completed,
+    MemberFenced: _member_fenced,
+    GroupEmptied: _group_emptied,
+    GroupDeleted: _group_deleted,
+    LimitReached: _limit_reached,
+}
+
+
+def _fields(cause: Cause) -> dict[str, object]:
+    fields: dict[str, object] = {"cause": str(cause.code)}
     if cause.who is not None:
-        words["member"] = cause.who.member
+        fields["member"] = cause.who.member
         if cause.who.instance is not None:
-            words["instance"] = cause.who.instance
-        words["client_id"] = cause.who.client_id
-        words["host"] = cause.who.host
+            fields["instance"] = cause.who.instance
+        fields["client_id"] = cause.who.client_id
+        fields["host"] = cause.who.host
     if cause.reason:
-        words["reason"] = cause.reason
-    return words
+        fields["reason"] = cause.reason
+    return fields

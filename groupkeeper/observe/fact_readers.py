@@ -1,8 +1,8 @@
-"""Who is told what happened to groups: metrics, log lines, whoever subscribes.
+"""Delivers the facts of groups to their readers: metrics, log lines and other subscribers.
 
-What arrives here has passed the gate: it is durable, or nothing had to be written for it. Readers
-are told soon, in turns of their own, so that no answer waits for them and none of them can fail a
-partition. Facts of one partition come in their order.
+Facts arrive here when they have passed the gate: they are durable, or nothing had to be written for
+them. Readers get them soon afterwards, in turns of their own, so that no answer waits for a reader
+and no reader can fail a partition. The facts of one partition are delivered in order.
 """
 
 import asyncio
@@ -16,46 +16,46 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import TURN_S, Turns
 
 FACTS_IN_A_SLICE: Final = 64
-"""So many facts are told between two looks at the clock: a millisecond, when each is a log line."""
+"""Facts delivered between two looks at the clock: a millisecond if each is a log line."""
 
 _log = Logger("facts")
 
 
 @dataclass(slots=True, frozen=True)
 class Origin:
-    """Where facts come from."""
+    """The partition that facts come from."""
 
     partition: int
     leader_epoch: int
 
 
 Reader = Callable[[Origin, NotedFact], None]
-"""Raises nothing; what it raises all the same is logged and counted, and costs it this fact."""
+"""Must not raise. An exception is logged and counted, and this reader misses the fact."""
 
 
 class FactReaders:
-    """The readers of one server, and the facts that are on their way to them."""
+    """The readers of one server, and the facts that are queued for them."""
 
     def __init__(self, turns: Turns, failures: Counter[tuple[str, str]]) -> None:
-        """``failures`` counts, under ``("facts_not_read", <reader>)``, what readers raised."""
+        """`failures` counts the exceptions of readers under `("facts_not_read", <reader>)`."""
         self._turns = turns
         self._failures = failures
         self._readers: list[tuple[str, Reader]] = []
         self._waiting: deque[tuple[Origin, Sequence[NotedFact]]] = deque()
-        """A turn tells more than an iteration of the loop can note: this stays short."""
+        """Stays short: a turn delivers more facts than an iteration of the loop can produce."""
 
     def subscribe(self, name: str, reader: Reader) -> None:
-        """Tell ``reader`` every fact from now on. The name is for lines, and a metric's label."""
+        """Deliver every fact from now on to `reader`. The name is used in lines and as a label."""
         self._readers.append((name, reader))
 
     def tell(self, origin: Origin, facts: Sequence[NotedFact]) -> None:
-        """Facts that may be told; readers get them soon."""
+        """Queue facts for all readers."""
         if not self._waiting:
             self._turns.first(self._go_on)
         self._waiting.append((origin, facts))
 
     def flush(self) -> None:
-        """The process ends: tell all that wait."""
+        """Deliver everything that is queued, before the process ends."""
         while self._waiting:
             self._tell_some()
 
@@ -81,7 +81,7 @@ class FactReaders:
                 for noted in facts:
                     try:
                         reader(origin, noted)
-                    except Exception:  # noqa: BLE001  # the others, and the partition, go on
+                    except Exception:  # noqa: BLE001  # must not fail other readers
                         self._not_read(name, noted)
 
     def _not_read(self, name: str, noted: NotedFact) -> None:

@@ -1,7 +1,7 @@
-"""A connection of the HTTP port as Tornado sees it, with what Tornado leaves open.
+"""A connection of the HTTP port, as Tornado's IOStream.
 
-What clients sent is handed over in turn, what they do not take is cut in time, and a request that
-is too long is told so. Nothing here knows pages.
+Adds what Tornado does not do: received bytes are passed on in turns, an answer that is not read is
+cut off in time, and a request that is too long is answered 431.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from types import TracebackType
 
 from tornado.iostream import IOStream, UnsatisfiableReadError
 
-from groupkeeper.observe.http import HEADER_BYTES
+from groupkeeper.observe.http_limits import HEADER_BYTES
 from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Turns
 
@@ -22,7 +22,7 @@ _log = Logger("http")
 
 
 class Stream(IOStream):
-    """A client's connection. What it sent is handed over in turn, what it does not take is cut."""
+    """One client's connection."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Stream(IOStream):
         self.await_request()
 
     def await_request(self) -> None:
-        """The next request is expected from now on."""
+        """Expect the next request from now on."""
         self.waiting_since: float | None = self._loop.time()
         """Time of the loop; None while a request is being answered."""
         self.headers_came = self._answer_begun = False
@@ -50,9 +50,8 @@ class Stream(IOStream):
         self.waiting_since = None
 
     def idle_since(self) -> tuple[bool, float] | None:
-        """What makes room first is the least: who waits for a request, then who does not read.
-
-        None when it does neither.
+        """A sort key: the smallest is closed first for a new connection. Connections that wait for
+        a request come before those whose client does not read. None while busy.
         """
         if self.waiting_since is not None:
             return False, self.waiting_since
@@ -78,8 +77,8 @@ class Stream(IOStream):
         return data
 
     def read_from_fd(self, buf: bytearray | memoryview) -> int | None:
-        """A client that has sent its last request, and said so, still gets the answer: the end of
-        what it sends is not seen before the answer begins, unless it is in the middle of a request.
+        """Report the end of the input only after the answer has begun, or in the middle of a
+        request: a client that half-closes after its last request still gets the answer.
         """
         size = super().read_from_fd(buf)
         return None if size == 0 and not (self.reading() or self._answer_begun) else size
@@ -110,12 +109,12 @@ class Stream(IOStream):
         | tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
         | None = False,
     ) -> None:
-        """Say why, if it is for a limit. Also called by Tornado."""
+        """Close, and answer 431 if the headers were too long. Also called by Tornado."""
         if isinstance(exc_info, UnsatisfiableReadError) and not self.closed():
             if not self.headers_came:
                 with suppress(OSError):
                     self.socket.send(_TOO_LARGE)
-            with suppress(OSError):  # what is unread when a socket closes takes the answer with it
+            with suppress(OSError):  # closing with unread input would reset, and lose the answer
                 self.socket.recv(8 * HEADER_BYTES)
         super().close(exc_info)
         self._taken(None)

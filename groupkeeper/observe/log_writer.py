@@ -1,9 +1,9 @@
-"""The thread that writes log lines, and what a line looks like.
+"""The thread that writes log lines, and the form of a line.
 
-The event loop only puts a :class:`Line` into a queue (``logs``). What costs time happens here:
-structlog is imported with the first line, because it costs more than everything else a server
-needs to open its port; lines become text; and whoever does not read them holds up this thread and
-nobody else. While it cannot be imported, as no file descriptor is left, lines are plain JSON.
+The event loop only puts a `Line` into a queue (`logs`). Everything slow happens here: structlog is
+imported with the first line, because that takes longer than everything else before the port is
+open; lines are formatted; and a stream that is not read blocks this thread only. While structlog
+cannot be imported, for lack of a file descriptor, lines are plain JSON.
 """
 
 import os
@@ -22,8 +22,7 @@ from traceback import TracebackException
 from typing import Any, Final, NamedTuple, TextIO
 
 QUEUE_LINES: Final = 2_000
-"""Lines that wait to be written, of about 1 KiB each; what comes when there are so many is dropped
-and counted. More are of little use, as the lines of each cause are limited."""
+"""Lines that wait to be written, of about 1 KiB each. Further lines are dropped and counted."""
 
 FIELD_CHARS: Final = 256
 """The longest event or field, and the longest line of a traceback, in characters."""
@@ -32,14 +31,14 @@ TRACE_LINES: Final = 100
 """Lines kept of a traceback, half of them from each end, and frames of each of its exceptions."""
 
 TELL_S: Final = 1.0
-"""So often, in seconds, lines tell how many others were not written."""
+"""Interval of the lines that tell how many others were not written, in seconds."""
 
 Cause = tuple[str, str, str]
-"""Level, logger and event: lines with the same are alike."""
+"""Level, logger and event."""
 
 
 class Line(NamedTuple):
-    """A line on its way to the stream: nothing in it can change any more."""
+    """A line on its way to the stream."""
 
     at: float
     """Unix time in seconds."""
@@ -51,14 +50,14 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class LineCounts:
-    """Lines that were not written since the process began."""
+    """Lines that were not written since the process started."""
 
     suppressed: int = 0
-    """There were too many like them."""
+    """Too many had the same cause."""
     crowded_out: int = 0
     """The queue was full."""
     failed: int = 0
-    """The stream did not take them."""
+    """The stream failed."""
 
     @property
     def dropped(self) -> int:
@@ -66,21 +65,20 @@ class LineCounts:
 
 
 counts: Final = LineCounts()
-"""Of this process, as there is one standard error."""
+"""Of this process, because it has one standard error."""
 
 
 def cut(text: str) -> str:
-    """At most :data:`FIELD_CHARS` characters of a text, and how many more there were."""
+    """At most `FIELD_CHARS` characters of a text, and how many more there were."""
     if len(text) <= FIELD_CHARS:
         return text
     return f"{text[:FIELD_CHARS]}... ({len(text) - FIELD_CHARS} more)"
 
 
 class Listener(QueueListener):
-    """Takes lines out of the queue and writes them.
+    """Takes items from the queue: writes lines and texts, and sets events.
 
-    A text is written as it is, and an event is set when everything before it is written. Nothing
-    that a line or a stream does ends the thread.
+    No error of a line or of the stream ends the thread.
     """
 
     def __init__(
@@ -89,7 +87,7 @@ class Listener(QueueListener):
         output: "Output",
         left_out: Callable[[], dict[Cause, int]],
     ) -> None:
-        """``left_out`` says how many lines of which cause were left out since it was asked last."""
+        """`left_out` returns the suppressed lines by cause since its last call."""
         super().__init__(lines)
         self._lines = lines
         self._output = output
@@ -98,13 +96,13 @@ class Listener(QueueListener):
         self._told = counts.dropped
 
     def stop(self) -> None:
-        """End when all is written. Unlike the base class's, it does not wait: a write may be stuck
-        for ever.
+        """End the thread when all is written. Does not join it, as the base class would: a write
+        may block for ever.
         """
         self.enqueue_sentinel()
 
     def dequeue(self, block: bool) -> Any:
-        """The next of the queue, however long that takes, which is what ``block`` always asks."""
+        """The next item. The base class always calls it with `block=True`."""
         while True:
             if time.monotonic() - self._told_at >= TELL_S:
                 self._tell()
@@ -127,7 +125,7 @@ class Listener(QueueListener):
         return True
 
     def _tell(self) -> None:
-        """Say what was not written."""
+        """Write lines about those that were not written."""
         self._told_at = time.monotonic()
         for (level, logger, event), lines in self._left_out().items():
             fields = {"logger": logger, "like": event, "lines": lines}
@@ -140,16 +138,16 @@ class Listener(QueueListener):
 
 
 class Output:
-    """A stream and the form of its lines, JSON or readable; nothing is touched before the first."""
+    """A stream and the form of its lines. Neither is looked at before the first line."""
 
     def __init__(self, stream: TextIO | None = None, json: bool | None = None) -> None:
-        """None for standard error, and for JSON wherever the stream is no terminal."""
+        """`stream` None: standard error. `json` None: JSON unless the stream is a terminal."""
         self._stream = stream
         self._json = json
         self._render: Callable[[Line], str] | None = None
 
     def write(self, item: Line | str) -> None:
-        """Raises whatever the stream does."""
+        """Raises what the stream raises."""
         stream = self._stream = self._stream or sys.stderr
         if isinstance(item, Line):
             item = self._text(item, terminal=stream.isatty())
@@ -169,10 +167,10 @@ class Output:
 
 
 def _put(stream: TextIO, text: str) -> None:
-    """Write past the stream's buffer where there is a file below: the interpreter needs the lock of
-    that buffer when it ends, and aborts when a thread that is stuck holds it.
+    """Write to the stream's file descriptor, if it has one, and not through its buffer: the
+    interpreter takes the buffer's lock when it ends, and aborts if a blocked thread holds it.
     """
-    if stream.closed:  # its descriptor may be somebody else's by now
+    if stream.closed:  # its descriptor may belong to another file by now
         raise ValueError("the stream is closed")
     try:
         descriptor = stream.fileno()
@@ -184,7 +182,7 @@ def _put(stream: TextIO, text: str) -> None:
     while data:
         try:
             data = data[os.write(descriptor, data) :]
-        except BlockingIOError:  # whoever shares it with us has made it so
+        except BlockingIOError:  # another process that shares the file has set O_NONBLOCK
             select.select([], [descriptor], [])
 
 
@@ -203,8 +201,8 @@ def _json() -> Callable[[Line], str]:
 
 
 def _readable(*, colors: bool) -> Callable[[Line], str]:
-    """No text that came from outside reaches a terminal as it is: ``repr`` escapes what a terminal
-    would obey, or what would make text look like another one.
+    """Text from clients is escaped with `repr`: control sequences, which a terminal would obey, and
+    characters that change how other text looks.
     """
     with _without_rich():
         import structlog
@@ -226,14 +224,14 @@ def _readable(*, colors: bool) -> Callable[[Line], str]:
 
 
 def _plain(line: Line) -> str:
-    """Without anything that the server has not imported: it may have no file descriptor left."""
+    """JSON by the standard library: imports nothing that would need a file descriptor."""
     import json
 
     return json.dumps(_words(line))
 
 
 def _words(line: Line) -> dict[str, object]:
-    """Everything that a line says, in the keys that structlog knows."""
+    """The fields of a line, under structlog's keys."""
     at = datetime.fromtimestamp(line.at, UTC).isoformat(timespec="microseconds")
     words = {
         "level": line.level,
@@ -256,7 +254,7 @@ def _trace_text(trace: TracebackException) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Control characters, surrogates and characters that only format others as Python escapes."""
+    """Python escapes for control characters, surrogates and formatting characters."""
     if text.isprintable():
         return text
     return "".join(
@@ -265,7 +263,7 @@ def _escaped(text: str) -> str:
 
 
 class _NoRich:
-    """An import hook: there is no rich for the thread that made it."""
+    """An import hook that hides rich from the thread that made it."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -280,7 +278,7 @@ class _NoRich:
 def _without_rich() -> Iterator[None]:
     """Hide rich while structlog is imported.
 
-    structlog imports it when it can, for tracebacks that we do not print: 25 ms and 3 MiB.
+    structlog would import it, for a form of tracebacks that is not used here: 25 ms and 3 MiB.
     """
     hook = _NoRich()
     sys.meta_path.insert(0, hook)

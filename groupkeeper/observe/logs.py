@@ -1,12 +1,12 @@
 """Structured log lines on standard error: readable on a terminal, JSON otherwise.
 
-``log = Logger("connection")`` at the top of a module, ``log.info("closed", client_id=...)`` where
-something happened. An event is a few fixed words, what varies is a field. Not used by the pure
-packages: they return facts.
+`_log = Logger("connection")` at the top of a module, `_log.info("closed", client_id=...)` where
+something happens. An event is a few fixed words; everything that varies is a field. The pure
+packages write no lines: they return facts.
 
-Whoever logs never waits: a line goes into a bounded queue, and a thread writes it (``log_writer``).
-Lines that are alike are limited, so that a client can neither fill the disk nor hide what others
-do. The thread begins with the first line; without one there is none.
+Logging never blocks the caller: a line goes into a bounded queue, and a thread writes it
+(`log_writer`). The rate of lines with the same event is limited, so that one client can neither
+fill the disk nor hide the lines about others. The thread starts with the first line.
 """
 
 import atexit
@@ -35,38 +35,36 @@ from groupkeeper.observe.log_writer import (
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 LINES_PER_S: Final = 10
-"""So many lines of one cause are written a second, when there are more for long."""
+"""Lines of one cause that are written per second, once its burst is used up."""
 
 BURST_LINES: Final = 200
-"""So many lines of one cause are written at once: a restart of the consumers of two hundred groups
-is told in full."""
+"""Lines of one cause that are written at once: enough for a restart of the consumers of two hundred
+groups."""
 
 CAUSES: Final = 1_000
-"""Causes whose lines are counted at a time."""
+"""Causes that are tracked at a time."""
 
 OTHERS: Final[Cause] = "warning", "logs", "others"
-"""Stands for what is left out of more causes than :data:`CAUSES`."""
+"""Stands for the suppressed lines of causes beyond `CAUSES`."""
 
 FLUSH_S: Final = 2.0
-"""The process ends after so many seconds, whether its last lines are read by anybody or not."""
+"""How long the end of the process waits until its last lines are written."""
 
 NUMBER: Final = 1e300
-"""Beyond it, and for what is no number, JSON has no form that everybody reads."""
+"""Larger numbers, infinities and NaN have no portable form in JSON."""
 
 
 class Limiter:
-    """How many lines of a cause are written: a bucket of :data:`BURST_LINES` for each, refilled
-    with :data:`LINES_PER_S`.
-    """
+    """A token bucket for each cause: `BURST_LINES`, refilled at `LINES_PER_S`."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._buckets: dict[Cause, tuple[float, float]] = {}
-        """Lines allowed and since when, the cause that was quiet for longest first."""
+        """Lines allowed and since when, with the cause that was quiet for longest first."""
         self._left_out: dict[Cause, int] = {}
 
     def admits(self, cause: Cause) -> bool:
-        """May one more line be written? If not, it is counted."""
+        """Whether one more line may be written. If not, it is counted."""
         now, buckets = self._seconds(), self._buckets
         allowed, since = buckets.pop(cause, (BURST_LINES, now))
         allowed = min(BURST_LINES, allowed + (now - since) * LINES_PER_S)
@@ -83,16 +81,16 @@ class Limiter:
         return False
 
     def take_left_out(self) -> dict[Cause, int]:
-        """How many lines of which cause were not admitted since this was asked last."""
+        """The suppressed lines by cause since the last call."""
         taken, self._left_out = self._left_out, {}
         return taken
 
 
 class _Lines(QueueHandler):
-    """Where lines go: one per process, replaced by :func:`configure`.
+    """The destination of lines: one per process, replaced by `configure`.
 
-    As a handler of the standard library's logging it takes the records of libraries, asyncio above
-    all. The queue is one that may be entered again by a finalizer in the middle of ``put``.
+    It is also a handler of the standard library's logging, for the records of libraries such as
+    asyncio. The queue is a SimpleQueue because a finalizer may log in the middle of `put`.
     """
 
     def __init__(
@@ -105,7 +103,7 @@ class _Lines(QueueHandler):
         self.begin()
 
     def begin(self) -> None:
-        """With nothing queued, and no thread."""
+        """Start with an empty queue and no thread."""
         self.queue = self._lines = SimpleQueue[object]()
         self._limiter = Limiter()
         self._adding = threading.RLock()
@@ -113,10 +111,10 @@ class _Lines(QueueHandler):
         self._listening = False
 
     def add(self, level: str, event: str, fields: dict[str, Any]) -> None:
-        """Queue a line, unless there are too many."""
+        """Queue a line, unless its cause is limited or the queue is full."""
         exc_info = fields.pop("exc_info", None)
         with self._adding:
-            # What libraries log begins with fixed words as well; below come objects and addresses.
+            # Messages of libraries: the first line is fixed words, then come objects and addresses.
             if not self._limiter.admits((level, fields["logger"], cut(event.partition("\n")[0]))):
                 counts.suppressed += 1
             elif self._lines.qsize() >= QUEUE_LINES:
@@ -126,14 +124,14 @@ class _Lines(QueueHandler):
                 self.add_item(Line(time.time(), level, cut(event), kept, _trace(exc_info)))
 
     def add_item(self, item: Line | str) -> None:
-        """Queue a line, or a text that is written as it is."""
+        """Queue a line, or a text that is written unchanged."""
         with self._adding:
             self._lines.put(item)
             if not self._listening:
                 self._listening = True
                 try:
                     self._listener.start()
-                except RuntimeError:  # no threads are left: with the next line, perhaps
+                except RuntimeError:  # no more threads can be started: try again with the next line
                     self._listening = False
 
     def _take_left_out(self) -> dict[Cause, int]:
@@ -148,7 +146,7 @@ class _Lines(QueueHandler):
         return written.wait(seconds)
 
     def stop(self, seconds: float) -> None:
-        """Write what is queued, if somebody takes it, and end the thread."""
+        """Write the queued lines, if that takes no longer, and end the thread."""
         self.flush_within(seconds)
         if self._listening:
             self._listener.stop()
@@ -165,26 +163,26 @@ class _Lines(QueueHandler):
         self.add(*record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
-        """The record cannot be made a line. The base class would print that, and wait for it."""
+        """A record could not be formatted. The base class would block and print that."""
         counts.failed += 1
 
 
 def _kept(value: object) -> object:
-    """What a line keeps of a field: it is short, and nobody can change it any more."""
+    """A short, immutable copy of a field's value."""
     if isinstance(value, str):
         return cut(value)
     if value is None or (isinstance(value, int | float) and abs(value) < NUMBER):
         return value
     try:
         return cut(repr(value))
-    except Exception:  # noqa: BLE001  # whatever it is: who logs goes on
+    except Exception:  # noqa: BLE001  # a broken repr must not fail the caller
         return f"a {type(value).__name__} that cannot be shown"
 
 
 def _trace(exc_info: Any) -> TracebackException | None:
-    """What a traceback will need, for ``exc_info`` in any of logging's forms.
+    """The traceback of `exc_info`, which has any of logging's forms.
 
-    Source lines are read when it is written.
+    Source lines are read by the thread that writes it.
     """
     if exc_info is True:
         error = sys.exc_info()[1]
@@ -208,11 +206,11 @@ _lines = _Lines()
 def configure(
     stream: TextIO | None = None, level: str = "info", *, json: bool | None = None
 ) -> None:
-    """Say where lines go (default: standard error), from which level on, and in which form.
+    """Set the stream of all lines (default: standard error), the lowest level, and the form.
 
-    ``json=None`` decides by whether ``stream`` is a terminal. Cheap: nothing is imported yet. What
-    libraries log through the standard library, asyncio above all, takes the same way from here on.
-    Lines that were logged before are written to where they belong.
+    `json=None`: JSON unless `stream` is a terminal. Imports nothing yet. Records of the standard
+    library's logging go to the same stream from now on. Lines logged before this call are written
+    to the stream that was set then.
     """
     global _lines
     old, _lines = _lines, _Lines(stream, level, json)
@@ -223,24 +221,24 @@ def configure(
 
 
 def flush(seconds: float = FLUSH_S) -> bool:
-    """Wait until all that was logged is written; False if that takes longer. Happens by itself when
-    the process ends.
+    """Wait until all lines are written; False if that takes longer. Also called when the process
+    ends.
     """
     return _lines.flush_within(seconds)
 
 
 def write_text(text: str) -> None:
-    """A line that is no event, such as why the process ends; in turn with the others."""
+    """Write a text, such as why the process ends, in order with the lines."""
     _lines.add_item(text)
 
 
 def _after_fork() -> None:
-    """The thread stayed with the parent, and so did the lines that still wait for it."""
+    """In the child: the thread and its queued lines belong to the parent."""
     _lines.begin()
 
 
 atexit.register(flush)
-# Before a fork as well: what the thread is importing would stay half imported in the child.
+# Before a fork, too: a module that the thread is importing would stay half imported in the child.
 os.register_at_fork(before=flush, after_in_child=_after_fork)
 
 

@@ -1,14 +1,15 @@
 """What the server counts about itself, as plain numbers.
 
-The hot path adds integers here and nothing else; ``exposition`` turns the numbers into Prometheus'
-families when somebody scrapes. One :class:`Metrics` per server, never global: a test starts many.
-Not a place for decisions or log lines, and prometheus-client is not imported here.
+The hot path adds integers here and does nothing else; `exposition` turns the numbers into
+Prometheus' families at a scrape, so this module does not import prometheus-client. Every server has
+a `Metrics` of its own: tests start many servers in a process.
 """
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from groupkeeper.coordinator.facts import (
     Fact,
@@ -37,10 +38,10 @@ SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
-"""Upper bounds of the buckets. From a heartbeat to a JoinGroup that waits for its group."""
+"""Upper bounds of buckets, from a heartbeat to a JoinGroup that waits for its group."""
 
 ITERATION_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-"""Upper bounds for iterations of the event loop: 0.02 is the promise."""
+"""Upper bounds for iterations of the event loop; none should take longer than 0.02."""
 
 
 class Histogram:
@@ -75,20 +76,20 @@ class RequestStats:
 
 @dataclass(slots=True)
 class ConnectionStats:
-    """Client connections. ``open`` goes up and down, the others only up."""
+    """Client connections. `open` rises and falls, the others only rise."""
 
     open: int = 0
     accepted: int = 0
     refused: int = 0
-    """Closed at once, because ``max.connections`` were open, or ``max.connections.per.ip``."""
+    """Closed at once: `max.connections` or `max.connections.per.ip` were open."""
     broken: int = 0
-    """Closed by us, because what came was not Kafka's protocol, or more than is allowed."""
+    """Closed by the server: not Kafka's protocol, or over a limit."""
     idle: int = 0
-    """Closed by us, after ``connections.max.idle.ms``."""
+    """Closed by the server after `connections.max.idle.ms`."""
     stuck: int = 0
-    """Closed by us, because a request did not come to its end or an answer was not taken."""
+    """Closed by the server: a request stayed incomplete, or an answer was not read."""
     unaccepted: int = 0
-    """Times that a connection could not be accepted: the process had no file descriptor left."""
+    """Failed accepts: the process had no file descriptor left."""
     slow_turns: int = 0
     """Turns of requests that took longer than 100 ms."""
 
@@ -110,13 +111,13 @@ class AppendStats:
 
 @dataclass(slots=True)
 class PartitionSnapshot:
-    """One partition of the offsets log as it is now; read when somebody asks, never kept."""
+    """One partition of the offsets log at the moment of a request for it."""
 
     partition: int
     state: str
-    """Of the life cycle: loading, active, closed."""
+    """loading, active or closed."""
     groups: Counter[str] = field(default_factory=Counter)
-    """How many groups are in which state, in DescribeGroups' words."""
+    """Groups by state, in DescribeGroups' words."""
     members: int = 0
     offsets: int = 0
     reason: str = ""
@@ -128,14 +129,14 @@ Counted = Callable[[], Slices[Iterable[PartitionSnapshot]]]
 
 
 class Metrics:
-    """Everything that one server counts."""
+    """All numbers of one server."""
 
     def __init__(self, snapshots: Snapshots = tuple) -> None:
-        """``snapshots`` yields every partition of this node."""
+        """`snapshots` returns every partition of this node."""
         self.snapshots: Snapshots = snapshots
-        """State and reason; cheap, because nobody's groups are counted."""
+        """State and reason only, which is cheap."""
         self.counted: Counted = self._counted
-        """The same with their groups, members and offsets."""
+        """The same with groups, members and offsets, counted in slices."""
         self.requests = RequestStats()
         self.connections = ConnectionStats()
         self.appends = AppendStats()
@@ -144,10 +145,11 @@ class Metrics:
         self.rebalance_seconds = Histogram()
         self.join_seconds = Histogram()
         self.counts: Counter[tuple[str, str]] = Counter()
-        """(what, label value) -> how often; the names are those of ``exposition``."""
+        """(name, label value) -> count, with the names of `exposition.COUNTERS`."""
+        self.topics: Callable[[], object] | None = None
+        """Returns an object with the attributes of `exposition.TOPICS`."""
 
     def _counted(self) -> Slices[Iterable[PartitionSnapshot]]:
-        """When the snapshots are whole as they come."""
         yield
         return self.snapshots()
 
@@ -156,55 +158,43 @@ class Metrics:
         self.replay_seconds.observe(seconds)
 
     def observe(self, _: Origin, noted: NotedFact) -> None:
-        """Count what happened to a group. A fact that nobody counts is no error."""
+        """Count a fact; of most kinds only some are counted."""
         fact = noted.fact
-        match fact:
-            case OffsetsCommitted():
-                self.counts["offsets_committed", ""] += fact.offsets
-            case MemberJoined():
-                self.counts["members_joined", fact.cause.code] += 1
-            case MemberReplaced():
-                self.counts["members_replaced", "no" if fact.quick else "yes"] += 1
-            case MemberFenced():
-                self.counts["members_fenced", fact.api] += 1
-            case MemberRemoved():
-                self.counts["members_removed", fact.cause.code] += 1
-            case RebalanceStarted() | RebalanceCauseAdded() | RebalanceJoined():
-                self._observe_rebalance(fact)
-            case RebalanceCompleted():
-                self.counts["rebalances_completed", ""] += 1
-                self.rebalance_seconds.observe(fact.duration_ms / 1000)
-            case _:
-                self._observe_rare(fact)
-
-    def _observe_rebalance(
-        self, fact: RebalanceStarted | RebalanceCauseAdded | RebalanceJoined
-    ) -> None:
-        match fact:
-            case RebalanceStarted():
-                self.counts["rebalances", fact.cause.code] += 1
-            case RebalanceCauseAdded():
-                self.counts["rebalance_causes_added", fact.cause.code] += 1
-            case RebalanceJoined():
-                self.join_seconds.observe(fact.duration_ms / 1000)
-
-    def _observe_rare(self, fact: Fact) -> None:
-        match fact:
-            case GroupCreated():
-                self.counts["groups_created", ""] += 1
-            case GroupDeleted():
-                self.counts["groups_deleted", _why(fact.expired)] += 1
-            case GroupDropped():
-                self.counts["groups_deleted", "unused"] += 1
-            case PendingMemberDropped():
-                self.counts["pending_members_dropped", "expired" if fact.expired else "limit"] += 1
-            case LimitReached():
-                self.counts["limits_reached", fact.limit] += 1
-            case OffsetsRemoved():
-                self.counts["offsets_removed", _why(fact.expired)] += fact.offsets
-            case GroupsLoaded():
-                self.counts["replayed_records", ""] += fact.records
+        kind = type(fact)
+        count = _COUNTS.get(kind)
+        if count is not None:
+            name, label, amount = count(fact)
+            self.counts[name, label] += amount
+        if kind is RebalanceJoined:
+            self.join_seconds.observe(fact.duration_ms / 1000)  # type: ignore[attr-defined]
+        elif kind is RebalanceCompleted:
+            self.rebalance_seconds.observe(fact.duration_ms / 1000)  # type: ignore[attr-defined]
 
 
-def _why(expired: bool) -> str:
+def _deleted(expired: bool) -> str:
     return "expired" if expired else "requested"
+
+
+# Any: each function takes the fact of its own row.
+_COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[str, str, int]]]] = {
+    GroupCreated: lambda fact: ("groups_created", "", 1),
+    GroupDeleted: lambda fact: ("groups_deleted", _deleted(fact.expired), 1),
+    GroupDropped: lambda fact: ("groups_deleted", "unused", 1),
+    GroupsLoaded: lambda fact: ("replayed_records", "", fact.records),
+    LimitReached: lambda fact: ("limits_reached", fact.limit, 1),
+    MemberFenced: lambda fact: ("members_fenced", fact.api, 1),
+    MemberJoined: lambda fact: ("members_joined", fact.cause.code, 1),
+    MemberRemoved: lambda fact: ("members_removed", fact.cause.code, 1),
+    MemberReplaced: lambda fact: ("members_replaced", "no" if fact.quick else "yes", 1),
+    OffsetsCommitted: lambda fact: ("offsets_committed", "", fact.offsets),
+    OffsetsRemoved: lambda fact: ("offsets_removed", _deleted(fact.expired), fact.offsets),
+    PendingMemberDropped: lambda fact: (
+        "pending_members_dropped",
+        "expired" if fact.expired else "limit",
+        1,
+    ),
+    RebalanceCauseAdded: lambda fact: ("rebalance_causes_added", fact.cause.code, 1),
+    RebalanceCompleted: lambda fact: ("rebalances_completed", "", 1),
+    RebalanceStarted: lambda fact: ("rebalances", fact.cause.code, 1),
+}
+"""Kind of fact -> name and label value of its counter, and by how much it rises."""

@@ -1,8 +1,4 @@
-"""What the HTTP port says: health, readiness, metrics, and a first page that links them.
-
-Pages are made from the server's numbers when they are asked for. How they get to the client is in
-``http`` and ``web``.
-"""
+"""The pages of the HTTP port: health, readiness, metrics, and an index that links them."""
 
 import asyncio
 import json
@@ -10,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from groupkeeper import __version__
-from groupkeeper.observe.http import Page, Pages
+from groupkeeper.observe.http_limits import Page, Pages
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.turns import Turns
 
@@ -32,7 +28,7 @@ _INDEX = f"""\
 
 
 def pages(metrics: Metrics, turns: Turns | None = None) -> Pages:
-    """The table for :class:`~groupkeeper.observe.http.HttpServer`."""
+    """The pages for `http_server.HttpServer`, by path."""
     return {
         "/": lambda: (200, "text/html; charset=utf-8", _INDEX.encode()),
         "/healthz": lambda: (200, _JSON, _dump({"alive": True})),
@@ -42,7 +38,7 @@ def pages(metrics: Metrics, turns: Turns | None = None) -> Pages:
 
 
 class _Scrape:
-    """/metrics. Prometheus' library is imported with the first scrape, in a thread."""
+    """/metrics. Imports prometheus-client with the first scrape, in a thread."""
 
     def __init__(self, metrics: Metrics, turns: Turns) -> None:
         self._metrics = metrics

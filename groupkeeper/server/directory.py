@@ -9,7 +9,7 @@ from typing import Final
 
 from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.logs import Logger
-from groupkeeper.server.made_with import KEY, Folders
+from groupkeeper.server.partition_count import KEY, OffsetsFolders
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import StorageError
@@ -52,7 +52,7 @@ class Directory:
                 "mounted? For a first start, set it to false"
             )
         limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
-        self.store = Store.open(files, self._path, options.node_id, limits)
+        self.store = Store(files, self._path, options.node_id, limits)
         for what in self.store.take_repairs():
             _log.warning("data directory repaired", what=what)
         self._found = self.store.format
@@ -92,14 +92,14 @@ class Directory:
         }
         if not folders:
             return asked
-        found = Folders(self._files, self._path, folders).made_with(asked, given=given)
+        found = OffsetsFolders(self._files, self._path, folders).partition_count(asked, given=given)
         if found != asked:
             _log.warning(f"{KEY} is taken from the data", asked=asked, used=found)
         return found
 
-    def settle(self) -> None:
+    def write_format(self) -> None:
         """What has to be there is there: from now on it is a directory of the newest format."""
-        self.store.settle_format(self.settings.offsets_topic_num_partitions)
+        self.store.upgrade_format(self.settings.offsets_topic_num_partitions)
 
     def introduce(self, cluster_id: str) -> None:
         """Say what was found, if it was not what every start finds."""
@@ -124,7 +124,7 @@ async def tell_of(strange_folders: Awaitable[Sequence[str]]) -> None:
         _log.warning("folders of no topic", count=len(names), folders=some)
 
 
-class Watch:
+class DirectoryWatch:
     """Looks twice a second whether the directory and its locks are still ours."""
 
     def __init__(

@@ -8,7 +8,7 @@ import gc
 import signal
 
 from groupkeeper.observe import logs
-from groupkeeper.observe.http import HttpServer
+from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages
 from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
@@ -58,7 +58,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
         f"node={options.node_id} data={options.data_dir}",
         flush=True,
     )
-    _settle_down(options)
+    _after_ready(options)
     if http is not None:
         http.serving.add_done_callback(lambda _: gc.freeze())  # what was imported stays, too
     await server.introduce()
@@ -74,7 +74,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     return 0
 
 
-def _settle_down(options: ServeOptions) -> None:
+def _after_ready(options: ServeOptions) -> None:
     """What need not be done before clients are served."""
     for key in options.unused_keys:
         _log.info("setting that is of use to Kafka only", key=key)

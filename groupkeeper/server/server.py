@@ -16,18 +16,18 @@ from groupkeeper.apis.table import Dependencies, handlers
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import limits_of
 from groupkeeper.connections.call import ConnectionServices
+from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.connections.listener import Listener
 from groupkeeper.connections.steady import Driver
-from groupkeeper.connections.table import ConnectionTable
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
-from groupkeeper.groups.forgetting import Forgetting
-from groupkeeper.groups.host_services import HostServices
-from groupkeeper.groups.hosts import Hosts
-from groupkeeper.groups.late_forgetting import LateForgetting
+from groupkeeper.groups.driver_services import DriverServices
+from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.late_offset_remover import LateOffsetRemover
 from groupkeeper.groups.loader import Loader
-from groupkeeper.groups.release import Release
+from groupkeeper.groups.offset_remover import OffsetRemover
+from groupkeeper.groups.reply_queue import ReplyQueue
 from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
 from groupkeeper.observe.fact_lines import write_line
@@ -36,7 +36,7 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.descriptors import limit_of_open_files, share
-from groupkeeper.server.directory import Directory, Watch, tell_of
+from groupkeeper.server.directory import Directory, DirectoryWatch, tell_of
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
@@ -115,7 +115,7 @@ class Server:
         )
         self._node = Node(options.node_id, self.address)
         self.topics = Topics(self.store, settings, topics, self.turns)
-        self._directory.settle()
+        self._directory.write_format()
 
     def _claim(self, shards: int) -> list[int]:
         try:
@@ -137,33 +137,41 @@ class Server:
         """Done when the disk cannot be trusted any more and the process has to end."""
         self._executor = self._world.executor("writer")
         self._loader = Loader(self._world.executor("loader"))
-        self.store.aside = self._loader.call_from_thread
+        self.store.write_back_on(self._loader.call_from_thread)
         self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
-        services = HostServices(
-            clock,
-            self._writer,
-            self._loader,
-            self.metrics,
-            group_config(settings),
-            self._world.new_member_id,
-            self.readers,
-            self.topics.group_log_grew,
-            self._give_up,
-            self.turns,
-            Release(self.turns),
-            LateForgetting(self.turns, clock, self.topics.pending_offset_deletions),
-            Total(),
+        services = DriverServices(
+            clock=clock,
+            writer=self._writer,
+            loader=self._loader,
+            metrics=self.metrics,
+            config=group_config(settings),
+            new_member_id=self._world.new_member_id,
+            readers=self.readers,
+            grew=self.topics.group_log_grew,
+            give_up=self._give_up,
+            turns=self.turns,
+            replies=ReplyQueue(self.turns),
+            late_offset_remover=LateOffsetRemover(
+                self.turns, clock, self.topics.pending_offset_deletions
+            ),
+            member_bytes=Total(),
         )
-        self.hosts = Hosts(self._epochs, services)
-        self.metrics.snapshots, self.metrics.counted = self.hosts.snapshots, self.hosts.counted
-        self.topics.serve_group_logs(self.hosts.log_of)
-        forgetting = Forgetting(self.hosts, self.turns, self.topics.pending_offset_deletions)
-        self.topics.topics_deleted.append(forgetting)
+        self.group_partitions = GroupPartitions(self._epochs, services)
+        self.metrics.snapshots, self.metrics.counted = (
+            self.group_partitions.snapshots,
+            self.group_partitions.counted,
+        )
+        self.metrics.topics = self.topics.snapshot
+        self.topics.serve_group_logs(self.group_partitions.log_of)
+        remover = OffsetRemover(
+            self.group_partitions, self.turns, self.topics.pending_offset_deletions
+        )
+        self.topics.topics_deleted.append(remover)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
-        self.hosts.start(self.store)
+        self.group_partitions.start(self.store)
         self.topics.finish_deletions()
-        self._watch = Watch(self._writer, self._fence, self._give_up)
+        self._watch = DirectoryWatch(self._writer, self._fence, self._give_up)
 
     async def introduce(self) -> None:
         """Say in the log what is remarkable about the data directory. Not before clients are
@@ -174,7 +182,7 @@ class Server:
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
-        parts = Dependencies(self.hosts, self.topics, self._node, self._settings)
+        parts = Dependencies(self.group_partitions, self.topics, self._node, self._settings)
         limits = limits_of(settings)
         self.topics.answer_room(lambda: limits.unsent.room)
         idle_ms = settings.connections_max_idle_ms
@@ -186,14 +194,14 @@ class Server:
             max_idle_s=idle_ms / 1000 if idle_ms >= 0 else inf,
         )
         services = ConnectionServices(
-            handlers(parts),
-            parts.api_versions.unknown_version,
-            self._steady_beat,
-            clock,
-            self.turns,
-            limits,
-            self.metrics.requests,
-            connections,
+            routes=handlers(parts),
+            unknown_version=parts.api_versions.unknown_version,
+            steady_beat=self._steady_beat,
+            clock=clock,
+            turns=self.turns,
+            limits=limits,
+            requests=self.metrics.requests,
+            connections=connections,
         )
         return Listener(services)
 
@@ -201,10 +209,10 @@ class Server:
         """Refuse what is new, finish what is under way, hang up, give back the locks."""
         self.listener.stop()
         self._watch.stop()
-        self.hosts.stop()
+        self.group_partitions.stop()
         await self._writer.drain()
         self._writer.stop()
-        self.hosts.close()
+        self.group_partitions.close()
         self.readers.flush()
         await self.topics.close()
         self.listener.close()
@@ -217,12 +225,12 @@ class Server:
     # -- what the pieces ask of the whole ------------------------------------------------------
 
     def _steady_beat(self, request: HeartbeatRequest) -> tuple[Driver, Beat] | None:
-        host = self.hosts.of(request.group_id)
-        beat = host.steady_beat(request)
-        return None if beat is None else (host, beat)
+        driver = self.group_partitions.of(request.group_id)
+        beat = driver.steady_beat(request)
+        return None if beat is None else (driver, beat)
 
     def _fence(self, shard: int) -> None:
-        self.hosts.fence(shard, Fenced(f"the lock of shard {shard} was removed"))
+        self.group_partitions.fence(shard, Fenced(f"the lock of shard {shard} was removed"))
 
     def _give_up(self, error: BaseException) -> None:
         if not self.failed.done():

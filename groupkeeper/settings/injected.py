@@ -1,11 +1,11 @@
-"""Environment variables that an orchestrator sets for a service or link named ``groupkeeper...``.
+"""Environment variables that an orchestrator sets for a service or link named `groupkeeper...`.
 
 Kubernetes describes every service of the namespace to every container, and Docker every linked
-container, in variables that begin with its name. They look like settings of ours and are not.
+container, in variables that begin with its name. They look like settings of this server.
 
-One is told by its name and by the form of its value, or by a variable that always comes with it;
-the name alone would take misspelt settings, too. Source: Kubernetes, "Accessing the Service",
-and Docker's legacy container links.
+A variable is recognised by its name and the form of its value, or by another one that always comes
+with it; by the name alone, misspelt settings would be ignored, too. Source: Kubernetes, "Accessing
+the Service", and Docker's legacy container links.
 """
 
 import re
@@ -41,7 +41,7 @@ def _is_injected(name: str, value: str, ours: Mapping[str, str]) -> bool:
 
 
 def _is_service_port(name: str, value: str, ours: Mapping[str, str]) -> bool:
-    """``<SERVICE>_SERVICE_PORT`` and ``<SERVICE>_SERVICE_PORT_<PORT NAME>``."""
+    """`<SERVICE>_SERVICE_PORT` and `<SERVICE>_SERVICE_PORT_<PORT NAME>`."""
     return _PORT_NUMBER.fullmatch(value) is not None and any(
         _ADDRESS.fullmatch(ours.get(f"{service}_SERVICE_HOST", ""))
         for service in _before("_SERVICE_PORT(?=_|$)", name)
@@ -49,12 +49,12 @@ def _is_service_port(name: str, value: str, ours: Mapping[str, str]) -> bool:
 
 
 def _is_of_linked_container(name: str, ours: Mapping[str, str]) -> bool:
-    """``<ALIAS>_ENV_<VARIABLE>``: the linked container's own environment."""
+    """`<ALIAS>_ENV_<VARIABLE>`: the linked container's own environment."""
     return any(
         _LINK_NAME.fullmatch(ours.get(f"{alias}_NAME", "")) for alias in _before("_ENV_", name)
     )
 
 
 def _before(pattern: str, name: str) -> list[str]:
-    """What stands before each match: a service may itself be named ``groupkeeper-service``."""
+    """The text before each match: a service may itself be named `groupkeeper-service`."""
     return [name[: found.start()] for found in re.finditer(pattern, name)]

@@ -1,15 +1,14 @@
 """The broker settings that Apache Kafka knows and Groupkeeper does not use.
 
-A ``server.properties`` that works for a Kafka broker is accepted: keys found here are named in one
-log line and otherwise ignored. Not the settings that are used: those are in ``settings``. Imported
-only when somebody gives a key that ``settings`` does not know.
+A `server.properties` of a Kafka broker is accepted: keys found here are named in one log line and
+otherwise ignored. Imported only when a given key is not in `table`.
 
 Source: the broker configuration of Apache Kafka 4.1 (class AbstractKafkaConfig), and keys of
 earlier releases that people still carry in their files.
 """
 
 PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.")
-"""Families whose members are named by the user: per-listener overrides and plug-ins' settings."""
+"""Keys whose last part the user chooses: per-listener overrides and settings of plug-ins."""
 
 KEYS = frozenset(
     """
@@ -169,5 +168,5 @@ KEYS = frozenset(
 
 
 def is_known_to_kafka(key: str) -> bool:
-    """Whether a Kafka broker would take ``key``."""
+    """Whether a Kafka broker has a setting `key`."""
     return key in KEYS or key.startswith(PREFIXES)

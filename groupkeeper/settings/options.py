@@ -1,7 +1,6 @@
-"""What one server process is told on its command line: addresses, data directory, node id.
+"""The options of one server process: addresses, data directory, node id.
 
-Plain values, checked where they are read. Not the settings under Kafka's names: those are in
-``settings``, and one field here.
+Values are checked where they are read. The settings under Kafka's names are one field of them.
 """
 
 from dataclasses import dataclass, field
@@ -15,25 +14,25 @@ Address = tuple[str, int]
 
 @dataclass(slots=True)
 class ServeOptions:
-    """Everything that ``groupkeeper.server.main.run`` needs to know."""
+    """The arguments of `groupkeeper.server.main.run`."""
 
     data_dir: Path
     listen: Address = ("127.0.0.1", 9092)
     advertise: Address | None = None
-    """What clients are told to connect to; None = the address that was really bound."""
+    """The address that clients are given; None: the one that was bound."""
     http: Address | None = ("127.0.0.1", 9644)
-    """None = no HTTP port."""
+    """None: no HTTP port."""
     node_id: int = 0
     dev: bool = False
     settings: Settings = field(default_factory=Settings)
     unused_keys: tuple[str, ...] = ()
-    """Settings that were given but mean something to Kafka only; worth one log line."""
+    """Given settings that only Kafka uses; they are named in a log line."""
 
 
 def parse_address(text: str, *, any_port: bool = True) -> Address:
-    """``HOST:PORT``, with IPv6 hosts in brackets. Raises ValueError with what is wrong, in words.
+    """`HOST:PORT`, with IPv6 hosts in brackets. Raises ValueError, whose text says what is wrong.
 
-    ``any_port`` allows port 0, which is good for listening and useless to be told to others.
+    `any_port` allows port 0, which can be listened on but not advertised.
     """
     host, colon, digits = text.strip().rpartition(":")
     if not colon or not host:
@@ -50,6 +49,6 @@ def parse_address(text: str, *, any_port: bool = True) -> Address:
 
 
 def format_address(address: Address) -> str:
-    """The inverse of :func:`parse_address`."""
+    """The inverse of `parse_address`."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

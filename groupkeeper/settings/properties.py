@@ -1,7 +1,6 @@
-"""Java properties files, as Kafka's ``server.properties`` is one.
+"""Java properties files, such as Kafka's `server.properties`.
 
-Text in, pairs out: comments, continuation lines, the three separators and the escapes of
-java.util.Properties. Not a place for meaning: which keys exist is known to ``settings``.
+Comments, continuation lines, the three separators and the escapes of java.util.Properties.
 """
 
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def parse(text: str) -> list[tuple[str, str]]:
     """The pairs of a file in their order, repeated keys included.
 
-    Raises ValueError when ``\\u`` is not followed by four hexadecimal digits.
+    Raises ValueError when `\\u` is not followed by four hexadecimal digits.
     """
     return [_split(line) for line in _logical_lines(text)]
 
@@ -37,7 +36,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Cut at the first unescaped ``=``, ``:`` or white space, which may surround the sign."""
+    """Cut at the first unescaped `=`, `:` or white space, which may surround the sign."""
     end = 0
     while end < len(line) and line[end] not in "=:" + _SPACE:
         end += 2 if line[end] == "\\" else 1

@@ -1,11 +1,12 @@
 """The settings of the server: one typed table under Kafka's own names.
 
-A setting is a field of :class:`Settings`; its key is the field's name with dots for underscores.
-:func:`load` reads, later wins: defaults, a properties file, the environment, ``--set``. Whatever is
-wrong is a :class:`SettingsError` of one line that names the key. Not for what is chosen per process
-on the command line (addresses, data directory): see ``options``.
+A setting is a field of `Settings`; its key is the field's name with dots for underscores.
+`load` reads defaults, a properties file, the environment and `--set`; the later source wins. An
+error is a `SettingsError` of one line that names the key. What the command line sets for a single
+process (addresses, data directory) is in `options`.
 
-docs/configuration.md is generated from this table. Keep the import cheap: it is part of the start.
+docs/configuration.md is generated from this table. The import has to be cheap: every start waits
+for it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ LONG_MAX = 2**63 - 1
 ENVIRONMENT_PREFIX = "GROUPKEEPER_"
 
 ALIASES = {"broker.id": "node.id"}
-"""Older names that Kafka still takes."""
+"""Older names that Kafka still accepts."""
 
 
 class SettingsError(Exception):
@@ -50,14 +51,14 @@ class Settings:
     )
     connections_max_idle_ms: int = _int(
         600_000,
-        "How long a connection may be silent between two requests; -1 is for ever.",
+        "How long a connection may be idle between two requests; -1 for no limit.",
         low=-1,
         high=LONG_MAX,
     )
     data_dir_must_exist: bool = _bool(
         False,
-        "Refuse to start on a data directory without data, as one is whose volume is not mounted; "
-        "turn it on once the server has run.",
+        "Refuse to start on a data directory without data, such as one whose volume is not "
+        "mounted; turn it on after the first start.",
     )
     fetch_max_bytes: int = _int(
         57_671_680, "Most bytes of record batches in one Fetch response.", low=1024
@@ -92,10 +93,10 @@ class Settings:
         4_096, "Longest metadata string of one committed offset, in UTF-16 units."
     )
     offsets_retention_check_interval_ms: int = _int(
-        600_000, "How often offsets are looked through for expired ones.", low=1, high=LONG_MAX
+        600_000, "How often expired offsets are searched for and removed.", low=1, high=LONG_MAX
     )
     offsets_retention_minutes: int = _int(
-        10_080, "How long offsets are kept once nobody consumes with them.", low=1
+        10_080, "How long offsets are kept after the group has become empty.", low=1
     )
     offsets_topic_num_partitions: int = _int(
         50, "Partitions of `__consumer_offsets`; fixed once data exists.", low=1, dev=1
@@ -112,8 +113,8 @@ class Settings:
     )
     queued_max_request_bytes: int = _int(
         268_435_456,
-        "Bytes of requests that have begun and are not answered, over all connections; without "
-        "room no more is read of a long request. -1, Kafka's default, is no limit.",
+        "Bytes of received requests that are not answered, over all connections; without room, no "
+        "more of a long request is read. -1, Kafka's default, for no limit.",
         low=-1,
         high=LONG_MAX,
     )
@@ -124,18 +125,18 @@ class Settings:
         low=1,
     )
     given: frozenset[str] = field(default=frozenset(), compare=False)
-    """Keys that somebody has set, to whatever value. Not a setting itself."""
+    """Keys that were set, to any value. Not a setting itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row of the table, for the loader and for the generated page."""
+    """One row of the table."""
 
     key: str
     kind: type
     default: int | bool
     dev: int | None
-    """Default under ``--dev``, where it differs."""
+    """Default under `--dev`, where it differs."""
     low: int
     high: int
     doc: str
@@ -151,7 +152,7 @@ class Setting:
 
     @property
     def bounds(self) -> str:
-        """The values allowed, for people."""
+        """The allowed values, in words."""
         if self.kind is bool:
             return "true or false"
         if self.high in (INT_MAX, LONG_MAX):
@@ -159,7 +160,7 @@ class Setting:
         return f"{self.low} to {self.high}"
 
     def read(self, text: str) -> int | bool:
-        """The typed value. Raises ValueError with what is wrong, in words."""
+        """The typed value. Raises ValueError, whose text says what is wrong."""
         text = text.strip()
         if self.kind is bool:
             if text.lower() not in ("true", "false"):
@@ -168,7 +169,7 @@ class Setting:
         digits = text[1:] if text.startswith(("+", "-")) else text
         if not (digits.isascii() and digits.isdigit()):
             raise ValueError(f"not a whole number ({self.bounds})")
-        # Twenty digits hold every long; beyond that int() is not worth its time.
+        # Every long has at most twenty digits; int() of a longer text would take long.
         value = int(text) if len(digits) <= 20 else LONG_MAX + 1
         if not self.low <= value <= self.high:
             raise ValueError(f"out of range ({self.low} to {self.high})")
@@ -198,10 +199,10 @@ def load(
     *,
     dev: bool = False,
 ) -> tuple[Settings, tuple[str, ...]]:
-    """The settings, and the keys that were given but are only of use to Kafka itself.
+    """The settings, and the given keys that only Kafka uses.
 
-    ``environment`` is the whole environment of the process, ``assignments`` are the
-    ``KEY=VALUE`` of the command line. Raises SettingsError.
+    `environment` is the whole environment of the process, `assignments` are the `KEY=VALUE` of the
+    command line. Raises SettingsError.
     """
     values: dict[str, Any] = {}  # Any: Setting.read() answers for the type of each
     unused: dict[str, None] = {}
@@ -227,7 +228,7 @@ def load(
 def _given(
     config: Path | None, environment: Mapping[str, str], assignments: Iterable[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """(source in words, key, text) of everything given, weakest source first."""
+    """(source in words, key, text) of every given setting, weakest source first."""
     if config is not None:
         for key, text in _read_file(config):
             yield str(config), key, text

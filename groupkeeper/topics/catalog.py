@@ -29,7 +29,7 @@ from typing import Final, NotRequired, TypedDict, TypeVar
 
 from groupkeeper.protocol.record_batch import KeyValue, decode_records, encode_batch, iter_batches
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.log import NO_END
+from groupkeeper.storage.opening import NO_END
 from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogLog
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 from groupkeeper.topics.names import GROUP_TOPIC, collision_key

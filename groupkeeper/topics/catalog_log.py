@@ -17,7 +17,8 @@ from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import NO_END, Log
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import NO_END, open_log
 from groupkeeper.storage.segment import base_of
 
 FOLDERS: Final = ("catalog", "catalog-copy")
@@ -77,7 +78,7 @@ class CatalogLog:
     def forget(self, offset: int) -> None:
         """Keep nothing before an offset. Raises as :meth:`write`."""
         for log in self._logs:
-            log.forget(offset)
+            log.delete_before(offset)
 
     def close(self) -> None:
         with ExitStack() as stack:
@@ -124,7 +125,7 @@ class CatalogFolders:
                     copy.log = self._make_again(copy, best)
                     stack.callback(copy.log.close)
                 else:
-                    copy.log.settle()
+                    copy.log.sync_all()
             stack.pop_all()
             return CatalogLog([copy.log for copy in copies if copy.log is not None])
 
@@ -146,7 +147,7 @@ class CatalogFolders:
 
     def _look(self, folder: str, end: int) -> _Copy:
         try:
-            log = Log.open(self._files, folder, self._limits, end=end)
+            log = open_log(self._files, folder, self._limits, end=end)
         except Corrupt as problem:
             return _Copy(folder, None, str(problem), -1)
         try:
@@ -171,7 +172,7 @@ class CatalogFolders:
                 self._copy(f"{best.folder}/{name}", f"{copy.folder}/{name}")
         self._files.sync_folder(copy.folder)
         self._files.sync_folder(parent_of(copy.folder))
-        log = Log.open(self._files, copy.folder, self._limits)
+        log = open_log(self._files, copy.folder, self._limits)
         self._repaired(
             f"{copy.folder} is made again from {best.folder}, up to offset {best.end}: {found}"
         )

@@ -10,12 +10,13 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from groupkeeper.backoff import Failing
+from groupkeeper.backoff import RetryTimes
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList, is_partition
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import NO_END, Log
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import NO_END, open_log
 from groupkeeper.storage.segment import Segment
 from groupkeeper.storage.start import write_start
 from groupkeeper.topics.catalog import Catalog, Topic
@@ -67,7 +68,7 @@ class TopicFolders:
         """
         if self._known is not None and (what := self._known.check(name)):
             self._repaired(what)
-        log = Log.open(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
+        log = open_log(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
         for what in log.take_repairs():
             self._repaired(what)
         return log
@@ -90,7 +91,7 @@ class TopicFolders:
             self._files.remove(f"{folder}/{file}")
         self._files.remove_folder(folder)
         if self._known is not None:
-            self._known.forget(name)
+            self._known.note_removed(name)
 
     def names(self) -> list[str]:
         """The folders there are, blocking: of topics and of nobody. Raises OSError."""
@@ -99,7 +100,7 @@ class TopicFolders:
     def sync(self) -> None:
         """Wait until it is on the disk which folders there are, blocking. Raises OSError."""
         if self._known is not None:
-            self._known.settle()
+            self._known.save()
         self._files.sync_folder(self._data_dir)
 
 
@@ -121,8 +122,8 @@ class TopicPartitions:
         self._turns = turns
         self._failed = failed
         self._producers = producers
-        self._unopened: Failing[TopicPartition] = Failing(RETRY_FIRST_S, RETRY_MOST_S)
-        self._unwritten: Failing[TopicPartition] = Failing(RETRY_FIRST_S, RETRY_MOST_S)
+        self._unopened: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
+        self._unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._known: dict[tuple[str, int], TopicPartition] = {}
         self._detached: dict[tuple[Topic, int], TopicPartition] = {}
         """Those of deleted topics whose files are still there."""

@@ -44,15 +44,15 @@ class DataDirectory(Protocol):
 
 @dataclass(slots=True)
 class Snapshot:
-    """Gauges, as plain numbers of now."""
+    """Gauges of one moment."""
 
     topics: int
     """Without internal ones."""
-    partitions: int
-    open_logs: int
-    open_files: int
+    topic_partitions: int
+    topic_logs_open: int
+    topic_files_open: int
     """Descriptors of topic logs."""
-    waiting_fetches: int
+    fetches_waiting: int
 
 
 @dataclass(slots=True)
@@ -167,10 +167,10 @@ class Topics:
         counts = self.catalog.counts
         return Snapshot(
             topics=len(counts) - internal,
-            partitions=sum(counts.values()) - counts[GROUP_TOPIC],
-            open_logs=self.partitions.opened(),
-            open_files=len(self._files),
-            waiting_fetches=len(self.waiting_fetches),
+            topic_partitions=sum(counts.values()) - counts[GROUP_TOPIC],
+            topic_logs_open=self.partitions.opened(),
+            topic_files_open=len(self._files),
+            fetches_waiting=len(self.waiting_fetches),
         )
 
     async def close(self) -> None:

@@ -1,4 +1,6 @@
-"""The messages, one file per API.
+"""The requests and responses, one module per API.
 
-Field names are Kafka's, in snake case; versions are those of Kafka's definitions.
+Classes and fields have Kafka's names, fields in snake case; versions and defaults are Kafka's.
+
+Source: Kafka 4.1, the definitions in `clients/src/main/resources/common/message`.
 """

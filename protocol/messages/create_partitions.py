@@ -1,6 +1,7 @@
-"""CreatePartitions (key 37): give topics more partitions (KIP-195)."""
+"""CreatePartitions: adds partitions to topics (KIP-195)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -14,43 +15,53 @@ from groupkeeper.protocol.types import (
 
 @struct
 class CreatePartitionsAssignment:
-    """Which brokers hold one new partition."""
+    """The replicas of one new partition."""
 
     broker_ids: Array[Int32] = empty()
+    """Brokers of the partition's replicas, the preferred leader first."""
 
 
 @struct
 class CreatePartitionsTopic:
-    """How many partitions a topic shall have in all; where the new ones go is the broker's choice
-    when `assignments` is null.
-    """
+    """A topic and its new number of partitions."""
 
     name: String = ""
+    """Name of the topic."""
     count: Int32 = 0
+    """Partitions that the topic shall have in all."""
     assignments: NullableArray[CreatePartitionsAssignment] = empty()
+    """Replicas of each new partition; null leaves the choice to the broker."""
 
 
-@message(key=37, versions=(0, 3), flexible=2)
+@message(key=ApiKey.CREATE_PARTITIONS, versions=(0, 3), flexible=2)
 class CreatePartitionsRequest:
-    """Adds partitions, or only checks whether that would work."""
+    """Adds partitions, or only validates the request."""
 
     topics: Array[CreatePartitionsTopic] = empty()
+    """Topics to enlarge, each at most once."""
     timeout_ms: Int32 = 0
+    """How long to wait until the partitions exist."""
     validate_only: Boolean = False
+    """True checks the request and changes nothing."""
 
 
 @struct
 class CreatePartitionsTopicResult:
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: String = ""
+    """Name of the topic."""
     error_code: Int16 = 0
+    """0, or why the topic got no partitions."""
     error_message: NullableString = None
+    """The error in words; null without an error."""
 
 
-@message(key=37, versions=(0, 3), flexible=2)
+@response_to(CreatePartitionsRequest)
 class CreatePartitionsResponse:
     """One result for each topic."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     results: Array[CreatePartitionsTopicResult] = empty()
+    """One result for each topic."""

@@ -1,6 +1,7 @@
-"""CreateTopics (key 19): make topics (KIP-4)."""
+"""CreateTopics: creates topics (KIP-4)."""
 
-from groupkeeper.protocol.message import empty, message, since, struct, tagged
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -16,72 +17,95 @@ from groupkeeper.protocol.types import (
 
 @struct
 class CreatableReplicaAssignment:
-    """Which brokers hold a partition, where the client decides that."""
+    """The replicas of one partition, chosen by the client."""
 
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
     broker_ids: Array[Int32] = empty()
+    """Brokers of the partition's replicas, the preferred leader first."""
 
 
 @struct
 class CreatableTopicConfig:
-    """A setting of the topic."""
+    """A config of the topic."""
 
     name: String = ""
+    """Name of the config."""
     value: NullableString = ""
+    """Its value; null is refused."""
 
 
 @struct
 class CreatableTopic:
-    """A topic to make; -1 partitions or replicas stand for the broker's default from version 4 on
-    (KIP-464).
-    """
+    """A topic to create; from version 4 on -1 asks for the broker's defaults (KIP-464)."""
 
     name: String = ""
+    """Name of the topic."""
     num_partitions: Int32 = 0
+    """Partitions; -1 for the default, or if `assignments` is given."""
     replication_factor: Int16 = 0
+    """Replicas of a partition; -1 for the default, or if `assignments` is given."""
     assignments: Array[CreatableReplicaAssignment] = empty()
+    """Replicas of each partition; empty leaves the choice to the broker."""
     configs: Array[CreatableTopicConfig] = empty()
+    """Configs that differ from the defaults."""
 
 
-@message(key=19, versions=(0, 7), flexible=5)
+@message(key=ApiKey.CREATE_TOPICS, versions=(0, 7), flexible=5)
 class CreateTopicsRequest:
-    """Makes topics, or from version 1 on only checks whether that would work."""
+    """Creates topics; from version 1 on it may only validate the request."""
 
     topics: Array[CreatableTopic] = empty()
+    """Topics to create, each at most once."""
     timeout_ms: Int32 = 60_000
+    """How long to wait until the topics exist."""
     validate_only: Boolean = since(1)
+    """True checks the request and changes nothing."""
 
 
 @struct
 class CreatableTopicConfigs:
-    """A setting the new topic has (KIP-525)."""
+    """A config of the new topic (KIP-525)."""
 
     name: String = since(5)
+    """Name of the config."""
     value: NullableString = since(5, default="")
+    """Its value; null if it is sensitive."""
     read_only: Boolean = since(5)
+    """Whether requests cannot change it."""
     config_source: Int8 = since(5, default=-1)
+    """Where the value comes from, a `ConfigSource`; -1 if unknown."""
     is_sensitive: Boolean = since(5)
+    """Whether the value is secret and therefore not shown."""
 
 
 @struct
 class CreatableTopicResult:
-    """What became of one topic; version 5 tells what it was made with (KIP-525), 7 its id
-    (KIP-516).
-    """
+    """The result for one topic; version 5 adds its configs (KIP-525), 7 its id (KIP-516)."""
 
     name: String = ""
+    """Name of the topic."""
     topic_id: Uuid = since(7)
+    """Id of the new topic; zero if it was not created."""
     error_code: Int16 = 0
+    """0, or why the topic was not created."""
     error_message: NullableString = since(1, default="")
+    """The error in words; null without an error."""
     topic_config_error_code: Int16 = tagged(0, since=5)
+    """Why partitions, replicas and configs are not shown; 0 if they are."""
     num_partitions: Int32 = since(5, default=-1)
+    """Partitions of the topic; -1 if not shown."""
     replication_factor: Int16 = since(5, default=-1)
+    """Replicas of each partition; -1 if not shown."""
     configs: NullableArray[CreatableTopicConfigs] = since(5)
+    """Configs of the topic; null if not shown."""
 
 
-@message(key=19, versions=(0, 7), flexible=5)
+@response_to(CreateTopicsRequest)
 class CreateTopicsResponse:
     """One result for each topic."""
 
     throttle_time_ms: Int32 = since(2)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[CreatableTopicResult] = empty()
+    """One result for each topic."""

@@ -1,27 +1,33 @@
-"""DeleteGroups (key 42): remove empty groups with their offsets (KIP-229)."""
+"""DeleteGroups: deletes empty groups and their offsets (KIP-229)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, String
 
 
-@message(key=42, versions=(0, 2), flexible=2)
+@message(key=ApiKey.DELETE_GROUPS, versions=(0, 2), flexible=2)
 class DeleteGroupsRequest:
     """Names the groups to delete."""
 
     groups_names: Array[String] = empty()
+    """Ids of the groups to delete."""
 
 
 @struct
 class DeletableGroupResult:
-    """Whether one group is deleted."""
+    """The result for one group."""
 
     group_id: String = ""
+    """Id of the group."""
     error_code: Int16 = 0
+    """0, or why the group was not deleted."""
 
 
-@message(key=42, versions=(0, 2), flexible=2)
+@response_to(DeleteGroupsRequest)
 class DeleteGroupsResponse:
     """One result for each group."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     results: Array[DeletableGroupResult] = empty()
+    """One result for each group."""

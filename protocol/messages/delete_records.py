@@ -1,17 +1,21 @@
-"""DeleteRecords (key 21): forget the beginning of partitions (KIP-107)."""
+"""DeleteRecords: deletes the oldest records of partitions (KIP-107)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, Int64, String
 
 HIGH_WATERMARK = -1
+"""The offset that stands for the high watermark: nothing is kept."""
 
 
 @struct
 class DeleteRecordsPartition:
-    """A partition and the first offset to keep, -1 for none of what is there."""
+    """A partition and the first offset to keep."""
 
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
     offset: Int64 = 0
+    """First offset to keep; -1 deletes everything up to the high watermark."""
 
 
 @struct
@@ -19,24 +23,31 @@ class DeleteRecordsTopic:
     """Partitions of one topic."""
 
     name: String = ""
+    """Name of the topic."""
     partitions: Array[DeleteRecordsPartition] = empty()
+    """Partitions to shorten."""
 
 
-@message(key=21, versions=(0, 2), flexible=2)
+@message(key=ApiKey.DELETE_RECORDS, versions=(0, 2), flexible=2)
 class DeleteRecordsRequest:
-    """Moves the starts of logs."""
+    """Advances the log start offsets of partitions."""
 
     topics: Array[DeleteRecordsTopic] = empty()
+    """Topics to shorten."""
     timeout_ms: Int32 = 0
+    """How long to wait until the records are deleted."""
 
 
 @struct
 class DeleteRecordsPartitionResult:
-    """Where a partition begins now."""
+    """The new log start offset of a partition."""
 
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
     low_watermark: Int64 = 0
+    """First offset that is left; -1 on an error."""
     error_code: Int16 = 0
+    """0, or why nothing was deleted."""
 
 
 @struct
@@ -44,12 +55,16 @@ class DeleteRecordsTopicResult:
     """Results of one topic."""
 
     name: String = ""
+    """Name of the topic."""
     partitions: Array[DeleteRecordsPartitionResult] = empty()
+    """One result for each partition."""
 
 
-@message(key=21, versions=(0, 2), flexible=2)
+@response_to(DeleteRecordsRequest)
 class DeleteRecordsResponse:
     """One result for each partition."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[DeleteRecordsTopicResult] = empty()
+    """Results by topic."""

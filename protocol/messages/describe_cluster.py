@@ -1,9 +1,10 @@
-"""DescribeCluster (key 60): the cluster's id and its brokers (KIP-700).
+"""DescribeCluster: the cluster's id and its brokers (KIP-700).
 
 Version 1 can ask for controllers (KIP-919), 2 for fenced brokers (KIP-1073).
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
 from groupkeeper.protocol.types import Array, Boolean, Int8, Int16, Int32, NullableString, String
 
@@ -11,13 +12,16 @@ ENDPOINT_BROKERS = 1
 ENDPOINT_CONTROLLERS = 2
 
 
-@message(key=60, versions=(0, 2), flexible=0)
+@message(key=ApiKey.DESCRIBE_CLUSTER, versions=(0, 2), flexible=0)
 class DescribeClusterRequest:
-    """Says which end points to describe."""
+    """Selects the endpoints to describe."""
 
     include_cluster_authorized_operations: Boolean = False
+    """Whether to tell what the client may do to the cluster."""
     endpoint_type: Int8 = since(1, default=ENDPOINT_BROKERS)
+    """1 asks for brokers, 2 for controllers."""
     include_fenced_brokers: Boolean = since(2)
+    """Whether to list brokers that are registered but fenced."""
 
 
 @struct
@@ -25,21 +29,34 @@ class DescribeClusterBroker:
     """One broker, or one controller."""
 
     broker_id: Int32 = 0
+    """Id of the broker."""
     host: String = ""
+    """Host name to connect to."""
     port: Int32 = 0
+    """Port to connect to."""
     rack: NullableString = None
+    """Rack of the broker; null if it has none."""
     is_fenced: Boolean = since(2)
+    """Whether the broker is fenced: registered, but without leaderships."""
 
 
-@message(key=60, versions=(0, 2), flexible=0)
+@response_to(DescribeClusterRequest)
 class DescribeClusterResponse:
-    """The cluster as the broker that answers sees it."""
+    """The cluster as the answering broker sees it."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
+    """0, or why the request failed."""
     error_message: NullableString = None
+    """The error in words; null without an error."""
     endpoint_type: Int8 = since(1, default=ENDPOINT_BROKERS)
+    """What `brokers` lists: 1 for brokers, 2 for controllers."""
     cluster_id: String = ""
+    """Id of the cluster."""
     controller_id: Int32 = -1
+    """Broker that takes the controller's requests; -1 if none."""
     brokers: Array[DescribeClusterBroker] = empty()
+    """The brokers, or the controllers."""
     cluster_authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED
+    """Bits of the operations that the client is allowed; -2^31 if they were not asked for."""

@@ -1,12 +1,12 @@
-"""DescribeConfigs (key 32): the settings of topics, brokers and groups (KIP-133).
+"""DescribeConfigs: the configs of topics, brokers and groups (KIP-133).
 
-Version 1 tells where a value comes from and what else is set (KIP-226), 3 types and documentation
-(KIP-569).
+Version 1 adds sources and synonyms (KIP-226), 3 types and documentation (KIP-569).
 """
 
 from enum import IntEnum
 
-from groupkeeper.protocol.message import empty, message, since, struct, until
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, until
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -20,7 +20,7 @@ from groupkeeper.protocol.types import (
 
 
 class ResourceType(IntEnum):
-    """What can have settings: Kafka's `ConfigResource.Type`."""
+    """Kinds of resources that have configs: Kafka's `ConfigResource.Type`."""
 
     TOPIC = 2
     BROKER = 4
@@ -30,7 +30,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from. Kafka has more: dynamic settings of brokers and groups."""
+    """Where a value comes from: those of Kafka's `ConfigSource` that occur here."""
 
     TOPIC = 1
     STATIC_BROKER = 4
@@ -38,7 +38,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigKind(IntEnum):
-    """The type of a setting's values: Kafka's `ConfigType`, as far as ours are of it."""
+    """The type of a config's value: those of Kafka's `ConfigType` that occur here."""
 
     BOOLEAN = 1
     STRING = 2
@@ -50,60 +50,85 @@ class ConfigKind(IntEnum):
 
 @struct
 class DescribeConfigsResource:
-    """A resource, and the names asked for; null asks for all."""
+    """A resource to describe."""
 
     resource_type: Int8 = 0
+    """Kind of the resource, a `ResourceType`."""
     resource_name: String = ""
+    """Name of the resource: a topic, a group, or a broker id as text."""
     configuration_keys: NullableArray[String] = empty()
+    """Names of the configs to show; null shows all."""
 
 
-@message(key=32, versions=(0, 4), flexible=4)
+@message(key=ApiKey.DESCRIBE_CONFIGS, versions=(0, 4), flexible=4)
 class DescribeConfigsRequest:
-    """Asks for the settings of some resources."""
+    """Asks for the configs of resources."""
 
     resources: Array[DescribeConfigsResource] = empty()
+    """Resources to describe."""
     include_synonyms: Boolean = since(1)
+    """Whether to show all places where a value can be set."""
     include_documentation: Boolean = since(3)
+    """Whether to show the documentation of each config."""
 
 
 @struct
 class DescribeConfigsSynonym:
-    """A place where the value is set, or would be looked for; the first one counts."""
+    """One place where a value can be set, with the value there."""
 
     name: String = since(1)
+    """Name of the config at that place."""
     value: NullableString = since(1, default="")
+    """Value at that place; null if it is sensitive."""
     source: Int8 = since(1)
+    """The place, a `ConfigSource`."""
 
 
 @struct
 class DescribeConfigsResourceResult:
-    """One setting."""
+    """One config."""
 
     name: String = ""
+    """Name of the config."""
     value: NullableString = ""
+    """Its value; null if it is sensitive or has none."""
     read_only: Boolean = False
+    """Whether requests cannot change it."""
     config_source: Int8 = since(1, default=-1)
+    """Where the value comes from, a `ConfigSource`; -1 if unknown."""
     is_default: Boolean = until(0)
+    """Whether the value is the default."""
     is_sensitive: Boolean = False
+    """Whether the value is secret and therefore not shown."""
     synonyms: Array[DescribeConfigsSynonym] = since(1)
+    """Places where the value can be set, the one in force first."""
     config_type: Int8 = since(3)
+    """Type of the value, a `ConfigKind`; 0 if unknown."""
     documentation: NullableString = since(3, default="")
+    """What the config does; null if it was not asked for."""
 
 
 @struct
 class DescribeConfigsResult:
-    """The settings of one resource."""
+    """The configs of one resource."""
 
     error_code: Int16 = 0
+    """0, or why the resource was not described."""
     error_message: NullableString = ""
+    """The error in words; null without an error."""
     resource_type: Int8 = 0
+    """Kind of the resource, as in the request."""
     resource_name: String = ""
+    """Name of the resource, as in the request."""
     configs: Array[DescribeConfigsResourceResult] = empty()
+    """Its configs."""
 
 
-@message(key=32, versions=(0, 4), flexible=4)
+@response_to(DescribeConfigsRequest)
 class DescribeConfigsResponse:
     """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     results: Array[DescribeConfigsResult] = empty()
+    """One result for each resource."""

@@ -1,6 +1,7 @@
-"""DescribeTopicPartitions (key 75): topics and their partitions, a page at a time (KIP-966)."""
+"""DescribeTopicPartitions: topics and their partitions, one page at a time (KIP-966)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.messages.metadata import AUTHORIZED_OPERATIONS_OMITTED
 from groupkeeper.protocol.types import (
     Array,
@@ -17,9 +18,10 @@ from groupkeeper.protocol.types import (
 
 @struct
 class TopicRequest:
-    """A topic asked for."""
+    """A topic to describe."""
 
     name: String = ""
+    """Name of the topic."""
 
 
 @struct
@@ -27,49 +29,72 @@ class Cursor:
     """The first partition of a page."""
 
     topic_name: String = ""
+    """Topic with which the page begins."""
     partition_index: Int32 = 0
+    """Its first partition on the page."""
 
 
-@message(key=75, versions=(0, 0), flexible=0)
+@message(key=ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=(0, 0), flexible=0)
 class DescribeTopicPartitionsRequest:
-    """Asks for some topics, for all with an empty list; from `cursor` on, if there is one."""
+    """Asks for one page of topics."""
 
     topics: Array[TopicRequest] = empty()
+    """Topics to describe; empty asks for all."""
     response_partition_limit: Int32 = 2000
+    """Partitions on one page at most."""
     cursor: NullableStruct[Cursor] = None
+    """Where the page begins; null begins with the first topic."""
 
 
 @struct
 class DescribeTopicPartitionsResponsePartition:
-    """A partition; replicas that may lead although they are not in sync are told apart."""
+    """A partition, with its eligible leader replicas (KIP-966)."""
 
     error_code: Int16 = 0
+    """0, or what is wrong with the partition."""
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
     leader_id: Int32 = 0
+    """Broker that leads the partition; -1 without a leader."""
     leader_epoch: Int32 = -1
+    """Epoch of the leader; -1 if unknown."""
     replica_nodes: Array[Int32] = empty()
+    """Brokers that have a replica."""
     isr_nodes: Array[Int32] = empty()
+    """Brokers whose replica is in sync."""
     eligible_leader_replicas: NullableArray[Int32] = None
+    """Brokers out of sync that may still lead; null if not tracked."""
     last_known_elr: NullableArray[Int32] = None
+    """Brokers that were eligible last; null if not tracked."""
     offline_replicas: Array[Int32] = empty()
+    """Brokers whose replica is offline."""
 
 
 @struct
 class DescribeTopicPartitionsResponseTopic:
-    """A topic with those of its partitions that are on this page."""
+    """A topic and its partitions on this page."""
 
     error_code: Int16 = 0
+    """0, or why the topic was not described."""
     name: NullableString = ""
+    """Name of the topic."""
     topic_id: Uuid = bytes(16)
+    """Id of the topic; zero if it does not exist."""
     is_internal: Boolean = False
+    """Whether it belongs to the server, as `__consumer_offsets` does."""
     partitions: Array[DescribeTopicPartitionsResponsePartition] = empty()
+    """Those of its partitions that are on the page."""
     topic_authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED
+    """Bits of the operations that the client is allowed; -2^31 if they were not asked for."""
 
 
-@message(key=75, versions=(0, 0), flexible=0)
+@response_to(DescribeTopicPartitionsRequest)
 class DescribeTopicPartitionsResponse:
-    """A page, and where the next one begins."""
+    """One page, and the start of the next one."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[DescribeTopicPartitionsResponseTopic] = empty()
+    """Topics of the page."""
     next_cursor: NullableStruct[Cursor] = None
+    """Where the next page begins; null on the last one."""

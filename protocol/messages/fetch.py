@@ -1,9 +1,10 @@
-"""Fetch (key 1): read record batches, waiting for them if need be.
+"""Fetch: reads record batches, and waits for them.
 
-Topics by name only: version 13 would use ids.
+Version 13 and later, in which topics are given by id (KIP-516), are not supported.
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct, tagged
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged
 from groupkeeper.protocol.types import (
     Array,
     Int8,
@@ -22,15 +23,21 @@ from groupkeeper.protocol.types import (
 class FetchPartition:
     """Where to read in a partition.
 
-    Version 5 brings KIP-107, 9 fencing (KIP-320), 12 divergence (KIP-595).
+    Version 5 adds the log start offset (KIP-107), 9 fencing (KIP-320), 12 truncation (KIP-595).
     """
 
     partition: Int32 = 0
+    """Number of the partition, from 0."""
     current_leader_epoch: Int32 = since(9, default=-1)
+    """Leader epoch that the client knows, checked if not -1."""
     fetch_offset: Int64 = 0
+    """First offset to read."""
     last_fetched_epoch: Int32 = since(12, default=-1)
+    """Epoch of the last record that a follower has; -1 from consumers."""
     log_start_offset: Int64 = since(5, default=-1)
+    """First offset that a follower has; -1 from consumers."""
     partition_max_bytes: Int32 = 0
+    """Bytes to return at most; a first batch may be larger (KIP-74)."""
 
 
 @struct
@@ -38,101 +45,139 @@ class FetchTopic:
     """Partitions of one topic."""
 
     topic: String = ""
+    """Name of the topic."""
     partitions: Array[FetchPartition] = empty()
+    """Partitions to read."""
 
 
 @struct
 class ForgottenTopic:
-    """Partitions to take out of a fetch session."""
+    """Partitions to remove from a fetch session."""
 
     topic: String = since(7)
+    """Name of the topic."""
     partitions: Array[Int32] = since(7)
+    """Partitions that the session shall no longer hold."""
 
 
-@message(key=1, versions=(4, 12), flexible=12)
+@message(key=ApiKey.FETCH, versions=(4, 12), flexible=12)
 class FetchRequest:
     """Asks for batches.
 
-    Version 7 brings fetch sessions (KIP-227), 11 the rack of the reader (KIP-392).
+    Version 7 adds fetch sessions (KIP-227), 11 the consumer's rack (KIP-392).
     """
 
     cluster_id: NullableString = tagged(0, since=12, default=None)
+    """Id of the cluster, checked if not null."""
     replica_id: Int32 = -1
+    """Broker id of a follower; -1 from consumers."""
     max_wait_ms: Int32 = 0
+    """How long to wait for `min_bytes`."""
     min_bytes: Int32 = 0
+    """Bytes to wait for; 0 answers at once."""
     max_bytes: Int32 = since(3, default=0x7FFFFFFF)
+    """Bytes of all partitions at most; a first batch may be larger (KIP-74)."""
     isolation_level: Int8 = since(4)
+    """0 reads every record, 1 no transactions that are open or aborted."""
     session_id: Int32 = since(7)
+    """Id of the fetch session; 0 without one."""
     session_epoch: Int32 = since(7, default=-1)
+    """Number of the request in its session; 0 opens a session, -1 uses none."""
     topics: Array[FetchTopic] = empty()
+    """Partitions to read, or to add to the session."""
     forgotten_topics_data: Array[ForgottenTopic] = since(7)
+    """Partitions to remove from the session."""
     rack_id: String = since(11)
+    """Rack of the consumer; empty without one."""
 
 
 @struct
 class EpochEndOffset:
-    """Where the leader's log and the reader's diverge (KIP-595)."""
+    """Where a follower's log departs from the leader's (KIP-595)."""
 
     epoch: Int32 = since(12, default=-1)
+    """Largest epoch that both logs have; -1 if unknown."""
     end_offset: Int64 = since(12, default=-1)
+    """First offset after that epoch; -1 if unknown."""
 
 
 @struct
 class LeaderIdAndEpoch:
-    """The leader as far as the broker knows (KIP-595)."""
+    """The leader that the broker knows (KIP-595)."""
 
     leader_id: Int32 = since(12, default=-1)
+    """Broker that leads the partition; -1 if unknown."""
     leader_epoch: Int32 = since(12, default=-1)
+    """Epoch of that leader; -1 if unknown."""
 
 
 @struct
 class SnapshotId:
-    """The snapshot a follower should read first (KIP-630)."""
+    """The snapshot that a follower has to fetch first (KIP-630)."""
 
     end_offset: Int64 = -1
+    """First offset after the snapshot; -1 without one."""
     epoch: Int32 = -1
+    """Epoch of its last record; -1 without one."""
 
 
 @struct
 class AbortedTransaction:
-    """A transaction whose records are to be passed over (KIP-98)."""
+    """A transaction whose records a client with isolation level 1 drops (KIP-98)."""
 
     producer_id: Int64 = since(4)
+    """Producer of the transaction."""
     first_offset: Int64 = since(4)
+    """Offset of its first record."""
 
 
 @struct
 class PartitionData:
-    """Batches of one partition; `records` are the bytes of whole batches, null or empty if there
-    are none.
-    """
+    """The result for one partition."""
 
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
     error_code: Int16 = 0
+    """0, or why the partition was not read."""
     high_watermark: Int64 = 0
+    """First offset that is not yet replicated, the end for consumers; -1 on an error."""
     last_stable_offset: Int64 = since(4, default=-1)
+    """First offset of an open transaction, else the high watermark; -1 on an error."""
     log_start_offset: Int64 = since(5, default=-1)
+    """First offset of the log; -1 if unknown."""
     diverging_epoch: Nested[EpochEndOffset] = tagged(0, since=12)
+    """Where a follower's log departs from the leader's."""
     current_leader: Nested[LeaderIdAndEpoch] = tagged(1, since=12)
+    """The leader, if it is another one than the client knows."""
     snapshot_id: Nested[SnapshotId] = tagged(2, since=12)
+    """Snapshot to fetch first, if the offset lies before the log."""
     aborted_transactions: NullableArray[AbortedTransaction] = since(4)
+    """Transactions whose records the client drops; null if it reads all."""
     preferred_read_replica: Int32 = since(11, default=-1)
+    """Broker to read from instead; -1 for this one."""
     records: Records = None
+    """Whole record batches, the last one possibly cut off; null or empty if none."""
 
 
 @struct
 class FetchableTopicResponse:
-    """Batches of one topic."""
+    """Results of one topic."""
 
     topic: String = ""
+    """Name of the topic."""
     partitions: Array[PartitionData] = empty()
+    """Results by partition."""
 
 
-@message(key=1, versions=(4, 12), flexible=12)
+@response_to(FetchRequest)
 class FetchResponse:
-    """Batches of the partitions asked for; session id 0 declines a fetch session."""
+    """The batches read; session id 0 declines a fetch session."""
 
     throttle_time_ms: Int32 = since(1)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = since(7)
+    """0, or what is wrong with the fetch session."""
     session_id: Int32 = since(7)
+    """Id of the fetch session; 0 if none."""
     responses: Array[FetchableTopicResponse] = empty()
+    """Results by topic."""

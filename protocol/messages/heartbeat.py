@@ -1,22 +1,29 @@
-"""Heartbeat (key 12): the member is alive; the answer says whether the group is rebalancing."""
+"""Heartbeat: keeps a member alive and tells it whether to rejoin."""
 
-from groupkeeper.protocol.message import message, since
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import message, response_to, since
 from groupkeeper.protocol.types import Int16, Int32, NullableString, String
 
 
-@message(key=12, versions=(0, 4), flexible=4)
+@message(key=ApiKey.HEARTBEAT, versions=(0, 4), flexible=4)
 class HeartbeatRequest:
-    """Extends the session. Version 3 brings static members (KIP-345)."""
+    """Extends the member's session. Version 3 adds static members (KIP-345)."""
 
     group_id: String = ""
+    """Id of the group."""
     generation_id: Int32 = 0
+    """Generation that the member is in."""
     member_id: String = ""
+    """Id that the coordinator gave the member."""
     group_instance_id: NullableString = since(3, default=None)
+    """`group.instance.id` of a static member; null for a dynamic one."""
 
 
-@message(key=12, versions=(0, 4), flexible=4)
+@response_to(HeartbeatRequest)
 class HeartbeatResponse:
-    """Nothing but an error code."""
+    """Only an error code."""
 
     throttle_time_ms: Int32 = since(1)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
+    """0, REBALANCE_IN_PROGRESS if the member has to rejoin, or why it is refused."""

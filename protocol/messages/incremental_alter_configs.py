@@ -1,14 +1,15 @@
-"""IncrementalAlterConfigs (key 44): change some settings of resources (KIP-339)."""
+"""IncrementalAlterConfigs: changes single configs of resources (KIP-339)."""
 
 from enum import IntEnum
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.messages.alter_configs import AlterConfigsResourceResponse
 from groupkeeper.protocol.types import Array, Boolean, Int8, Int32, NullableString, String
 
 
 class ConfigOperation(IntEnum):
-    """What to do with a setting; the last two are for lists."""
+    """How to change a config: Kafka's `AlterConfigOp.OpType`; the last two are for lists."""
 
     SET = 0
     DELETE = 1
@@ -18,33 +19,43 @@ class ConfigOperation(IntEnum):
 
 @struct
 class AlterableConfig:
-    """A setting, and which `ConfigOperation` to do with it."""
+    """A change of one config."""
 
     name: String = ""
+    """Name of the config."""
     config_operation: Int8 = 0
+    """What to do, a `ConfigOperation`."""
     value: NullableString = ""
+    """Value to set, or items to add or remove; null only to delete."""
 
 
 @struct
 class AlterConfigsResource:
-    """A resource and the changes to its settings."""
+    """A resource and the changes of its configs."""
 
     resource_type: Int8 = 0
+    """Kind of the resource, a `ResourceType`."""
     resource_name: String = ""
+    """Name of the resource: a topic, a group, or a broker id as text."""
     configs: Array[AlterableConfig] = empty()
+    """Changes, at most one for each config."""
 
 
-@message(key=44, versions=(0, 1), flexible=1)
+@message(key=ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1), flexible=1)
 class IncrementalAlterConfigsRequest:
-    """Changes settings, or only checks whether that would work."""
+    """Changes configs, or only validates the changes."""
 
     resources: Array[AlterConfigsResource] = empty()
+    """Resources to change, each at most once."""
     validate_only: Boolean = False
+    """True checks the request and changes nothing."""
 
 
-@message(key=44, versions=(0, 1), flexible=1)
+@response_to(IncrementalAlterConfigsRequest)
 class IncrementalAlterConfigsResponse:
     """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     responses: Array[AlterConfigsResourceResponse] = empty()
+    """One result for each resource."""

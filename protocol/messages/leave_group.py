@@ -1,40 +1,53 @@
-"""LeaveGroup (key 13): one member leaves, from version 3 on several at once (KIP-345)."""
+"""LeaveGroup: removes a member, from version 3 on several at once (KIP-345)."""
 
-from groupkeeper.protocol.message import message, since, struct, until
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import message, response_to, since, struct, until
 from groupkeeper.protocol.types import Array, Int16, Int32, NullableString, String
 
 
 @struct
 class MemberIdentity:
-    """A member to be removed, by member id or instance id; version 5 adds the reason (KIP-800)."""
+    """A member to remove, by member id or instance id; version 5 adds the reason (KIP-800)."""
 
     member_id: String = since(3)
+    """Id of the member; may be empty if the instance id is given."""
     group_instance_id: NullableString = since(3, default=None)
+    """`group.instance.id` of a static member; null for a dynamic one."""
     reason: NullableString = since(5, default=None)
+    """Why the member leaves, for logs; null if it does not say."""
 
 
-@message(key=13, versions=(0, 5), flexible=4)
+@message(key=ApiKey.LEAVE_GROUP, versions=(0, 5), flexible=4)
 class LeaveGroupRequest:
     """Removes `member_id` up to version 2, `members` from 3 on."""
 
     group_id: String = ""
+    """Id of the group."""
     member_id: String = until(2)
+    """Id of the member."""
     members: Array[MemberIdentity] = since(3)
+    """Members to remove."""
 
 
 @struct
 class MemberResponse:
-    """What became of one member."""
+    """The result for one member."""
 
     member_id: String = since(3)
+    """Id of the member, as in the request."""
     group_instance_id: NullableString = since(3, default="")
+    """`group.instance.id` of a static member; null for a dynamic one."""
     error_code: Int16 = since(3)
+    """0, or why the member was not removed."""
 
 
-@message(key=13, versions=(0, 5), flexible=4)
+@response_to(LeaveGroupRequest)
 class LeaveGroupResponse:
     """An error for the whole request and, from version 3 on, one for each member."""
 
     throttle_time_ms: Int32 = since(1)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
+    """0, or why nothing was removed."""
     members: Array[MemberResponse] = since(3)
+    """One result for each member."""

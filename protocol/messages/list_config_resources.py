@@ -1,17 +1,19 @@
-"""ListConfigResources (key 74): what there is that has settings of its own (KIP-1142).
+"""ListConfigResources: the resources that have configs of their own (KIP-1142).
 
-Version 0 knew client metrics only (KIP-714, then called ListClientMetricsResources).
+Version 0, then called ListClientMetricsResources (KIP-714), lists client metrics only.
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import Array, Int8, Int16, Int32, String
 
 
-@message(key=74, versions=(0, 1), flexible=0)
+@message(key=ApiKey.LIST_CONFIG_RESOURCES, versions=(0, 1), flexible=0)
 class ListConfigResourcesRequest:
-    """Names the types to list; none stands for all that the server has."""
+    """Names the kinds of resources to list."""
 
     resource_types: Array[Int8] = since(1)
+    """Kinds to list, `ResourceType`s; empty lists all."""
 
 
 @struct
@@ -19,13 +21,18 @@ class ConfigResource:
     """One resource."""
 
     resource_name: String = ""
+    """Name of the resource."""
     resource_type: Int8 = since(1, default=16)
+    """Kind of the resource, a `ResourceType`; 16 is client metrics."""
 
 
-@message(key=74, versions=(0, 1), flexible=0)
+@response_to(ListConfigResourcesRequest)
 class ListConfigResourcesResponse:
-    """The resources of the types asked for."""
+    """The resources of those kinds."""
 
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
+    """0, or why the request failed."""
     config_resources: Array[ConfigResource] = empty()
+    """The resources."""

@@ -1,8 +1,7 @@
-"""Metadata (key 3): brokers, topics, partitions and their leaders; creates topics where that is
-allowed.
-"""
+"""Metadata: brokers, topics, partitions and their leaders; may create topics."""
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -15,27 +14,31 @@ from groupkeeper.protocol.types import (
 )
 
 AUTHORIZED_OPERATIONS_OMITTED = -(2**31)
+"""The bits of authorized operations when they were not asked for."""
 
 
 @struct
 class MetadataRequestTopic:
-    """A topic asked for, by name or from version 12 on by id (KIP-516)."""
+    """A topic to describe, by name or from version 12 on by id (KIP-516)."""
 
     topic_id: Uuid = since(10)
+    """Id of the topic; zero if it is given by name."""
     name: NullableString = since(0, nullable_since=10, default="")
+    """Name of the topic; null if it is given by id."""
 
 
-@message(key=3, versions=(0, 13), flexible=9)
+@message(key=ApiKey.METADATA, versions=(0, 13), flexible=9)
 class MetadataRequest:
-    """Asks for some topics; for all with null, in version 0 with an empty list.
-
-    Version 4 can forbid creating (KIP-204).
-    """
+    """Asks for topics; version 4 can forbid to create them (KIP-204)."""
 
     topics: NullableArray[MetadataRequestTopic] = since(0, nullable_since=1)
+    """Topics to describe; null asks for all, in version 0 an empty list does."""
     allow_auto_topic_creation: Boolean = since(4, default=True)
+    """Whether the broker may create topics that do not exist."""
     include_cluster_authorized_operations: Boolean = since(8, until=10)
+    """Whether to tell what the client may do to the cluster."""
     include_topic_authorized_operations: Boolean = since(8)
+    """Whether to tell what the client may do to each topic."""
 
 
 @struct
@@ -43,48 +46,70 @@ class MetadataResponseBroker:
     """A live broker."""
 
     node_id: Int32 = 0
+    """Id of the broker."""
     host: String = ""
+    """Host name to connect to."""
     port: Int32 = 0
+    """Port to connect to."""
     rack: NullableString = since(1, default=None)
+    """Rack of the broker; null if it has none."""
 
 
 @struct
 class MetadataResponsePartition:
-    """A partition; version 5 tells replicas that are offline (KIP-112), 7 the leader epoch
-    (KIP-320).
-    """
+    """A partition; version 5 adds offline replicas (KIP-112), 7 the leader epoch (KIP-320)."""
 
     error_code: Int16 = 0
+    """0, or what is wrong with the partition."""
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
     leader_id: Int32 = 0
+    """Broker that leads the partition; -1 without a leader."""
     leader_epoch: Int32 = since(7, default=-1)
+    """Epoch of the leader; -1 if unknown."""
     replica_nodes: Array[Int32] = empty()
+    """Brokers that have a replica."""
     isr_nodes: Array[Int32] = empty()
+    """Brokers whose replica is in sync."""
     offline_replicas: Array[Int32] = since(5)
+    """Brokers whose replica is offline."""
 
 
 @struct
 class MetadataResponseTopic:
-    """A topic; version 10 tells its id (KIP-516)."""
+    """A topic; version 10 adds its id (KIP-516)."""
 
     error_code: Int16 = 0
+    """0, or why the topic was not described."""
     name: NullableString = since(0, nullable_since=12, default="")
+    """Name of the topic; null if it was asked for by an unknown id."""
     topic_id: Uuid = since(10)
+    """Id of the topic; zero if it does not exist."""
     is_internal: Boolean = since(1)
+    """Whether it belongs to the server, as `__consumer_offsets` does."""
     partitions: Array[MetadataResponsePartition] = empty()
+    """Its partitions."""
     topic_authorized_operations: Int32 = since(8, default=AUTHORIZED_OPERATIONS_OMITTED)
+    """Bits of the operations that the client is allowed; -2^31 if they were not asked for."""
 
 
-@message(key=3, versions=(0, 13), flexible=9)
+@response_to(MetadataRequest)
 class MetadataResponse:
-    """Brokers and topics; version 8 can tell what the client may do (KIP-430), 13 that it has to
-    start anew (KIP-1102).
+    """Brokers and topics; version 8 adds authorized operations (KIP-430), 13 an error that makes
+    the client bootstrap again (KIP-1102).
     """
 
     throttle_time_ms: Int32 = since(3)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     brokers: Array[MetadataResponseBroker] = empty()
+    """All live brokers."""
     cluster_id: NullableString = since(2, default=None)
+    """Id of the cluster; null if unknown."""
     controller_id: Int32 = since(1, default=-1)
+    """Broker that takes the controller's requests; -1 if none."""
     topics: Array[MetadataResponseTopic] = empty()
+    """One description for each topic."""
     cluster_authorized_operations: Int32 = since(8, until=10, default=AUTHORIZED_OPERATIONS_OMITTED)
+    """Bits of the operations that the client is allowed; -2^31 if they were not asked for."""
     error_code: Int16 = since(13)
+    """0, or REBOOTSTRAP_REQUIRED if the client has to look for the cluster anew."""

@@ -1,14 +1,16 @@
-"""OffsetDelete (key 47): forget how far a group has read (KIP-496)."""
+"""OffsetDelete: deletes committed offsets of a group (KIP-496)."""
 
-from groupkeeper.protocol.message import empty, message, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, String
 
 
 @struct
 class OffsetDeleteRequestPartition:
-    """A partition to forget."""
+    """A partition whose offset to delete."""
 
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
 
 
 @struct
@@ -16,23 +18,29 @@ class OffsetDeleteRequestTopic:
     """Partitions of one topic."""
 
     name: String = ""
+    """Name of the topic."""
     partitions: Array[OffsetDeleteRequestPartition] = empty()
+    """Partitions whose offsets to delete."""
 
 
-@message(key=47, versions=(0, 0))
+@message(key=ApiKey.OFFSET_DELETE, versions=(0, 0))
 class OffsetDeleteRequest:
-    """Forgets committed offsets of topics the group does not subscribe to."""
+    """Deletes committed offsets of topics to which the group does not subscribe."""
 
     group_id: String = ""
+    """Id of the group."""
     topics: Array[OffsetDeleteRequestTopic] = empty()
+    """Offsets to delete, by topic."""
 
 
 @struct
 class OffsetDeleteResponsePartition:
-    """Whether one position is forgotten."""
+    """The result for one partition."""
 
     partition_index: Int32 = 0
+    """Number of the partition, from 0."""
     error_code: Int16 = 0
+    """0, or why the offset was not deleted."""
 
 
 @struct
@@ -40,13 +48,18 @@ class OffsetDeleteResponseTopic:
     """Results of one topic."""
 
     name: String = ""
+    """Name of the topic."""
     partitions: Array[OffsetDeleteResponsePartition] = empty()
+    """One result for each partition."""
 
 
-@message(key=47, versions=(0, 0))
+@response_to(OffsetDeleteRequest)
 class OffsetDeleteResponse:
-    """An error for the whole, or one result for each partition."""
+    """An error for the whole request, or one result for each partition."""
 
     error_code: Int16 = 0
+    """0, or why no offset was deleted."""
     throttle_time_ms: Int32 = 0
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[OffsetDeleteResponseTopic] = empty()
+    """Results by topic; empty on an error."""

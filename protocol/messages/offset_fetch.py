@@ -1,9 +1,10 @@
-"""OffsetFetch (key 9): how far a group has read.
+"""OffsetFetch: reads the committed offsets of groups.
 
-Version 8 asks for several groups at once (KIP-709).
+Version 8 takes several groups (KIP-709).
 """
 
-from groupkeeper.protocol.message import message, since, struct, until
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import message, response_to, since, struct, until
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -21,7 +22,9 @@ class OffsetFetchRequestTopic:
     """Partitions of one topic, up to version 7."""
 
     name: String = until(7)
+    """Name of the topic."""
     partition_indexes: Array[Int32] = until(7)
+    """Partitions to look up."""
 
 
 @struct
@@ -29,84 +32,115 @@ class OffsetFetchRequestTopics:
     """Partitions of one topic, from version 8 on."""
 
     name: String = since(8)
+    """Name of the topic."""
     partition_indexes: Array[Int32] = since(8)
+    """Partitions to look up."""
 
 
 @struct
 class OffsetFetchRequestGroup:
-    """A group and what is asked of it, null for all; version 9 names the member (KIP-848)."""
+    """A group to look up; version 9 adds the member (KIP-848)."""
 
     group_id: String = since(8)
+    """Id of the group."""
     member_id: NullableString = since(9, default=None)
+    """Id of the member (KIP-848); null to check none."""
     member_epoch: Int32 = since(9, default=-1)
+    """Epoch of the member; -1 to check none."""
     topics: NullableArray[OffsetFetchRequestTopics] = since(8)
+    """Partitions to look up; null asks for all that the group committed."""
 
 
-@message(key=9, versions=(0, 9), flexible=6)
+@message(key=ApiKey.OFFSET_FETCH, versions=(0, 9), flexible=6)
 class OffsetFetchRequest:
     """Asks for one group in the message itself up to version 7, for `groups` from 8 on.
 
-    From version 2 on null topics ask for all. Version 7 can wait for transactions (KIP-447).
+    Version 7 can refuse offsets of open transactions (KIP-447).
     """
 
     group_id: String = until(7)
+    """Id of the group."""
     topics: NullableArray[OffsetFetchRequestTopic] = until(7, nullable_since=2)
+    """Partitions to look up; null asks for all that the group committed."""
     groups: Array[OffsetFetchRequestGroup] = since(8)
+    """Groups to look up."""
     require_stable: Boolean = since(7)
+    """Whether offsets of open transactions are an error instead of left out."""
 
 
 @struct
 class OffsetFetchResponsePartition:
-    """A position, up to version 7; version 5 adds the leader epoch (KIP-320)."""
+    """An offset, up to version 7; version 5 adds the leader epoch (KIP-320)."""
 
     partition_index: Int32 = until(7)
+    """Number of the partition, from 0."""
     committed_offset: Int64 = until(7)
+    """Offset of the record to read next; -1 if none is committed."""
     committed_leader_epoch: Int32 = since(5, until=7, default=-1)
+    """Epoch that was committed with it; -1 if unknown."""
     metadata: NullableString = until(7, default="")
+    """Text that was committed with it."""
     error_code: Int16 = until(7)
+    """0, or why the offset was not read."""
 
 
 @struct
 class OffsetFetchResponseTopic:
-    """Positions in one topic, up to version 7."""
+    """Offsets of one topic, up to version 7."""
 
     name: String = until(7)
+    """Name of the topic."""
     partitions: Array[OffsetFetchResponsePartition] = until(7)
+    """Offsets by partition."""
 
 
 @struct
 class OffsetFetchResponsePartitions:
-    """A position, from version 8 on."""
+    """An offset, from version 8 on."""
 
     partition_index: Int32 = since(8)
+    """Number of the partition, from 0."""
     committed_offset: Int64 = since(8)
+    """Offset of the record to read next; -1 if none is committed."""
     committed_leader_epoch: Int32 = since(8, default=-1)
+    """Epoch that was committed with it; -1 if unknown."""
     metadata: NullableString = since(8, default="")
+    """Text that was committed with it."""
     error_code: Int16 = since(8)
+    """0, or why the offset was not read."""
 
 
 @struct
 class OffsetFetchResponseTopics:
-    """Positions in one topic, from version 8 on."""
+    """Offsets of one topic, from version 8 on."""
 
     name: String = since(8)
+    """Name of the topic."""
     partitions: Array[OffsetFetchResponsePartitions] = since(8)
+    """Offsets by partition."""
 
 
 @struct
 class OffsetFetchResponseGroup:
-    """Positions of one group."""
+    """Offsets of one group."""
 
     group_id: String = since(8)
+    """Id of the group."""
     topics: Array[OffsetFetchResponseTopics] = since(8)
+    """Offsets by topic; empty on an error."""
     error_code: Int16 = since(8)
+    """0, or why the group was not read."""
 
 
-@message(key=9, versions=(0, 9), flexible=6)
+@response_to(OffsetFetchRequest)
 class OffsetFetchResponse:
-    """Positions of one group up to version 7, of several from 8 on."""
+    """Offsets of one group up to version 7, of several from 8 on."""
 
     throttle_time_ms: Int32 = since(3)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[OffsetFetchResponseTopic] = until(7)
+    """Offsets by topic."""
     error_code: Int16 = since(2, until=7)
+    """0, or why the group was not read."""
     groups: Array[OffsetFetchResponseGroup] = since(8)
+    """One result for each group."""

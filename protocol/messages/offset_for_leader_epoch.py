@@ -1,21 +1,23 @@
-"""OffsetForLeaderEpoch (key 23): where an epoch ended, so that a client sees what it lost
-(KIP-101, KIP-320).
-"""
+"""OffsetForLeaderEpoch: where epochs end, to detect log truncation (KIP-101, KIP-320)."""
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, Int64, String
 
 DEBUG_REPLICA = -2
-"""The replica id of a reader that is neither a follower nor a consumer."""
+"""The replica id of clients that are neither followers nor consumers."""
 
 
 @struct
 class OffsetForLeaderPartition:
-    """A partition and the epoch asked for; version 2 fences by the epoch the client knows."""
+    """A partition and an epoch; version 2 adds fencing by leader epoch."""
 
     partition: Int32 = 0
+    """Number of the partition, from 0."""
     current_leader_epoch: Int32 = since(2, default=-1)
+    """Leader epoch that the client knows, checked if not -1."""
     leader_epoch: Int32 = 0
+    """Epoch whose end is asked for."""
 
 
 @struct
@@ -23,27 +25,33 @@ class OffsetForLeaderTopic:
     """Partitions of one topic."""
 
     topic: String = ""
+    """Name of the topic."""
     partitions: Array[OffsetForLeaderPartition] = empty()
+    """Partitions to look up."""
 
 
-@message(key=23, versions=(0, 4), flexible=4)
+@message(key=ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(0, 4), flexible=4)
 class OffsetForLeaderEpochRequest:
-    """Asks where epochs ended."""
+    """Asks where epochs end."""
 
     replica_id: Int32 = since(3, default=DEBUG_REPLICA)
+    """Broker id of a follower; -1 from consumers, -2 from tools."""
     topics: Array[OffsetForLeaderTopic] = empty()
+    """Topics to look up."""
 
 
 @struct
 class EpochEndOffset:
-    """The largest epoch that is not newer than the one asked for, and the first offset behind it;
-    -1 where there is none.
-    """
+    """The end of one epoch."""
 
     error_code: Int16 = 0
+    """0, or why the partition was not looked up."""
     partition: Int32 = 0
+    """Number of the partition, from 0."""
     leader_epoch: Int32 = since(1, default=-1)
+    """Largest epoch up to the one asked for; -1 if none."""
     end_offset: Int64 = -1
+    """First offset after that epoch; -1 if none."""
 
 
 @struct
@@ -51,12 +59,16 @@ class OffsetForLeaderTopicResult:
     """Results of one topic."""
 
     topic: String = ""
+    """Name of the topic."""
     partitions: Array[EpochEndOffset] = empty()
+    """One result for each partition."""
 
 
-@message(key=23, versions=(0, 4), flexible=4)
+@response_to(OffsetForLeaderEpochRequest)
 class OffsetForLeaderEpochResponse:
     """One end for each partition."""
 
     throttle_time_ms: Int32 = since(2)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[OffsetForLeaderTopicResult] = empty()
+    """Results by topic."""

@@ -1,9 +1,10 @@
-"""Produce (key 0): append record batches.
+"""Produce: appends record batches.
 
-Versions 0 to 2, with message sets of old, are not spoken.
+Versions 0 to 2, with the message sets before Kafka 0.11, are not supported.
 """
 
-from groupkeeper.protocol.message import empty, message, since, struct
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import (
     Array,
     Int16,
@@ -20,7 +21,9 @@ class PartitionProduceData:
     """Batches for one partition."""
 
     index: Int32 = 0
+    """Number of the partition, from 0."""
     records: RecordsView = None
+    """One record batch."""
 
 
 @struct
@@ -28,40 +31,55 @@ class TopicProduceData:
     """Batches for one topic."""
 
     name: String = ""
+    """Name of the topic."""
     partition_data: Array[PartitionProduceData] = empty()
+    """Batches by partition."""
 
 
-@message(key=0, versions=(3, 9), flexible=9)
+@message(key=ApiKey.PRODUCE, versions=(3, 9), flexible=9)
 class ProduceRequest:
-    """Appends batches. With `acks` 0 there is no response, with 1 and -1 (all) there is one."""
+    """Appends batches; with `acks` 0 it is not answered."""
 
     transactional_id: NullableString = since(3, default=None)
+    """Id of a transactional producer; null for any other."""
     acks: Int16 = 0
+    """When to answer: 0 never, 1 when the leader has the batches, -1 when all in sync have."""
     timeout_ms: Int32 = 0
+    """How long to wait for the acknowledgements of `acks` -1."""
     topic_data: Array[TopicProduceData] = empty()
+    """Batches by topic."""
 
 
 @struct
 class BatchIndexAndErrorMessage:
-    """A record that made its batch be refused (KIP-467)."""
+    """A record because of which its batch was refused (KIP-467)."""
 
     batch_index: Int32 = since(8)
+    """Position of the record in its batch, from 0."""
     batch_index_error_message: NullableString = since(8, default=None)
+    """What is wrong with the record; null if unknown."""
 
 
 @struct
 class PartitionProduceResponse:
-    """Where the batches went; version 5 tells the start of the log (KIP-107), 8 which records were
-    wrong (KIP-467).
+    """The result for one partition; version 5 adds the log start offset (KIP-107), 8 the records
+    in error (KIP-467).
     """
 
     index: Int32 = 0
+    """Number of the partition, from 0."""
     error_code: Int16 = 0
+    """0, or why the batch was not appended."""
     base_offset: Int64 = 0
+    """Offset of the batch's first record; -1 on an error."""
     log_append_time_ms: Int64 = since(2, default=-1)
+    """Epoch milliseconds of the append if the topic uses LogAppendTime, else -1."""
     log_start_offset: Int64 = since(5, default=-1)
+    """First offset of the log; -1 on an error."""
     record_errors: Array[BatchIndexAndErrorMessage] = since(8)
+    """Records because of which the batch was refused."""
     error_message: NullableString = since(8, default=None)
+    """The error in words; null without an error."""
 
 
 @struct
@@ -69,12 +87,16 @@ class TopicProduceResponse:
     """Results of one topic."""
 
     name: String = ""
+    """Name of the topic."""
     partition_responses: Array[PartitionProduceResponse] = empty()
+    """One result for each partition."""
 
 
-@message(key=0, versions=(3, 9), flexible=9)
+@response_to(ProduceRequest)
 class ProduceResponse:
     """One result for each partition."""
 
     responses: Array[TopicProduceResponse] = empty()
+    """Results by topic."""
     throttle_time_ms: Int32 = since(1)
+    """Milliseconds for which a quota throttles the client; 0 if none does."""

@@ -1,1 +1,1 @@
-"""What the records of Kafka's internal logs hold. Batches are in `protocol/record_batch.py`."""
+"""Keys and values of the records in Kafka's internal topics."""

@@ -1,9 +1,12 @@
-"""Keys and values of the `__consumer_offsets` log, every version of the classic group records.
+"""Keys and values of `__consumer_offsets`, in every version of the classic group's records.
 
-A key starts with its type, a value with its version, both int16 and followed by the fields; a null
-value is a tombstone. Offset values end at version 3 and group values at version 3 for all writers
-up to Kafka 4.0; 4.1 writes offset values in version 4. Newer versions than 4 are read as 4, as
-Kafka's own reader does (KIP-915). Record types of other group protocols are recognised, not read.
+A key is an int16 type and its fields, a value an int16 version and its fields; a null value is a
+tombstone. Kafka up to 4.0 writes values up to version 3, 4.1 writes offset values in version 4.
+Versions above 4 are read as 4, as Kafka does (KIP-915). Records of other group types are
+recognized, not read.
+
+Source: Kafka 4.1, `GroupCoordinatorRecordSerde`, `OffsetCommitKey.json`, `OffsetCommitValue.json`,
+`GroupMetadataKey.json`, `GroupMetadataValue.json`.
 """
 
 from collections.abc import Sequence
@@ -25,11 +28,14 @@ _COUNT = Struct(">i")
 
 @message(versions=(0, 1))
 class OffsetCommitKey:
-    """Key types 0 (before Kafka 0.9) and 1: what a committed offset belongs to."""
+    """Key types 0 (before Kafka 0.9) and 1: group and partition of a committed offset."""
 
     group: String = ""
+    """Id of the group."""
     topic: String = ""
+    """Name of the topic."""
     partition: Int32 = 0
+    """Number of the partition, from 0."""
 
 
 @message(versions=(2, 2))
@@ -37,10 +43,11 @@ class GroupMetadataKey:
     """Key type 2: a group."""
 
     group: String = ""
+    """Id of the group."""
 
 
 class UnknownKey(NamedTuple):
-    """A key of another type: of consumer, share or streams groups, or of the future."""
+    """A key of another type: of consumer, share or streams groups, or of a newer Kafka."""
 
     key_type: int
 
@@ -50,67 +57,87 @@ Key: TypeAlias = OffsetCommitKey | GroupMetadataKey
 
 @message(versions=(0, 4), flexible=4)
 class OffsetCommitValue:
-    """A committed offset; times are epoch milliseconds.
+    """A committed offset.
 
-    Version 1 carries an explicit expiry, version 3 the leader epoch (KIP-320), version 4 the topic
-    id as a tag (KIP-848).
+    Version 1 has an expiry time, version 3 adds the leader epoch (KIP-320), version 4 the topic id
+    as a tag (KIP-848).
     """
 
     offset: Int64 = 0
+    """Offset of the record to read next."""
     leader_epoch: Int32 = since(3, default=-1)
+    """Epoch of the last record that was read; -1 if unknown."""
     metadata: String = ""
+    """Text that the client keeps with the offset."""
     commit_timestamp: Int64 = 0
+    """Epoch milliseconds of the commit."""
     expire_timestamp: Int64 = since(1, until=1, default=-1)
+    """Epoch milliseconds after which the offset expires; -1 leaves it to retention."""
     topic_id: Uuid = tagged(0, since=4)
+    """Id of the topic; zero if unknown."""
 
 
 @struct
 class MemberMetadata:
-    """A member of a stored group; timeouts in ms, `subscription` is that of the chosen protocol.
+    """A member of a stored group.
 
-    Version 1 brings the rebalance timeout (KIP-62), version 3 static members (KIP-345).
+    Version 1 adds the rebalance timeout (KIP-62), version 3 static members (KIP-345).
     """
 
     member_id: String = ""
+    """Id that the coordinator gave the member."""
     group_instance_id: NullableString = since(3, default=None)
+    """`group.instance.id` of a static member; null for a dynamic one."""
     client_id: String = ""
+    """Client id that the member joined with."""
     client_host: String = ""
+    """Address that the member joined from."""
     rebalance_timeout: Int32 = since(1)
+    """How long a rebalance waits for the member, in ms."""
     session_timeout: Int32 = 0
+    """Milliseconds without a heartbeat after which the member is removed."""
     subscription: Bytes = b""
+    """Its metadata in the chosen protocol."""
     assignment: Bytes = b""
+    """Its assignment; empty if it got none."""
 
 
 @message(versions=(0, 4), flexible=4)
 class GroupMetadataValue:
-    """A group as of its last stable generation; version 2 tells since when it is in its state."""
+    """A group in its last stable generation; version 2 adds the time of its last state change."""
 
     protocol_type: String = ""
+    """Kind of group, such as `consumer`."""
     generation: Int32 = 0
+    """The generation."""
     protocol: NullableString = ""
+    """The chosen protocol; null without members."""
     leader: NullableString = ""
+    """Member id of the leader; null without members."""
     current_state_timestamp: Int64 = since(2, default=-1)
+    """Epoch milliseconds since which the group is in its state; -1 if unknown."""
     members: Array[MemberMetadata] = empty()
+    """The members; empty if the group is Empty."""
 
 
 def encode_key(key: Key) -> bytes:
-    """The key as it stands in the log: type 1 or 2."""
+    """Encode a key, with type 1 or 2."""
     cls: type = type(key)
     key_type = 1 if cls is OffsetCommitKey else 2
     return encoder(cls, key_type, Framing.VERSIONED)(key)
 
 
 def encode_value(value: OffsetCommitValue | GroupMetadataValue, version: int) -> bytes:
-    """The value as it stands in the log, in a version from 0 to 4."""
+    """Encode a value, in a version from 0 to 4."""
     cls: type = type(value)
     return encoder(cls, version, Framing.VERSIONED)(value)
 
 
 def encode_group_value(value: GroupMetadataValue, members: Sequence[bytes]) -> bytes:
-    """A GroupMetadataValue v3 whose members are encoded already; its own list must be empty.
+    """Encode a GroupMetadataValue v3 with members that are encoded already; its own list is empty.
 
-    A group of hundreds is written anew for each of its static members that comes back, and all
-    but that one are as they were.
+    A large group is written anew whenever one of its static members returns, while the other
+    members stay the same.
     """
     assert not value.members
     without = encode_value(value, 3)
@@ -118,12 +145,12 @@ def encode_group_value(value: GroupMetadataValue, members: Sequence[bytes]) -> b
 
 
 def encode_member(member: MemberMetadata) -> bytes:
-    """One member as it stands in a GroupMetadataValue v3."""
+    """Encode a member as part of a GroupMetadataValue v3."""
     return encoder(MemberMetadata, 3, Framing.BARE)(member)
 
 
 def decode_key(data: bytes) -> Key | UnknownKey:
-    """The key of a record; DecodeError if it is of a known type and broken, or has no type."""
+    """The key of a record; DecodeError if it has no type, or is malformed for its type."""
     key_type = _leading_int16(data)
     match key_type:
         case 0 | 1:
@@ -136,16 +163,16 @@ def decode_key(data: bytes) -> Key | UnknownKey:
 
 
 def decode_offset_value(data: bytes) -> OffsetCommitValue:
-    """The value behind an OffsetCommitKey, of any version; DecodeError if it is broken."""
+    """The value for an OffsetCommitKey, of any version; DecodeError if it is malformed."""
     decode = decoder(OffsetCommitValue, _layout_version(_leading_int16(data)))
     value: OffsetCommitValue = decode(data, _INT16_BYTES, len(data))
     return value
 
 
 def decode_group_value(data: bytes) -> GroupMetadataValue:
-    """The value behind a GroupMetadataKey, of any version; DecodeError if it is broken.
+    """The value for a GroupMetadataKey, of any version; DecodeError if it is malformed.
 
-    Where version 0 has no rebalance timeout, the session timeout stands for it, as in Kafka.
+    Version 0 has no rebalance timeout: it is set to the session timeout, as in Kafka.
     """
     version = _leading_int16(data)
     decode = decoder(GroupMetadataValue, _layout_version(version))

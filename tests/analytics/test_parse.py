@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from groupkeeper.analytics import numba_engine
 from groupkeeper.analytics.columns import PROBLEM_TEXTS, SCHEMA, Problem
-from groupkeeper.analytics.parse import parse, parse_piece
-from groupkeeper.analytics.plan import Piece
+from groupkeeper.analytics.parse import parse, parse_split
+from groupkeeper.analytics.plan import Split
 from tests.analytics.logs import (
     APPEND_TIME,
     GOLDEN,
@@ -32,12 +32,12 @@ VARIED = varied()
 LOG = b"".join(VARIED)
 
 
-def piece(data, *, start=0, last=False):
-    return Piece("a.log", 3, start, start + len(data), last)
+def split(data, *, start=0, last=False):
+    return Split("a.log", 3, start, start + len(data), last)
 
 
 def table(data, engine, **options):
-    return pa.Table.from_batches(parse(data, piece(data, **options), engine), SCHEMA)
+    return pa.Table.from_batches(parse(data, split(data, **options), engine), SCHEMA)
 
 
 def rows(data, engine="numba", **options):
@@ -174,7 +174,7 @@ def test_windows_do_not_show(monkeypatch):
 
 
 def test_a_record_batch_has_exactly_the_declared_types():
-    assert {each.schema for each in parse(LOG, piece(LOG), "numba")} == {SCHEMA}
+    assert {each.schema for each in parse(LOG, split(LOG), "numba")} == {SCHEMA}
 
 
 # ---------------------------------------------------------------- what is damaged
@@ -203,7 +203,7 @@ def test_a_wrong_checksum_costs_its_batch_only():
     assert offsets(agreed(bytes(data))) == [0, 1, 4, 5]
 
 
-def test_bytes_that_are_no_header_end_the_piece():
+def test_bytes_that_are_no_header_end_the_split():
     assert problems(VARIED[0] + bytes(11) + b"\x01" * 40) == [(Problem.BAD_HEADER, 51)]
 
 
@@ -296,16 +296,16 @@ def test_any_change_of_a_value_is_seen_alike(version, at, patch):
 # ---------------------------------------------------------------- files
 
 
-def test_a_piece_is_read_from_its_file(tmp_path):
+def test_a_split_is_read_from_its_file(tmp_path):
     path = write_segment(tmp_path, 0, LOG)
     start = len(VARIED[0])
-    part = Piece(str(path), 3, start, start + len(VARIED[1]), last=False)
-    assert offsets(pa.Table.from_batches(parse_piece(part)).to_pylist()) == [2, 3]
+    part = Split(str(path), 3, start, start + len(VARIED[1]), last=False)
+    assert offsets(pa.Table.from_batches(parse_split(part)).to_pylist()) == [2, 3]
 
 
 def test_a_segment_that_went_away_is_said_to_be_gone(tmp_path):
-    gone = Piece(str(Path(tmp_path, "gone.log")), 3, 0, 77, last=True)
-    (row,) = pa.Table.from_batches(parse_piece(gone)).to_pylist()
+    gone = Split(str(Path(tmp_path, "gone.log")), 3, 0, 77, last=True)
+    (row,) = pa.Table.from_batches(parse_split(gone)).to_pylist()
     assert (row["problem"], row["problem_bytes"]) == (PROBLEM_TEXTS[Problem.GONE], 77)
 
 

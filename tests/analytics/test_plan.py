@@ -1,7 +1,15 @@
 import pytest
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.plan import Piece, Segment, cut, find_segments, pack, plan, read_index
+from groupkeeper.analytics.plan import (
+    SegmentFile,
+    Split,
+    cut,
+    find_segments,
+    pack,
+    plan,
+    read_index,
+)
 from tests.analytics.logs import batch, commit, index_of, write_segment
 
 BATCHES = [batch([commit("g", "t", 0, n)], base=n) for n in range(12)]
@@ -20,13 +28,13 @@ def segment(folder):
     return find_segments([folder])[0]
 
 
-def pieces(folder, limit):
+def splits(folder, limit):
     return list(cut(segment(folder), limit, last=True))
 
 
 @pytest.mark.parametrize("where", ["", "data", "data/__consumer_offsets-3"])
 def test_folders_are_found_at_and_below_the_path(folder, tmp_path, where):
-    assert segment(tmp_path / where) == Segment(
+    assert segment(tmp_path / where) == SegmentFile(
         folder / f"{0:020d}.log", partition=3, base=0, size=12 * SIZE
     )
 
@@ -98,11 +106,11 @@ def test_a_path_named_twice_is_read_once(folder):
 
 @pytest.mark.parametrize("every", [0, 1, 2, 5])
 @pytest.mark.parametrize("limit", [1, SIZE - 1, SIZE, SIZE + 1, 3 * SIZE, 100 * SIZE])
-def test_pieces_cover_the_segment_and_start_at_batches(folder, every, limit):
+def test_splits_cover_the_segment_and_start_at_batches(folder, every, limit):
     if every:
         index = index_of(BATCHES, every=every, padding=800)
         (folder / f"{0:020d}.index").write_bytes(index)
-    cuts = pieces(folder, limit)
+    cuts = splits(folder, limit)
     assert [0, *(each.end for each in cuts)] == [*(each.start for each in cuts), 12 * SIZE]
     assert {each.start for each in cuts} <= BOUNDARIES
     assert all(each.size >= limit for each in cuts[:-1])
@@ -110,11 +118,11 @@ def test_pieces_cover_the_segment_and_start_at_batches(folder, every, limit):
 
 def test_the_index_says_where_to_cut(folder):
     (folder / f"{0:020d}.index").write_bytes(index_of(BATCHES, every=5, padding=80))
-    assert [each.start for each in pieces(folder, 2 * SIZE)] == [0, 5 * SIZE, 10 * SIZE]
+    assert [each.start for each in splits(folder, 2 * SIZE)] == [0, 5 * SIZE, 10 * SIZE]
 
 
 def test_without_an_index_the_headers_say_it(folder):
-    assert [each.start for each in pieces(folder, 4 * SIZE)] == [0, 4 * SIZE, 8 * SIZE]
+    assert [each.start for each in splits(folder, 4 * SIZE)] == [0, 4 * SIZE, 8 * SIZE]
 
 
 def test_zero_padding_and_what_follows_is_no_index(folder):
@@ -125,17 +133,17 @@ def test_zero_padding_and_what_follows_is_no_index(folder):
 
 def test_an_index_that_points_between_batches_is_not_believed(folder):
     (folder / f"{0:020d}.index").write_bytes(index_of([b"x" * 27, *BATCHES], base=-1000))
-    assert {each.start for each in pieces(folder, 2 * SIZE)} <= BOUNDARIES
+    assert {each.start for each in splits(folder, 2 * SIZE)} <= BOUNDARIES
 
 
-def test_a_segment_of_rubbish_is_one_piece(tmp_path):
+def test_a_segment_of_rubbish_is_one_split(tmp_path):
     path = write_segment(tmp_path / "__consumer_offsets-0", 0, b"\xff" * 1000)
-    assert [(each.start, each.end) for each in pieces(path, 10)] == [(0, 1000)]
+    assert [(each.start, each.end) for each in splits(path, 10)] == [(0, 1000)]
 
 
-def test_a_torn_batch_belongs_to_the_piece_before_it(tmp_path):
+def test_a_torn_batch_belongs_to_the_split_before_it(tmp_path):
     path = write_segment(tmp_path / "__consumer_offsets-0", 0, b"".join(BATCHES)[:-9])
-    assert pieces(path, 4 * SIZE)[-1].end == 12 * SIZE - 9
+    assert splits(path, 4 * SIZE)[-1].end == 12 * SIZE - 9
 
 
 def test_only_the_end_of_the_log_may_be_torn(folder):
@@ -144,6 +152,6 @@ def test_only_the_end_of_the_log_may_be_torn(folder):
     assert [each.last for chunk in chunks for each in chunk] == [False, False, False, True]
 
 
-def test_small_pieces_are_packed_in_order():
-    small = [Piece("a", 0, 0, size, last=False) for size in (4, 4, 4, 20, 1)]
+def test_small_splits_are_packed_in_order():
+    small = [Split("a", 0, 0, size, last=False) for size in (4, 4, 4, 20, 1)]
     assert [[each.size for each in chunk] for chunk in pack(small, 9)] == [[4, 4], [4], [20], [1]]

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from pyarrow import parquet
 
-from groupkeeper.analytics import analyze, report
+from groupkeeper.analytics import report
 from groupkeeper.analytics.errors import AnalyticsError
 from tests.analytics.logs import write_segment
 
@@ -22,7 +22,7 @@ def answered(broker_copy):
 def written(spark, broker_copy, tmp_path_factory):
     """Tables by name, as Parquet readers see them, from one run with --out."""
     out = tmp_path_factory.mktemp("out") / "analysis"
-    assert analyze([broker_copy], out) == 0
+    assert report.analyze([broker_copy], out) == 0
     names = ("records", *report.TABLES)
     return {name: parquet.read_table(out / name).to_pylist() for name in names}
 
@@ -92,7 +92,7 @@ def test_generations_tell_what_happened_to_the_group(written, group, kinds):
 
 
 def test_the_report_is_printed(spark, broker_copy, capsys):
-    assert analyze([broker_copy / "__consumer_offsets-1"]) == 0
+    assert report.analyze([broker_copy / "__consumer_offsets-1"]) == 0
     said = capsys.readouterr().out
     for part in ("Groups: ", "billing-client-1", "payments: 1, orders: 3-5", "static replacement"):
         assert part in said
@@ -104,14 +104,14 @@ def test_the_report_is_printed(spark, broker_copy, capsys):
 def test_damage_is_part_of_the_report(spark, broker_copy, tmp_path, capsys):
     source = broker_copy / "__consumer_offsets-0" / f"{0:020d}.log"
     write_segment(tmp_path / "__consumer_offsets-0", 0, source.read_bytes()[:-10])
-    assert analyze([tmp_path]) == 0
+    assert report.analyze([tmp_path]) == 0
     said = capsys.readouterr().out
     assert "unfinished batch at the end of the log" in said
     assert said.endswith("115 bytes left over in 1 place(s).\n")
 
 
 def refused(capsys, *arguments):
-    assert analyze(*arguments) == 2
+    assert report.analyze(*arguments) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     return err
@@ -125,7 +125,7 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, capsys):
 
 
 def test_nothing_is_written_over(broker_copy, capsys):
-    assert "is there already" in refused(capsys, [broker_copy], broker_copy)
+    assert "exists: name a new or an empty folder" in refused(capsys, [broker_copy], broker_copy)
 
 
 def test_a_missing_java_is_said_in_one_line(broker_copy, capsys, monkeypatch):

@@ -8,7 +8,7 @@ import groupkeeper.analytics
 from groupkeeper.analytics.columns import COLUMNS
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.parse import parse
-from groupkeeper.analytics.plan import Piece
+from groupkeeper.analytics.plan import Split
 from groupkeeper.analytics.source import ConsumerOffsetsReader, engine_of, paths_of
 from tests.analytics.logs import varied, write_segment
 
@@ -28,7 +28,7 @@ def test_spark_has_what_the_parser_said(spark, folder):
     read = spark.read.format("consumer_offsets").option("chunk_bytes", 500).load(str(folder))
     assert [(field.name, field.dataType.simpleString()) for field in read.schema] == list(COLUMNS)
     assert read.rdd.getNumPartitions() > 3
-    whole = Piece("", 3, 0, len(LOG), last=True)
+    whole = Split("", 3, 0, len(LOG), last=True)
     parsed = [row for batch in parse(LOG, whole) for row in batch.to_pylist()]
     rows = [row.asDict() for row in read.collect()]
     torn = [row for row in rows if row["problem_bytes"] == 4]

@@ -40,7 +40,7 @@ def apart() -> list[str]:
 
 def reload(served: Served, group_id: str) -> None:
     """Its partition is loading from now on, for some milliseconds."""
-    served.host(group_id)._fail(RuntimeError("a bug"), "a decision failed")
+    served.driver(group_id)._fail(RuntimeError("a bug"), "a decision failed")
 
 
 def ask_at_once(client: Client, key: int, version: int, request: Any) -> Any:
@@ -302,9 +302,9 @@ def test_many_groups_are_one_step_of_each_partition(
 ) -> None:
     ids = [f"g{number}" for number in range(40)] * times
     calls = []
-    for host in served.server.hosts:
-        call = host.call
-        monkeypatch.setattr(host, "call", lambda *each, call=call: (calls.append(1), call(*each)))
+    for driver in served.server.group_partitions:
+        call = driver.call
+        monkeypatch.setattr(driver, "call", lambda *each, call=call: (calls.append(1), call(*each)))
     reply = served.client().call(15, 5, DescribeGroupsRequest(groups=ids))
     assert [group.group_id for group in reply.groups] == ids
-    assert len(calls) <= len(served.server.hosts)
+    assert len(calls) <= len(served.server.group_partitions)

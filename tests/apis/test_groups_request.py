@@ -70,7 +70,7 @@ def limits(lines: Lines) -> list[str]:
 
 def fail(served: Served) -> None:
     async def now() -> None:
-        served.host("g")._fail(RuntimeError("a bug"), "a decision failed")
+        served.driver("g")._fail(RuntimeError("a bug"), "a decision failed")
 
     served.run(now())
 
@@ -293,7 +293,7 @@ def test_a_fetch_in_several_parts_is_refused_as_one(
     served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(groups_request, "BATCH_ITEMS", 1)
-    served.host("g").start_loading()
+    served.driver("g").start_loading()
     client.deliver(client.frame(9, 8, fetch_request("g", topics={"orders": [0], "payments": [0]})))
     [group] = client.take().groups
     assert (group.error_code, group.topics) == (LOADING, [])
@@ -367,7 +367,7 @@ def test_a_group_that_is_being_deleted_costs_no_other_its_answer(
 ) -> None:
     client.call(8, 8, commit_request({("large", n): n for n in range(large)}))
     other = served.client()
-    near = [each for n in range(40) if served.host(each := f"h{n}") is served.host("g")][:2]
+    near = [each for n in range(40) if served.driver(each := f"h{n}") is served.driver("g")][:2]
     for group_id in near:
         assert other.commit(1, group_id) == 0
     client.send(42, 2, DeleteGroupsRequest(groups_names=["g"]))

@@ -21,7 +21,7 @@ FIELDS = {
 
 def parts(served: Served) -> Dependencies:
     server = served.server
-    return Dependencies(server.hosts, server.topics, Node(0, server.address), Settings())
+    return Dependencies(server.group_partitions, server.topics, Node(0, server.address), Settings())
 
 
 def test_every_api_of_the_registry_has_one_row(served: Served) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks import wire
 from groupkeeper.protocol import framing, registry
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorResponse
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -74,24 +75,34 @@ def test_a_commit_carries_all_its_partitions():
 def test_a_leader_is_told_the_members():
     members = [JoinGroupResponseMember(member_id=id_, metadata=b"m") for id_ in ("a", "b")]
     response = JoinGroupResponse(generation_id=3, leader="a", member_id="a", members=members)
-    answer = wire.joined(encoded(11, 9, response)[8:], version=9)
+    answer = wire.joined(encoded(ApiKey.JOIN_GROUP, 9, response)[8:], version=9)
     assert answer == wire.Joined(0, 3, True, False, b"a", [b"a", b"b"])
 
 
 def test_a_follower_is_not():
     response = JoinGroupResponse(generation_id=3, leader="a", member_id="b")
-    assert not wire.joined(encoded(11, 7, response)[8:]).leads
+    assert not wire.joined(encoded(ApiKey.JOIN_GROUP, 7, response)[8:]).leads
 
 
 @pytest.mark.parametrize(
     ("read", "key", "version", "response"),
     [
-        (wire.beaten, 12, 4, HeartbeatResponse(error_code=27)),
-        (wire.found, 10, 3, FindCoordinatorResponse(error_code=27)),
-        (lambda body: wire.synced(body)[0], 14, 5, SyncGroupResponse(error_code=27)),
-        (lambda body: wire.fetched(body)[0], 9, 7, OffsetFetchResponse(error_code=27)),
-        (wire.left, 13, 4, LeaveGroupResponse(error_code=27)),
-        (wire.left, 13, 4, LeaveGroupResponse(members=[MemberResponse(error_code=27)])),
+        (wire.beaten, ApiKey.HEARTBEAT, 4, HeartbeatResponse(error_code=27)),
+        (wire.found, ApiKey.FIND_COORDINATOR, 3, FindCoordinatorResponse(error_code=27)),
+        (lambda body: wire.synced(body)[0], ApiKey.SYNC_GROUP, 5, SyncGroupResponse(error_code=27)),
+        (
+            lambda body: wire.fetched(body)[0],
+            ApiKey.OFFSET_FETCH,
+            7,
+            OffsetFetchResponse(error_code=27),
+        ),
+        (wire.left, ApiKey.LEAVE_GROUP, 4, LeaveGroupResponse(error_code=27)),
+        (
+            wire.left,
+            ApiKey.LEAVE_GROUP,
+            4,
+            LeaveGroupResponse(members=[MemberResponse(error_code=27)]),
+        ),
     ],
 )
 def test_error_codes_are_found(read, key, version, response):
@@ -105,15 +116,15 @@ def test_fetched_offsets_are_read():
     response = OffsetFetchResponse(
         topics=[OffsetFetchResponseTopic(name="bench", partitions=partitions)]
     )
-    assert wire.fetched(encoded(9, 7, response)[8:]) == (0, {0: 0, 1: 10})
+    assert wire.fetched(encoded(ApiKey.OFFSET_FETCH, 7, response)[8:]) == (0, {0: 0, 1: 10})
 
 
 def test_the_expected_answers_are_what_the_codec_writes():
     partitions = [OffsetCommitResponsePartition(partition_index=n) for n in range(20)]
     topic = OffsetCommitResponseTopic(name="bench", partitions=partitions)
     committed = OffsetCommitResponse(topics=[topic])
-    assert wire.heartbeat_answer() == encoded(12, 4, HeartbeatResponse())
-    assert wire.offset_commit_answer(20) == encoded(8, 8, committed)
+    assert wire.heartbeat_answer() == encoded(ApiKey.HEARTBEAT, 4, HeartbeatResponse())
+    assert wire.offset_commit_answer(20) == encoded(ApiKey.OFFSET_COMMIT, 8, committed)
 
 
 def test_an_answer_that_ends_early_is_wrong():

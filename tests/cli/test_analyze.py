@@ -6,7 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from groupkeeper.cli import analyze, main
+from groupkeeper.analytics import session
+from groupkeeper.cli import main
 
 Capture = pytest.CaptureFixture[str]
 
@@ -22,7 +23,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Path], Path | None
 
     report.analyze = run  # type: ignore[attr-defined]  # a module made here
     monkeypatch.setitem(sys.modules, report.__name__, report)
-    monkeypatch.setattr(analyze, "LIBRARIES", ())
     return called
 
 
@@ -38,7 +38,7 @@ def test_paths_and_output_are_handed_on(
 def test_without_its_libraries_it_says_how_to_get_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(analyze, "LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr(session, "LIBRARIES", ("no_such_library",))
     assert main(["analyze", str(tmp_path)]) == 2
     err = capsys.readouterr().err
     assert err == (

@@ -34,7 +34,7 @@ class Sliced:
     def __init__(self, served: Served, key: int, version: int, request: Any) -> None:
         server = served.server
         node = Node(0, server.address)
-        parts = Dependencies(server.hosts, server.topics, node, server.topics.settings)
+        parts = Dependencies(server.group_partitions, server.topics, node, server.topics.settings)
         handler: Any = handlers(parts)[key]
         self._served, self._token = served, Token()
         self._slices: Generator[None, None, Any] = handler(request, Caller(version), self._token)
@@ -103,12 +103,12 @@ def test_a_commit_does_not_bring_back_offsets_of_a_topic_deleted_meanwhile(
 def test_a_list_is_an_error_and_not_short_when_a_partition_becomes_active_meanwhile(
     served: Served, client: Client
 ) -> None:
-    groups = groups_apart(len(served.server.hosts), 4)
+    groups = groups_apart(len(served.server.group_partitions), 4)
     for group_id in groups:
         assert client.commit(1, group_id) == 0
-    served.host(groups[0]).start_loading()
+    served.driver(groups[0]).start_loading()
     listing = Sliced(served, 16, 4, ListGroupsRequest())
-    listing.run(len(served.server.hosts))
+    listing.run(len(served.server.group_partitions))
     served.settled()
     answer = listing.answer()
     assert (answer.error_code, answer.groups) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])

@@ -75,7 +75,42 @@ async def test_a_large_frame_in_many_pieces_is_put_together_once(
 async def test_a_missing_client_id_is_the_empty_string(bench: Bench) -> None:
     bench.receive(beat(bench, client_id=None))
     [caller] = bench.callers
-    assert (caller.client_id, caller.client_host, caller.api_version) == ("", "/10.0.0.7", 4)
+    peer = caller.peer
+    assert (peer.client_id, peer.host, caller.api_version) == ("", "/10.0.0.7", 4)
+
+
+def api_versions(bench: Bench, version: int, name: str = "apache-kafka-java") -> bytes:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version="4.1.0")
+    return bench.frame(API_VERSIONS, version, request)
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "known"),
+    [
+        (4, "apache-kafka-java", ("apache-kafka-java", "4.1.0")),
+        (3, "apache-kafka-java", ("apache-kafka-java", "4.1.0")),
+        (2, "apache-kafka-java", ("", "")),
+        (3, "not a name", ("", "")),
+    ],
+)
+async def test_a_connection_knows_the_software_of_its_client(
+    bench: Bench, version: int, name: str, known: tuple[str, str]
+) -> None:
+    """Said once (KIP-511), it belongs to the requests after it, under any client id."""
+    bench.receive(beat(bench), api_versions(bench, version, name), beat(bench))
+    bench.receive(beat(bench, client_id="other"))
+    peers = [caller.peer for caller in bench.callers]
+    assert [peer.client_id for peer in peers] == ["tester", "tester", "other"]
+    assert {peer.host for peer in peers} == {"/10.0.0.7"}
+    assert {(peer.software_name, peer.software_version) for peer in peers[1:]} == {known}
+
+
+async def test_two_connections_of_a_client_id_are_two_peers(bench: Bench) -> None:
+    connection, _ = bench.connect()
+    bench.receive(api_versions(bench, 3), beat(bench))
+    connection.data_received(beat(bench))
+    named, unnamed = [caller.peer for caller in bench.callers]
+    assert (named.software_name, unnamed.software_name) == ("apache-kafka-java", "")
 
 
 async def test_every_answer_is_counted_by_its_api(bench: Bench) -> None:

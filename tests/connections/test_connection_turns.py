@@ -13,7 +13,7 @@ from groupkeeper.connections import call as call_module
 from groupkeeper.connections.budget import LONG_REQUEST_BYTES
 from groupkeeper.connections.call import LONG_ANSWERS
 from groupkeeper.connections.connection import BEATS, SLICED_REQUEST_BYTES, SLOW_TURN_S
-from groupkeeper.connections.state import MAY_FOLLOW, State
+from groupkeeper.connections.connection_state import TRANSITIONS, State
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
@@ -533,10 +533,10 @@ async def test_records_are_not_copied_into_the_answer(bench: Bench) -> None:
 
 
 def test_every_state_has_a_row_and_can_be_reached() -> None:
-    assert set(MAY_FOLLOW) == set(State)
+    assert set(TRANSITIONS) == set(State)
     reached, more = {State.READING}, True
     while more:
-        found = {after for state in reached for after in MAY_FOLLOW[state]} - reached
+        found = {after for state in reached for after in TRANSITIONS[state]} - reached
         reached |= found
         more = bool(found)
     assert reached == set(State)

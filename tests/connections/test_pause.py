@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.groups.host import LATE_MS
+from groupkeeper.groups.driver import LATE_MS
 from groupkeeper.protocol.registry import request_encoder, response_decoder
 from tests.support.requests import heartbeat, join_request, sync_request
 from tests.support.served import Served, settle

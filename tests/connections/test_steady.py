@@ -155,7 +155,7 @@ def test_a_beat_waits_behind_a_commit_that_is_not_written(member: Member) -> Non
     client, committer = member.client, member.served.client()
     committer.deliver(committer.frame(8, 8, commit_of(member, 7)))
     client.deliver(client.frame(HEARTBEAT, 4, member.says))
-    assert member.served.host("g")._partition.gate.parked == 2
+    assert member.served.driver("g")._partition.gate.parked == 2
     assert client.take().error_code == 0
     assert committer.take().topics[0].partitions[0].error_code == 0
 
@@ -167,7 +167,7 @@ def commit_of(member: Member, offset: int) -> Any:
 
 
 def test_a_reload_of_the_partition_ends_the_short_cut(member: Member, decoded: list[int]) -> None:
-    member.served.host("g")._fail(RuntimeError("a bug"), "a decision failed")
+    member.served.driver("g")._fail(RuntimeError("a bug"), "a decision failed")
     assert member.beat() == 0  # loading: heartbeats are believed
     member.served.settled()
     assert [member.beat(), member.beat()] == [0, 0]

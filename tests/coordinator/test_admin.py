@@ -13,7 +13,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.support.scene import Scene, in_state, topics
+from tests.support.scene import Call, Scene, in_state, topics
 
 MEMBERS = ("PreparingRebalance", "CompletingRebalance", "Stable")
 
@@ -184,8 +184,9 @@ def test_a_deletion_is_confirmed_when_durable() -> None:
 
 def asked(scene: Scene, request: Any, version: int) -> Any:
     """The reply as the partition gives it: one step, and not through the codec."""
-    caller = Caller(version, "", "")
-    step = scene.partition.handle(request, caller, "anyone", (scene.now, scene.wall))
+    reply_to = Call("anyone", type(request).__name__, 0, version)
+    at = scene.now, scene.wall
+    step = scene.partition.handle(request, Caller(version), reply_to, at)
     ((_, response),) = step.replies
     return response
 

@@ -1,4 +1,4 @@
-"""No batch exceeds ``message.max.bytes``, whatever is asked. The scene looks at every one."""
+"""No batch exceeds `message.max.bytes`, whatever is asked. The scene looks at every one."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.facts import LimitReached
 from groupkeeper.coordinator.records import group_key
@@ -66,7 +65,9 @@ class Asking(RuleBasedStateMachine):
 
     @rule(names=st.lists(NAMES, min_size=1, unique=True), length=LENGTHS)
     def leave(self, names: list[str], length: int) -> None:
-        entries = [(self.scene.person(n).member_id, None) for n in names if n.islower()]
+        entries: list[tuple[str, str | None]] = [
+            (self.scene.person(n).member_id, None) for n in names if n.islower()
+        ]
         entries += [("", n) for n in names if n.isupper()]
         self.scene.leave_as(names[0], *entries, group=self._group(length))
 
@@ -139,10 +140,7 @@ class Asking(RuleBasedStateMachine):
         commit = PreparedCommit(request, self.scene.wall, self.scene.config)
         for topic in request.topics:
             commit.add(topic, 1_000, False)
-        call = Call("admin", "OffsetCommit", 8, 8)
-        self.scene.open.append(call)
-        at = (self.scene.now, self.scene.wall)
-        self.scene._settle(self.scene.partition.handle(commit, Caller(8), call, at))
+        self.scene.hand_in(Call("admin", "OffsetCommit", 8, 8), commit)
 
 
 TestAsking = Asking.TestCase

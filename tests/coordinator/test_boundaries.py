@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.shard import HANDLERS
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
 from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
+from tests.support.group_requests import CLIENT_REQUESTS
 from tests.support.messages import BOUNDARIES, random_message
 from tests.support.scene import FOUR, GROUP, WALL, Scene, in_state
 
@@ -39,7 +39,7 @@ def plausible(scene: Scene, chance: random.Random) -> dict[str, Any]:
 
 def extreme_request(scene: Scene, chance: random.Random) -> tuple[Any, int]:
     """A request and its version: some of its fields are plausible, all others at an end."""
-    cls = chance.choice(list(HANDLERS))
+    cls = chance.choice(CLIENT_REQUESTS)
     oldest, newest = layout_of(cls).versions
     if cls is OffsetFetchRequest:
         oldest = 8  # older ones reach the core in this form

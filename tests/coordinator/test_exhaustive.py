@@ -5,6 +5,7 @@ parked is answered in the end, by time or by the closing of the partition.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def crowd(state: str) -> Scene:
     scene = Scene() if state in ("Dead", "delay") else in_state("Stable")
     if state == "delay":
         for name in FOUR:
-            static = {"instance": name} if name.isupper() else {}
+            static: dict[str, Any] = {"instance": name} if name.isupper() else {}
             scene.join(name, protocols=RANGE_RR, **static)
     if state not in ("Dead", "delay"):
         scene.restart(STATIC)

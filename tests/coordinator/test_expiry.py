@@ -1,5 +1,7 @@
 """Retention: which offsets grow old, counted from when, and when the group goes too (KIP-211)."""
 
+from typing import Any
+
 import pytest
 
 from groupkeeper.coordinator.deletion import PIECE_OFFSETS
@@ -9,8 +11,8 @@ from groupkeeper.coordinator.step import Step
 from tests.support.scene import WALL, Scene, topics
 
 DAY, CHECK, LONG = 86_400_000, 600_000, 1_800_000_000
-SHORT = {"offsets_retention_ms": DAY, "max_session_timeout_ms": LONG}
-ONCE = {"offsets_retention_ms": DAY, "offsets_retention_check_interval_ms": DAY}
+SHORT: dict[str, Any] = {"offsets_retention_ms": DAY, "max_session_timeout_ms": LONG}
+ONCE: dict[str, Any] = {"offsets_retention_ms": DAY, "offsets_retention_check_interval_ms": DAY}
 
 
 def test_a_simple_groups_offsets_count_from_their_commit() -> None:

@@ -254,11 +254,11 @@ def test_what_a_step_noted_is_handed_out_with_the_last_of_its_batches() -> None:
     scene.flush()
     deleted = scene.delete_offsets("t", *range(40), group="g" * 300)
     batches = []
-    while (unwritten := scene.partition.take()) is not None:
-        assert deleted.parked
+    while deleted.parked:
+        unwritten = scene.flush_one()
+        assert unwritten is not None
         batches.append([type(noted.fact).__name__ for noted in unwritten.facts])
-        scene._deliver(scene.partition.written(unwritten)[0])
-    assert not deleted.parked
+    assert scene.flush_one() is None
     assert len(batches) > 10
     assert batches[-1] == ["OffsetsRemoved"]
     assert not any(batches[:-1])

@@ -6,9 +6,9 @@ import pytest
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.group import TRANSITIONS, Group, GroupState, Member
-from groupkeeper.coordinator.joining import Joining
+from groupkeeper.coordinator.join_call import JoinCall
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from tests.support.scene import Scene, in_state, topics
+from tests.support.scene import Call, Scene, in_state, topics
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
 
@@ -127,5 +127,5 @@ def test_an_election_among_very_many_names_is_linear() -> None:
 def test_names_that_come_twice_are_found_in_linear_time() -> None:
     patience = Patience()
     twice = patience.names("c") + patience.names("c")
-    joining = Joining(JoinGroupRequest(protocols=twice), Caller(9, "", ""), None)
-    assert joining.protocols == twice[:MANY]
+    call = JoinCall(JoinGroupRequest(protocols=twice), Caller(9), Call("ann", "JoinGroup", 11, 9))
+    assert call.protocols == twice[:MANY]

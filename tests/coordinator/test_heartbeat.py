@@ -1,5 +1,6 @@
 """Heartbeat: its checks, the session it keeps alive, and the short cut for a steady one."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -151,7 +152,7 @@ def test_there_is_no_short_cut_while_a_sync_is_parked() -> None:
     assert scene.steady_beat("fred") is None
 
 
-CHANGES = {
+CHANGES: dict[str, Callable[[Scene], object]] = {
     "a rebalance": lambda scene: scene.leave("TIM"),
     "a pending id that leaves": lambda scene: (scene.knock("new"), scene.leave("new")),
     "a restart": lambda scene: scene.restart("SAM"),

@@ -12,8 +12,8 @@ CHANGED = {"range": topics("u"), "roundrobin": topics("u")}
 REORDERED = dict(reversed(RANGE_RR.items()))
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
 
-# Sender, and the outcome in each state; ``>`` means that a rebalance is under way afterwards.
-# ``?`` in front of a sender: it first takes a pending id.
+# Sender, and the outcome in each state; `>` means that a rebalance is under way afterwards.
+# `?` in front of a sender: it first takes a pending id.
 ASK, IDS, WAIT = "MEMBER_ID_REQUIRED", "UNKNOWN_MEMBER_ID", "parked>"
 FENCED, MIXED, BUG = "FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL", "UNKNOWN_SERVER_ERROR"
 MATRIX: list[tuple[str, dict[str, Any], str]] = [

@@ -1,6 +1,6 @@
 """A log that Apache Kafka wrote, replayed: we know what its broker knew at that moment.
 
-Of a KIP-848 group (``next-generation``) the offsets are read and the members are not.
+Of a KIP-848 group (`next-generation`) the offsets are read and the members are not.
 """
 
 import json
@@ -42,7 +42,7 @@ def test_groups_are_as_its_broker_described_them(
         expected["protocol_type"],
     )
     assert group.protocol_data == expected["protocol"]
-    shown = [
+    shown: list[dict[str, Any]] = [
         {
             "member_id": m.member_id,
             "group_instance_id": m.group_instance_id,

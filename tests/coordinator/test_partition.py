@@ -18,7 +18,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
     MemberMetadata,
     encode_value,
 )
-from tests.support.scene import CONFIG, FOUR, RANGE_RR, WALL, Scene, first_error, in_state
+from tests.support.scene import CONFIG, FOUR, RANGE_RR, WALL, Call, Scene, first_error, in_state
 from tests.support.slices import whole
 
 
@@ -74,7 +74,7 @@ def test_a_partition_that_closed_with_something_unwritten_still_answers() -> Non
 
 
 @pytest.mark.parametrize("close", [False, True])
-def test_flaws_of_a_request_come_before_the_question_who_coordinates(close: bool) -> None:
+def test_errors_of_a_request_come_before_the_question_who_coordinates(close: bool) -> None:
     scene = loading()
     if close:
         scene.partition.close()
@@ -284,4 +284,6 @@ def test_one_turn_handles_a_limited_number_of_timers() -> None:
 def test_a_partition_without_groups_refuses_as_its_state_says() -> None:
     partition = Partition(CONFIG, str)
     assert partition.steady_beat(HeartbeatRequest(group_id="g")) is None
-    assert partition.handle(HeartbeatRequest(), Caller(4), 1, (0, 0)).replies[0][1].error_code == 24
+    reply_to = Call("anyone", "Heartbeat", 12, 4)
+    [(_, reply)] = partition.handle(HeartbeatRequest(), Caller(4), reply_to, (0, 0)).replies
+    assert first_error(reply) == ErrorCode.INVALID_GROUP_ID

@@ -34,7 +34,7 @@ FOREVER_MS = 1_000_000
 
 
 class Histories(RuleBasedStateMachine):
-    """One group that lives through anything, and one (``h``) that may be deleted."""
+    """One group that lives through anything, and one (`h`) that may be deleted."""
 
     @initialize(
         delay=st.sampled_from([0, 3_000]), size=st.sampled_from([2, 100]), room=st.booleans()

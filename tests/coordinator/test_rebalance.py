@@ -326,7 +326,7 @@ def test_a_second_trigger_is_noted_as_added() -> None:
     scene.join("new", version=3, protocols=RANGE_RR)
     codes = [fact.cause.code for fact in scene.noted(RebalanceCauseAdded)]
     assert codes[-1] == CauseCode.MEMBER_JOINED
-    assert scene.group.rebalance.cause.code == CauseCode.MEMBER_LEFT
+    assert scene.cause.code == CauseCode.MEMBER_LEFT
 
 
 def test_the_start_of_a_round_says_from_where_and_how_long() -> None:

@@ -8,7 +8,7 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.records import group_key, offset_key, offset_key_head, offset_value
 from groupkeeper.coordinator.replay import RESTORED_IN_A_SLICE, Replay
-from groupkeeper.coordinator.step import Record
+from groupkeeper.coordinator.step import KeyValue
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.record_batch import CorruptBatch, encode_batch
 from groupkeeper.protocol.records.consumer_offsets import (
@@ -24,11 +24,11 @@ MARKER = struct.pack(">hi", 0, 0)
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 
 
-def offset(value: int, topic: str = "t") -> Record:
+def offset(value: int, topic: str = "t") -> KeyValue:
     return offset_key(offset_key_head("g", topic), 0), offset_value(value, -1, "", 1, -1)
 
 
-def group(version: int = 3, *members: str, **fields: object) -> Record:
+def group(version: int = 3, *members: str, **fields: object) -> KeyValue:
     stored = GroupMetadataValue(
         protocol_type="consumer",
         protocol="range",
@@ -67,10 +67,10 @@ class Log:
         self.data = b""
         self.next = 0
 
-    def plain(self, *records: Record) -> "Log":
+    def plain(self, *records: KeyValue) -> "Log":
         return self._add(encode_batch(self.next, 0, 1, records), len(records))
 
-    def open(self, producer: int, *records: Record) -> "Log":
+    def open(self, producer: int, *records: KeyValue) -> "Log":
         batch = encode_batch(self.next, 0, 1, records)
         return self._add(marked(batch, TRANSACTIONAL, producer), len(records))
 
@@ -147,7 +147,7 @@ def test_bytes_that_are_no_batch_are_an_error() -> None:
 def test_records_are_counted() -> None:
     replay = Replay()
     replay.take(Log().plain(offset(1), offset(2)).plain(offset(3)).data)
-    assert replay.records == 3
+    assert replay.record_count == 3
 
 
 # -- transactions, which a log of Apache Kafka may hold --------------------------------------------

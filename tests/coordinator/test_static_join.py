@@ -110,7 +110,7 @@ def test_another_elected_protocol_means_a_rebalance() -> None:
     assert scene.state == "PreparingRebalance"
     (fact,) = scene.noted(MemberReplaced)
     assert fact.quick is False
-    assert scene.group.rebalance.cause.code == CauseCode.STATIC_MEMBER_RETURNED_CHANGED
+    assert scene.cause.code == CauseCode.STATIC_MEMBER_RETURNED_CHANGED
 
 
 def test_a_refused_restart_leaves_the_old_incarnation_alone() -> None:
@@ -196,7 +196,7 @@ def test_in_the_sync_phase_a_restart_always_rebalances() -> None:
 def test_a_restart_outside_stable_is_a_cause_of_its_own() -> None:
     scene = in_state("CompletingRebalance")
     scene.restart("SAM", reason="deploy")
-    cause = scene.group.rebalance.cause
+    cause = scene.cause
     assert (cause.code, cause.reason) == (CauseCode.STATIC_MEMBER_RETURNED_UNREADY, "deploy")
 
 

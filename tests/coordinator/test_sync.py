@@ -156,7 +156,7 @@ def test_when_the_leader_dies_the_parked_are_told_to_join_again() -> None:
     calls = [scene.sync(name) for name in ("fred", "SAM", "TIM")]
     scene.advance(10_000)
     assert {call.outcome for call in calls} == {AGAIN}
-    assert scene.group.rebalance.cause.code == CauseCode.SESSION_EXPIRED
+    assert scene.cause.code == CauseCode.SESSION_EXPIRED
 
 
 def silent(scene: Scene, *names: str, ms: int) -> None:
@@ -222,7 +222,7 @@ def test_a_plan_too_large_to_write_is_refused_to_all_and_the_round_starts_again(
     assert leader.outcome == waiting.outcome == "UNKNOWN_SERVER_ERROR"
     assert leader.response.protocol_name is None
     assert scene.state == "PreparingRebalance"
-    assert scene.group.rebalance.cause.code == CauseCode.ASSIGNMENT_LOST
+    assert scene.cause.code == CauseCode.ASSIGNMENT_LOST
 
 
 def test_the_end_of_the_round_is_noted_with_its_duration() -> None:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.embedded import Subscription, encode_subscription
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -48,17 +49,19 @@ class Bystander:
         self.make_topics([TOPIC])
         join = join_request(GROUP, session_timeout_ms=SESSION_MS)
         join.protocols[0].metadata = encode_subscription(Subscription(topics=[TOPIC]))
-        joined = self.call(11, 3, join)
+        joined = self.call(ApiKey.JOIN_GROUP, 3, join)
         self._member_id, self._generation = joined.member_id, joined.generation_id
         plan = {self._member_id: b"mine"}
-        synced = self.call(14, 5, sync_request(self._member_id, self._generation, GROUP, plan))
+        synced = self.call(
+            ApiKey.SYNC_GROUP, 5, sync_request(self._member_id, self._generation, GROUP, plan)
+        )
         self._expect(synced.error_code, "sync")
 
     def make_topics(self, names: Sequence[str]) -> None:
         topics = [
             CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names
         ]
-        self.call(19, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+        self.call(ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
 
     def check(self) -> None:
         """Beat, commit one further, read it back. On a broken disk it may be told to wait."""
@@ -70,7 +73,7 @@ class Bystander:
         if self._works(8, 8, commit, "commit"):
             self._acknowledged = self._sent
         if self._works(9, 8, asked, "fetch"):
-            [group] = self.call(9, 8, asked).groups
+            [group] = self.call(ApiKey.OFFSET_FETCH, 8, asked).groups
             found = group.topics[0].partitions[0].committed_offset if group.topics else -1
             if not group.error_code and not self._acknowledged <= found <= self._sent:
                 raise Finding(f"bystander: committed {self._acknowledged}, found {found}")
@@ -126,7 +129,7 @@ class Bystander:
             life.advance(0.05)
 
     def _is_active(self) -> bool:
-        return self._life.server.hosts.of(GROUP).snapshot().state == "active"
+        return self._life.server.group_partitions.of(GROUP).snapshot().state == "active"
 
     def _expect(self, code: int, what: str) -> None:
         if code:

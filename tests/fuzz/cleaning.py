@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -31,7 +32,7 @@ class Cleaning:
             groups = self._groups()
             for group_id in groups:
                 self._empty(group_id)
-            self._bystander.call(42, 2, DeleteGroupsRequest(groups_names=groups))
+            self._bystander.call(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=groups))
             waiting = [peer for peer in peers if peer.usable and peer.owed]
             if not waiting and not groups and not self._in_memory():
                 return
@@ -39,28 +40,31 @@ class Cleaning:
             self._life.advance(PATIENCE_S if attempt else 0.1)
             self._bystander.beat()
         owed = [(peer.doomed, list(peer.owed)[:3]) for peer in peers if peer.owed]
-        hosts = self._life.server.hosts
+        group_partitions = self._life.server.group_partitions
         left = [
-            str(hosts.of(group_id)._partition.groups[group_id]) for group_id in self._in_memory()
+            str(group_partitions.of(group_id)._partition.groups[group_id])
+            for group_id in self._in_memory()
         ]
         raise Finding(f"what waits is never answered\n{owed}\n{left}")
 
     def _groups(self) -> list[str]:
-        listed = self._bystander.call(16, 4, ListGroupsRequest()).groups
+        listed = self._bystander.call(ApiKey.LIST_GROUPS, 4, ListGroupsRequest()).groups
         return [group.group_id for group in listed if group.group_id != GROUP]
 
     def _in_memory(self) -> list[str]:
         """Groups that are there, listed or not."""
-        hosts = self._life.server.hosts
-        return [g for host in hosts for g in host._partition.groups if g != GROUP]
+        group_partitions = self._life.server.group_partitions
+        return [g for driver in group_partitions for g in driver._partition.groups if g != GROUP]
 
     def _empty(self, group_id: str) -> None:
-        described = self._bystander.call(15, 5, DescribeGroupsRequest(groups=[group_id]))
+        described = self._bystander.call(
+            ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=[group_id])
+        )
         members = [
             MemberIdentity(member_id=member.member_id) for member in described.groups[0].members
         ]
         request = LeaveGroupRequest(group_id=group_id, members=members)
-        self._bystander.call(13, 5, request)
+        self._bystander.call(ApiKey.LEAVE_GROUP, 5, request)
 
     def remove_topics(self) -> None:
         """All but the bystander's. What the disk refused to remove goes when its name is asked for
@@ -68,15 +72,15 @@ class Cleaning:
         """
         leftovers = self._life.server.topics.catalog.leftovers
         for _ in range(ATTEMPTS):
-            listed = self._bystander.call(3, 9, MetadataRequest(topics=None)).topics
+            listed = self._bystander.call(ApiKey.METADATA, 9, MetadataRequest(topics=None)).topics
             doomed = [t.name for t in listed if t.name not in (TOPIC, INTERNAL)]
             if not doomed and not leftovers:
                 return
             asked = [CreatableTopic(name=name) for name in leftovers]
             request = CreateTopicsRequest(topics=asked, timeout_ms=1000, validate_only=True)
-            self._bystander.call(19, 5, request)
+            self._bystander.call(ApiKey.CREATE_TOPICS, 5, request)
             delete = DeleteTopicsRequest(topic_names=doomed, timeout_ms=30_000)
-            self._bystander.call(20, 5, delete)
+            self._bystander.call(ApiKey.DELETE_TOPICS, 5, delete)
             self._life.settle()
         raise Finding(f"topics that cannot be deleted: {doomed} {list(leftovers)}")
 
@@ -97,8 +101,8 @@ class Cleaning:
             "topics": len(topics.catalog.by_name) - 2,
             "partitions": sum(not p.topic.internal for p in topics.partitions._known.values()) - 1,
             "groups": len(self._in_memory()),
-            "timers": sum(len(h._partition.deadlines.due) - 1 for h in server.hosts) - 1,
-            "parked": sum(h._partition.gate.parked for h in server.hosts),
+            "timers": sum(len(h._partition.deadlines.due) - 1 for h in server.group_partitions) - 1,
+            "parked": sum(h._partition.gate.parked for h in server.group_partitions),
             "connections": server.metrics.connections.open - 1,
         }
         if any(count > 0 for count in left.values()):

@@ -271,8 +271,8 @@ class Epoch:
         server, topics = self.life.server, self.life.server.topics
         if topics.response_tasks._tasks:
             self.life.advance(0.1)
-        for host in server.hosts:
-            partition = host._partition
+        for driver in server.group_partitions:
+            partition = driver._partition
             held = invariants.held_by_all(partition)
             invariants.check(partition, held + partition.gate.parked)
         if not topics.response_tasks._tasks and not topics.admin._deletions:
@@ -323,7 +323,7 @@ class Epoch:
             raise Finding(f"a restart loses groups\n{before}")
 
     def _check_memory(self) -> None:
-        self.life.server.hosts._placed.clear()  # a cache with a limit of its own
+        self.life.server.group_partitions._placed.clear()  # a cache with a limit of its own
         self.life.tidy()
         blocks = self.figures.blocks
         if len(blocks) and self.life.starts != self.figures.starts:

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from groupkeeper.coordinator.group import GroupState
-from groupkeeper.groups.forgetting import StoppingError
+from groupkeeper.groups.offset_remover import StoppingError
 from groupkeeper.observe import logs
 from groupkeeper.server.server import Server
 from groupkeeper.storage.errors import StorageError
@@ -179,7 +179,7 @@ class Life:
         self.heal()
         if self.server.failed.done():  # a sync failed: the process ends by itself
             self.kill()
-        states = self.server.hosts.snapshots
+        states = self.server.group_partitions.snapshots
         self.until(lambda: {each.state for each in states()} == {"active"}, "not all active")
         self.run(self.server._writer.drain())
         topics = self.server.topics
@@ -192,8 +192,8 @@ class Life:
     def groups(self) -> dict[str, tuple[Any, Any]]:
         """What a restart must bring back: offsets, and members where the group is Stable."""
         found = {}
-        for host in self.server.hosts:
-            for group_id, group in host._partition.groups.items():
+        for driver in self.server.group_partitions:
+            for group_id, group in driver._partition.groups.items():
                 offsets = {topic: dict(rows) for topic, rows in group.offsets.items()}
                 members = sorted(
                     (m.member_id, m.instance_id, m.assignment, m.metadata(group.protocol_name))

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from groupkeeper.connections.table import REQUEST_S
+from groupkeeper.connections.connection_table import REQUEST_S
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import encoder
 from groupkeeper.protocol.errors import DecodeError, LeftOver
@@ -21,8 +22,6 @@ from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.protocol.registry import APIS, request_decoder, response_decoder
 from tests.fuzz.town import Person, Town
 from tests.support.oracle import oracle_body
-
-API_VERSIONS = 18
 
 
 class Owed(NamedTuple):
@@ -124,7 +123,7 @@ class Peer(asyncio.Protocol):
                 request = odd.message
             if isinstance(request, ProduceRequest) and request.acks == 0:
                 return
-        elif key == API_VERSIONS:
+        elif key == ApiKey.API_VERSIONS:
             version = 0
         else:
             raise DecodeError(f"API {key} version {version}")

@@ -10,13 +10,13 @@ import tempfile
 import time
 from pathlib import Path
 from random import Random
-from typing import Any
 from urllib.request import urlopen
 
+from groupkeeper.client import Client
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
-from groupkeeper.protocol.registry import APIS, request_encoder, response_decoder
+from groupkeeper.protocol.registry import APIS, request_encoder
 from tests.fuzz.mutations import mutated, random_bytes
 from tests.fuzz.peer import Peer, Rules
 from tests.fuzz.requests import Maker, next_key, next_version
@@ -40,6 +40,7 @@ class Process:
         self._log = folder / "server.log"
         self._process: asyncio.subprocess.Process | None = None
         self.port = 0
+        self.bootstrap = ""
         self.http = ""
 
     async def start(self) -> None:
@@ -58,6 +59,7 @@ class Process:
         line = (await asyncio.wait_for(self._process.stdout.readline(), 30)).decode()
         assert line.startswith("groupkeeper ready kafka=127.0.0.1:"), line
         self.port = int(line.split()[2].rpartition(":")[2])
+        self.bootstrap = f"127.0.0.1:{self.port}"
         self.http = line.split()[3].removeprefix("http=")
 
     @property
@@ -99,7 +101,9 @@ class Noise:
         """Of the server, in KiB, after each round."""
 
     async def run(self, seconds: float) -> None:
-        versions = await self.call(18, 0, ApiVersionsRequest())
+        async with Client(self._process.bootstrap) as client:
+            asked = ApiVersionsRequest(client_software_name="fuzz", client_software_version="1")
+            versions = await client.call(asked)
         routes = {each.api_key: None for each in versions.api_keys if each.api_key in APIS}
         rules = Rules(routes, 1_000_000, self.notes.append)
         until, number = time.monotonic() + seconds, 0
@@ -126,8 +130,9 @@ class Noise:
         for peer in peers:
             peer.hang_up()
         self.answers += sum(peer.answered for peer in everybody)
-        await self.call(20, 1, DeleteTopicsRequest(topic_names=town.topics, timeout_ms=5_000))
-        await self.call(42, 1, DeleteGroupsRequest(groups_names=town.groups))
+        async with Client(self._process.bootstrap) as client:
+            await client.call(DeleteTopicsRequest(topic_names=town.topics, timeout_ms=5_000))
+            await client.call(DeleteGroupsRequest(groups_names=town.groups))
 
     async def _connect(self, rules: Rules, town: Town) -> Peer:
         peer = Peer(rules, town, self._chance)
@@ -150,16 +155,6 @@ class Noise:
             peer.send(mutated(chance, frame, town.frames))
         else:
             peer.send(random_bytes(chance, keys))
-
-    async def call(self, key: int, version: int, request: Any) -> Any:
-        """One request of somebody who behaves, on a connection of its own."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._process.port)
-        writer.write(request_encoder(key, version)(request, 1, "admin"))
-        async with asyncio.timeout(20):
-            size = int.from_bytes(await reader.readexactly(4), "big")
-            frame = await reader.readexactly(size)
-        writer.close()
-        return response_decoder(key, version)(frame, 0, size)[1]
 
 
 async def watch(seconds: float, seed: int) -> None:

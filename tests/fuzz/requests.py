@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.embedded import Subscription, TopicPartition, encode_subscription
 from groupkeeper.protocol.message import Field, fields_in
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
@@ -59,10 +60,17 @@ OFTEN_EMPTY = {"assignments": 0.85, "configs": 0.6, "forgotten_topics_data": 0.7
 
 # API keys by what somebody in that phase mostly sends next.
 NEXT = {
-    OUT: (11,),
-    WAITING: (0, 1, 3, 9, 15),
-    JOINED: (14,),
-    STABLE: (12, 12, 12, 8, 8, 8, 9, 11, 13, 0),
+    OUT: (ApiKey.JOIN_GROUP,),
+    WAITING: (
+        *(ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA),
+        *(ApiKey.OFFSET_FETCH, ApiKey.DESCRIBE_GROUPS),
+    ),
+    JOINED: (ApiKey.SYNC_GROUP,),
+    STABLE: (
+        *(ApiKey.HEARTBEAT, ApiKey.HEARTBEAT, ApiKey.HEARTBEAT),
+        *(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_COMMIT),
+        *(ApiKey.OFFSET_FETCH, ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP, ApiKey.PRODUCE),
+    ),
 }
 
 
@@ -75,7 +83,7 @@ def next_key(chance: Random, person: Person, served: Sequence[int]) -> int:
 
 def next_version(chance: Random, person: Person, key: int) -> int:
     oldest, newest = APIS[key].served
-    if key == 11 and person.instance_id is not None and chance.random() < 0.7:
+    if key == ApiKey.JOIN_GROUP and person.instance_id is not None and chance.random() < 0.7:
         oldest = 5
     return chance.randint(oldest, newest)
 

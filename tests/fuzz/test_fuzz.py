@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from groupkeeper.apis.list_offsets import ListOffsetsHandler
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.protocol.registry import APIS, request_decoder, request_encoder, response_encoder
 from tests.fuzz.epoch import Epoch, Size, compile_codecs
@@ -85,12 +86,14 @@ class Judged:
 
     def __init__(self, *correlation_ids: int) -> None:
         self.notes: list[str] = []
-        rules = Rules({12: None}, 1000, self.notes.append)
+        rules = Rules({ApiKey.HEARTBEAT: None}, 1000, self.notes.append)
         self.peer = Peer(rules, Town("t", Random(0)), Random(0))
-        self.peer.owed.extend(Owed(12, 4, each, None) for each in correlation_ids)
+        self.peer.owed.extend(Owed(ApiKey.HEARTBEAT, 4, each, None) for each in correlation_ids)
 
     def answer(self, correlation_id: int) -> None:
-        self.peer.data_received(response_encoder(12, 4)(HeartbeatResponse(), correlation_id))
+        self.peer.data_received(
+            response_encoder(ApiKey.HEARTBEAT, 4)(HeartbeatResponse(), correlation_id)
+        )
 
 
 def test_answers_in_order_are_well() -> None:

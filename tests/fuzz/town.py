@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdResponse
@@ -18,7 +19,6 @@ from groupkeeper.protocol.messages.metadata import MetadataResponse
 from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
 
 OUT, WAITING, JOINED, STABLE = "out", "waiting", "joined", "stable"
-JOIN_GROUP = 11
 FORGOTTEN = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
 
 
@@ -40,12 +40,12 @@ class Person:
 
     def asks(self, key: int) -> None:
         """Sends a request; whoever waits for its group does not join a second time."""
-        if key == JOIN_GROUP:
+        if key == ApiKey.JOIN_GROUP:
             self.phase = WAITING
 
     def loses(self, key: int) -> None:
         """The connection broke before the answer."""
-        if key == JOIN_GROUP and self.phase == WAITING:
+        if key == ApiKey.JOIN_GROUP and self.phase == WAITING:
             self.phase = OUT
 
     def learn(self, response: Any) -> None:

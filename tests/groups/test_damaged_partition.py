@@ -77,7 +77,7 @@ def listed(client: Client) -> tuple[int, list[str]]:
 def test_groups_of_the_others_are_listed(damaged: Served, lines: Lines) -> None:
     assert listed(damaged.client()) == (0, sorted([GOOD, *OTHERS]))
     [line] = [line for line in lines() if line["event"] == "groups are missing in a list"]
-    assert line["partitions"] == f"[{damaged.host(BAD).index}]"
+    assert line["partitions"] == f"[{damaged.driver(BAD).index}]"
     repair(damaged)
     assert listed(damaged.client()) == (0, sorted([BAD, GOOD, *OTHERS]))
 
@@ -91,7 +91,7 @@ def test_before_it_is_known_to_be_damaged_the_list_is_an_error(damaged: Served) 
 
 def test_a_partition_that_loads_again_after_a_failed_write_is_not_damaged(served: Served) -> None:
     commit_to_all(served)
-    served.host(BAD).not_written(OSError("full"))
+    served.driver(BAD).not_written(OSError("full"))
     client = served.client()
     served.at_once({client: client.frame(16, 4, ListGroupsRequest())})
     assert client.take().error_code == LOADING
@@ -122,7 +122,7 @@ def test_its_offsets_go_when_the_partition_is_back(damaged: Served, lines: Lines
     [line] = [
         line for line in lines() if line["event"] == "offsets of deleted topics are forgotten later"
     ]
-    assert (line["partitions"], line["topics"]) == (f"[{damaged.host(BAD).index}]", 1)
+    assert (line["partitions"], line["topics"]) == (f"[{damaged.driver(BAD).index}]", 1)
     assert create(client) == 0
     assert client.fetched(GOOD) == {}
     assert client.commit(9, GOOD) == 0

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.shard import HANDLERS
-from groupkeeper.groups import host, loader, retries
+from groupkeeper.groups import driver, loader
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.turns import Slices
+from tests.support.broken import break_handler
 from tests.support.served import Served, groups_apart, settle
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
 
@@ -24,7 +24,7 @@ PARTITIONS = 20
 def restarted(serve: Serve, commits: int = 1) -> tuple[Served, list[str]]:
     """A server that has just been started, and groups in as many partitions that have a log."""
     served = serve(f"offsets.topic.num.partitions={PARTITIONS}")
-    groups = sorted(groups_apart(PARTITIONS, PARTITIONS), key=lambda g: served.host(g).index)
+    groups = sorted(groups_apart(PARTITIONS, PARTITIONS), key=lambda g: served.driver(g).index)
     client = served.client()
     for group in groups:
         for offset in range(commits):
@@ -32,10 +32,6 @@ def restarted(serve: Serve, commits: int = 1) -> tuple[Served, list[str]]:
     served.stop()
     served.start()
     return served, groups
-
-
-def boom(*_: object) -> None:
-    raise RuntimeError("a bug")
 
 
 def loads(served: Served) -> int:
@@ -60,15 +56,15 @@ def test_only_a_few_partitions_load_at_a_time(
 ) -> None:
     most: list[int] = []
     under_way: list[int] = []
-    load = host.PartitionHost._load
+    load = driver.PartitionDriver._load
 
-    async def counted(self: host.PartitionHost) -> None:
+    async def counted(self: driver.PartitionDriver) -> None:
         under_way.append(self.index)
         most.append(len(under_way))
         await load(self)
         under_way.remove(self.index)
 
-    monkeypatch.setattr(host.PartitionHost, "_load", counted)
+    monkeypatch.setattr(driver.PartitionDriver, "_load", counted)
     served, _ = restarted(serve)
     served.settled()
     assert len(most) == PARTITIONS
@@ -191,7 +187,7 @@ def test_a_disk_with_room_again_is_used_within_five_seconds(served: Served) -> N
         client.commit(2)
         served.advance(0.1)
     served.disk.capacity = None
-    served.advance(retries.MOST_S + 0.1)
+    served.advance(loader.RELOAD_MOST_S + 0.1)
     assert client.commit(3) == 0
     assert client.fetched() == {("orders", 0): 3}
 
@@ -199,7 +195,7 @@ def test_a_disk_with_room_again_is_used_within_five_seconds(served: Served) -> N
 def fail(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the partition of group g fail, by a commit that meets a bug."""
     with monkeypatch.context() as patch:
-        patch.setitem(HANDLERS, OffsetCommitRequest, boom)
+        break_handler(patch, OffsetCommitRequest)
         assert served.client().commit(2) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
@@ -209,7 +205,7 @@ def test_a_request_that_always_raises_costs_few_reloads(
     client = served.client()
     client.commit(1)
     before = loads(served)
-    monkeypatch.setitem(HANDLERS, OffsetCommitRequest, boom)
+    break_handler(monkeypatch, OffsetCommitRequest)
     for _ in range(500):
         client.commit(2)
         served.advance(0.01)
@@ -238,7 +234,7 @@ def test_after_some_healthy_seconds_the_first_pause_is_short_again(
 ) -> None:
     served.client().commit(1)
     pauses = []
-    for wait in (0.0, 0.0, 0.0, retries.HEALTHY_S + 0.1):
+    for wait in (0.0, 0.0, 0.0, loader.HEALTHY_S + 0.1):
         began = served.loop.time()
         fail(served, monkeypatch)
         served.settled()

@@ -88,7 +88,10 @@ def test_several_partitions_share_a_round(served: Served) -> None:
     groups = groups_apart(PARTITIONS, 4)
     assert [client.committed() for client in in_flight(served, *groups)] == [0] * 4
     assert served.syncs() == before + 1
-    assert [host.log.end_offset for host in served.server.hosts if host.log] == [1, 1, 1, 1]
+    store = served.server.store
+    drivers = served.server.group_partitions
+    logs = [store.open_log(driver.name) for driver in drivers if driver.log]
+    assert [log.next_offset for log in logs] == [1, 1, 1, 1]
 
 
 def test_what_exceeds_a_round_is_written_in_the_next_one(
@@ -107,7 +110,12 @@ def test_what_exceeds_a_round_is_written_in_the_next_one(
 def test_the_segments_catch_up_when_the_writer_rests(served: Served) -> None:
     [client.committed() for client in in_flight(served, *groups_apart(PARTITIONS, 4))]
     served.advance(0.1)
-    assert [host.log.next_offset for host in served.server.hosts if host.log] == [1, 1, 1, 1]
+    assert [driver.log.next_offset for driver in served.server.group_partitions if driver.log] == [
+        1,
+        1,
+        1,
+        1,
+    ]
 
 
 def test_a_rounds_records_and_bytes_are_counted(served: Served) -> None:
@@ -115,7 +123,7 @@ def test_a_rounds_records_and_bytes_are_counted(served: Served) -> None:
     served.client().commit(2)
     stats = served.server.metrics.appends
     assert (stats.records, stats.failures) == (2, 0)
-    log = served.host("g").log
+    log = served.driver("g").log
     assert log is not None
     assert stats.bytes == log.size
 
@@ -206,7 +214,7 @@ def test_partitions_outside_a_failed_round_notice_nothing(served: Served) -> Non
     [failed] = in_flight(served, one)
     assert failed.committed() == ErrorCode.NOT_COORDINATOR
     assert client.beat(member_id, generation, other) == 0
-    assert [each.state for each in served.server.hosts.snapshots()].count("loading") <= 1
+    assert [each.state for each in served.server.group_partitions.snapshots()].count("loading") <= 1
 
 
 def test_what_waited_for_a_failed_round_is_refused_in_the_form_of_its_request(
@@ -227,7 +235,7 @@ def test_a_partition_that_fails_to_close_costs_no_other_its_refusal(
         raise RuntimeError("a bug")
 
     one, two = groups_apart(PARTITIONS)
-    monkeypatch.setattr(served.host(one), "_dismiss", fail)
+    monkeypatch.setattr(served.driver(one), "_dismiss", fail)
     fail_next(served, errno.ENOSPC)
     _, lost = in_flight(served, one, two)
     assert lost.committed() == ErrorCode.NOT_COORDINATOR
@@ -242,9 +250,9 @@ def test_a_partition_that_does_not_hear_of_its_loss_acknowledges_nothing_lost(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever keeps it from closing, a later round does not pass over the one that failed."""
-    host = served.host("g")
+    driver = served.driver("g")
     with monkeypatch.context() as deaf:
-        deaf.setattr(host, "not_written", lambda error: None)
+        deaf.setattr(driver, "not_written", lambda error: None)
         fail_next(served, errno.ENOSPC)
         [lost] = in_flight(served, "g")
         served.advance(0.05)
@@ -262,7 +270,7 @@ def test_a_bug_while_a_partition_closes_does_not_keep_it_from_starting_over(
         raise RuntimeError("a bug")
 
     with monkeypatch.context() as broken:
-        broken.setattr(served.host("g")._partition, "close", fail)
+        broken.setattr(served.driver("g")._partition, "close", fail)
         fail_next(served, errno.ENOSPC)
         in_flight(served, "g")
         served.advance(0.05)
@@ -277,7 +285,7 @@ def test_a_full_disk_acknowledges_nothing_until_there_is_room(served: Served) ->
     for offset in range(2, 5):
         assert client.commit(offset) in (14, 16)
         served.advance(5)
-    assert served.host("g").snapshot().state != "active"
+    assert served.driver("g").snapshot().state != "active"
     served.disk.capacity = None
     served.settled()
     assert client.fetched() == {("orders", 0): 1}
@@ -322,7 +330,7 @@ def test_an_answer_that_goes_wrong_does_not_stop_the_rounds(
 
     one, other = groups_apart(PARTITIONS)
     in_flight(served, one)
-    monkeypatch.setattr(served.host(one), "written", fail)
+    monkeypatch.setattr(served.driver(one), "written", fail)
     served.advance(0.0001)
     [second] = in_flight(served, other)
     assert second.committed() == 0
@@ -336,7 +344,7 @@ def test_an_answer_that_goes_wrong_costs_its_own_partition_only(
         raise RuntimeError("a bug")
 
     one, other = groups_apart(PARTITIONS)
-    monkeypatch.setattr(served.host(one), "written", fail)
+    monkeypatch.setattr(served.driver(one), "written", fail)
     broken, healthy = in_flight(served, one, other)
     assert healthy.committed() == 0
     assert broken.committed() == ErrorCode.NOT_COORDINATOR
@@ -349,7 +357,7 @@ def test_a_partition_that_cannot_say_what_to_write_is_left_out_of_the_round(
         raise RuntimeError("a bug")
 
     one, other = groups_apart(PARTITIONS)
-    monkeypatch.setattr(served.host(one), "append_of", fail)
+    monkeypatch.setattr(served.driver(one), "append_of", fail)
     broken, healthy = in_flight(served, one, other)
     assert healthy.committed() == 0
     assert broken.committed() == ErrorCode.NOT_COORDINATOR
@@ -369,14 +377,18 @@ def commit_to_all(served: Served) -> list[str]:
 
 def segment_sizes(served: Served) -> list[int]:
     """Of every partition's first segment, as its file is now."""
-    paths = [f"data/{host.name}/00000000000000000000.log" for host in served.server.hosts]
+    paths = [
+        f"data/{driver.name}/00000000000000000000.log" for driver in served.server.group_partitions
+    ]
     return [len(served.disk.contents(p)) if served.disk.has(p) else 0 for p in paths]
 
 
 def test_when_nothing_is_left_to_do_the_segments_catch_up(served: Served) -> None:
     commit_to_all(served)
     served.advance(CATCH_UP_S + 0.01)
-    assert segment_sizes(served) == [host.log.size for host in served.server.hosts if host.log]
+    assert segment_sizes(served) == [
+        driver.log.size for driver in served.server.group_partitions if driver.log
+    ]
     assert 0 not in segment_sizes(served)
 
 
@@ -397,7 +409,7 @@ def test_the_segments_catch_up_once_however_often_the_writer_rests(
 def test_a_partition_that_is_loaded_again_misses_nothing(served: Served) -> None:
     groups = commit_to_all(served)
     for group_id in groups:
-        served.host(group_id)._fail(RuntimeError("a bug"), "a decision failed")
+        served.driver(group_id)._fail(RuntimeError("a bug"), "a decision failed")
     served.settled()
     assert [served.client().fetched(each) for each in groups] == [{("orders", 0): 7}] * 4
 

@@ -145,10 +145,10 @@ def test_what_is_told_is_durable(served: Served) -> None:
 
 
 def test_a_reader_knows_partition_epoch_time_and_order(served: Served) -> None:
-    host = served.host("g")
+    driver = served.driver("g")
     told = listen(served)
     assert served.client().commit(1) == 0
-    host._fail(RuntimeError("a bug"), "a decision failed")
+    driver._fail(RuntimeError("a bug"), "a decision failed")
     served.settled()
     assert served.client().commit(2) == 0
     served.advance(0.1)
@@ -162,8 +162,8 @@ def test_a_reader_knows_partition_epoch_time_and_order(served: Served) -> None:
     ]
     epochs = [origin.leader_epoch - first for origin, _ in told]
     assert epochs == [0, 0, 1, 1]
-    assert {origin.partition for origin, _ in told} == {host.index}
-    log = host.log
+    assert {origin.partition for origin, _ in told} == {driver.index}
+    log = driver.log
     assert log is not None and log.last_epoch == first + 1
     assert all(each.wall - each.now == told[0][1].wall - told[0][1].now for _, each in told)
 

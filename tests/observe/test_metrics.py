@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -12,10 +13,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from groupkeeper.coordinator import facts
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.observe import exposition
-from groupkeeper.observe.exposition import COUNTERS, Exposition
+from groupkeeper.observe.exposition import COUNTERS, TOPICS, Exposition
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.registry import APIS
+from tests.support.served import Served
 from tests.support.slices import whole
 
 GROUP = {"group": "orders", "generation": 3, "state": "Stable"}
@@ -225,8 +229,24 @@ def test_a_page_is_made_in_slices_and_the_same_however_many(
 
 
 def families() -> Iterator[str]:
-    page = whole(Exposition(Metrics()).page()).decode()
+    metrics = Metrics()
+    metrics.topics = lambda: SimpleNamespace(**dict.fromkeys(TOPICS, 0))
+    page = whole(Exposition(metrics).page()).decode()
     return (line.split()[2] for line in page.splitlines() if line.startswith("# TYPE groupkeeper_"))
+
+
+def test_topics_are_counted_by_the_server(served: Served) -> None:
+    served.client().call(
+        ApiKey.CREATE_TOPICS,
+        7,
+        CreateTopicsRequest(
+            topics=[CreatableTopic(name="invoices", num_partitions=3, replication_factor=1)]
+        ),
+    )
+    page = whole(Exposition(served.server.metrics).page()).decode().splitlines()
+    assert "groupkeeper_topics 3.0" in page
+    assert "groupkeeper_topic_partitions 15.0" in page
+    assert "groupkeeper_fetches_waiting 0.0" in page
 
 
 def test_names_are_unique_and_in_base_units() -> None:

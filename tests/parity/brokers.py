@@ -200,13 +200,13 @@ async def prepare(dial: Dial) -> None:
         CreatableTopic(name=name, num_partitions=count, replication_factor=1)
         for name, count in SHARED_TOPICS.items()
     ]
-    made = await call(dial, "CreateTopics", 5, CreateTopicsRequest(topics=topics, timeout_ms=9000))
+    made = await call(dial, 5, CreateTopicsRequest(topics=topics, timeout_ms=9000))
     if any(topic.error_code not in (0, TOPIC_ALREADY_EXISTS) for topic in made.topics):
         raise NotReadyError("no topics")
-    found = await call(dial, "FindCoordinator", 2, FindCoordinatorRequest(key="g"))
+    found = await call(dial, 2, FindCoordinatorRequest(key="g"))
     groups = [f"g{number}" for number in range(60)]
-    told = await call(dial, "DescribeGroups", 5, DescribeGroupsRequest(groups=groups))
+    told = await call(dial, 5, DescribeGroupsRequest(groups=groups))
     # Kafka's first answers to this one are LOAD_IN_PROGRESS, until it has a block of ids.
-    given = await call(dial, "InitProducerId", 1, InitProducerIdRequest(transactional_id=None))
+    given = await call(dial, 1, InitProducerIdRequest(transactional_id=None))
     if found.error_code or given.error_code or any(group.error_code for group in told.groups):
         raise NotReadyError("no coordinators, or no producer ids")

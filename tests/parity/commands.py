@@ -42,6 +42,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.embedded import Subscription, TopicPartition, encode_subscription
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -335,18 +336,18 @@ class Speech:
 
 
 VERBS: dict[str, tuple[int, Callable[..., Any]]] = {
-    "join": (KEYS["JoinGroup"], Speech.join),
-    "restart": (KEYS["JoinGroup"], Speech.restart),
-    "sync": (KEYS["SyncGroup"], Speech.sync),
-    "heartbeat": (KEYS["Heartbeat"], Speech.heartbeat),
-    "leave": (KEYS["LeaveGroup"], Speech.leave),
-    "commit": (KEYS["OffsetCommit"], Speech.commit),
-    "fetch": (KEYS["OffsetFetch"], Speech.fetch),
-    "describe": (KEYS["DescribeGroups"], Speech.describe),
-    "list": (KEYS["ListGroups"], Speech.list_groups),
-    "delete": (KEYS["DeleteGroups"], Speech.delete),
-    "forget": (KEYS["OffsetDelete"], Speech.forget),
-    "find": (KEYS["FindCoordinator"], Speech.find),
+    "join": (ApiKey.JOIN_GROUP, Speech.join),
+    "restart": (ApiKey.JOIN_GROUP, Speech.restart),
+    "sync": (ApiKey.SYNC_GROUP, Speech.sync),
+    "heartbeat": (ApiKey.HEARTBEAT, Speech.heartbeat),
+    "leave": (ApiKey.LEAVE_GROUP, Speech.leave),
+    "commit": (ApiKey.OFFSET_COMMIT, Speech.commit),
+    "fetch": (ApiKey.OFFSET_FETCH, Speech.fetch),
+    "describe": (ApiKey.DESCRIBE_GROUPS, Speech.describe),
+    "list": (ApiKey.LIST_GROUPS, Speech.list_groups),
+    "delete": (ApiKey.DELETE_GROUPS, Speech.delete),
+    "forget": (ApiKey.OFFSET_DELETE, Speech.forget),
+    "find": (ApiKey.FIND_COORDINATOR, Speech.find),
     "send": (-1, Speech.send),
     "raw": (-1, Speech.send),
 }

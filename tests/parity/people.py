@@ -6,17 +6,18 @@ What is made of the words is in commands.py.
 from dataclasses import dataclass, field
 from typing import Any
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.registry import APIS
 
 KEYS = {api.name: key for key, api in APIS.items()}
 
 AGES = {
-    KEYS["JoinGroup"]: (0, 1, 2, 3, 4, 5, 6, 7, 8, 9),
-    KEYS["SyncGroup"]: (0, 0, 1, 2, 2, 3, 4, 5, 5, 5),
-    KEYS["Heartbeat"]: (0, 0, 1, 2, 2, 3, 4, 4, 4, 4),
-    KEYS["LeaveGroup"]: (0, 0, 1, 2, 2, 3, 4, 4, 5, 5),
-    KEYS["OffsetCommit"]: (2, 2, 3, 4, 6, 7, 8, 8, 8, 9),
-    KEYS["OffsetFetch"]: (1, 1, 3, 4, 5, 5, 6, 7, 8, 9),
+    ApiKey.JOIN_GROUP: (0, 1, 2, 3, 4, 5, 6, 7, 8, 9),
+    ApiKey.SYNC_GROUP: (0, 0, 1, 2, 2, 3, 4, 5, 5, 5),
+    ApiKey.HEARTBEAT: (0, 0, 1, 2, 2, 3, 4, 4, 4, 4),
+    ApiKey.LEAVE_GROUP: (0, 0, 1, 2, 2, 3, 4, 4, 5, 5),
+    ApiKey.OFFSET_COMMIT: (2, 2, 3, 4, 6, 7, 8, 8, 8, 9),
+    ApiKey.OFFSET_FETCH: (1, 1, 3, 4, 5, 5, 6, 7, 8, 9),
 }
 """The version that a client sends whose newest JoinGroup is the index, by Kafka's releases."""
 

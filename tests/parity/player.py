@@ -13,11 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.message import key_of
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.registry import APIS, request_encoder, response_decoder
 from tests.parity.commands import Speech
-from tests.parity.people import KEYS, Person, Request, milliseconds
+from tests.parity.people import Person, Request, milliseconds
 from tests.parity.telling import Names, tell
 from tests.parity.transcript import Run
 
@@ -35,7 +37,7 @@ class Patience:
     """How long an answer may take that no group holds back."""
 
 
-PARKED = (KEYS["JoinGroup"], KEYS["SyncGroup"])
+PARKED = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP)
 """What waits for others; and all that is behind it on its connection."""
 
 VIRTUAL = Patience(parked_s=0.4, quiet_s=0.08, expected_s=2.0)
@@ -248,7 +250,7 @@ class Player:
 
     def _learn(self, sent: Sent) -> None:
         """What a client takes from an answer."""
-        if sent.key != 11 or not hasattr(sent.answer, "member_id"):
+        if sent.key != ApiKey.JOIN_GROUP or not hasattr(sent.answer, "member_id"):
             return
         answer, person = sent.answer, sent.person
         self._names.meet(answer.member_id)
@@ -324,7 +326,7 @@ class Player:
         """Until the broker has as many members."""
         request = DescribeGroupsRequest(groups=[self._names.real_group(group)])
         for _ in range(200):
-            described = await call(self._dial, "DescribeGroups", 5, request)
+            described = await call(self._dial, 5, request)
             if len(described.groups[0].members) >= count:
                 return
             await asyncio.sleep(0.02)
@@ -338,20 +340,20 @@ class NotReadyError(Exception):
     """The broker answers, but not yet as it should, or not at all."""
 
 
-async def call(dial: Dial, api: str, version: int, request: Any) -> Any:
+async def call(dial: Dial, version: int, request: Any) -> Any:
     """One request on a connection of its own. Raises NotReadyError when there is no answer."""
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
     wire = Wire(changed, loop.time)
     wire.transport = await dial(wire)
-    sent = Sent(1, "parity", Person("parity"), KEYS[api], version, loop.time())
+    sent = Sent(1, "parity", Person("parity"), key_of(type(request)), version, loop.time())
     wire.waiting.append(sent)
     try:
         wire.transport.write(request_encoder(sent.key, version)(request, 1, "parity"))
         await asyncio.wait_for(changed.wait(), 20)
     except TimeoutError as error:
-        raise NotReadyError(f"{api} is not answered") from error
+        raise NotReadyError(f"{sent.api} is not answered") from error
     finally:
         wire.transport.close()
     if sent.answer is None or isinstance(sent.answer, str):
-        raise NotReadyError(f"{api}: {sent.answer or 'hung up'}")
+        raise NotReadyError(f"{sent.api}: {sent.answer or 'hung up'}")
     return sent.answer

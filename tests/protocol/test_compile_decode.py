@@ -185,8 +185,9 @@ def test_text_in_a_list_or_nullable_is_bounded_too_but_bytes_are_not() -> None:
         (HeartbeatRequest(group_instance_id=long), 4),
         (DescribeGroupsRequest(groups=["g", long]), 5),
     ):
-        body = encoder(type(request), version, Framing.BARE)(request)
-        assert "32768 bytes" in refused(type(request), version, body)
+        cls: type = type(request)
+        body = encoder(cls, version, Framing.BARE)(request)
+        assert "32768 bytes" in refused(cls, version, body)
     metadata = JoinGroupRequestProtocol(name="range", metadata=bytes(100_000))
     join = JoinGroupRequest(protocols=[metadata])
     body = encoder(JoinGroupRequest, 9, Framing.BARE)(join)
@@ -229,7 +230,7 @@ def test_a_known_tag_is_read_between_unknown_ones() -> None:
         (b"\0\x02a\0\0\0\x05\0", Cursor(topic_name="a", partition_index=5)),
     ],
 )
-def test_a_byte_says_whether_a_nullable_struct_is_there(mark: bytes, cursor: object) -> None:
+def test_a_byte_says_whether_a_nullable_struct_is_there(mark: bytes, cursor: Cursor | None) -> None:
     body = b"\x01\0\0\0\x07" + mark + b"\0"
     assert decode(DescribeTopicPartitionsRequest, 0, body) == DescribeTopicPartitionsRequest(
         response_partition_limit=7, cursor=cursor

@@ -15,16 +15,16 @@ def test_something_else_is_no_message() -> None:
 
 
 def test_text_with_a_lone_surrogate_is_no_utf_8() -> None:
-    assert "group_id is no UTF-8" in reason(HeartbeatRequest(group_id="\ud800"))
+    assert "group_id must be UTF-8" in reason(HeartbeatRequest(group_id="\ud800"))
 
 
 def test_a_list_must_be_a_list() -> None:
-    assert "brokers is no list: 7" in reason(MetadataResponse(brokers=7))  # type: ignore[arg-type]
+    assert "brokers must be a list, not 7" in reason(MetadataResponse(brokers=7))  # type: ignore[arg-type]
 
 
 def test_a_nested_struct_is_looked_into() -> None:
     data = PartitionData(current_leader=LeaderIdAndEpoch(leader_id="x"))  # type: ignore[arg-type]
-    assert "current_leader: leader_id is no int32" in reason(data, 12)
+    assert "current_leader: leader_id must be int32, not" in reason(data, 12)
 
 
 def test_a_message_without_visible_fault_keeps_the_words_of_the_error() -> None:

@@ -2,8 +2,10 @@
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import (
     fields_in,
+    key_of,
     layout_of,
     message,
     since,
@@ -12,7 +14,11 @@ from groupkeeper.protocol.message import (
     tagged,
 )
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
 from groupkeeper.protocol.types import Array, Int32, String, UInt16
 
 
@@ -29,7 +35,7 @@ def test_each_message_has_lists_of_its_own() -> None:
 
 def test_fields_are_given_by_name_only() -> None:
     with pytest.raises(TypeError):
-        JoinGroupRequest("group")  # type: ignore[misc]
+        JoinGroupRequest("group")  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         JoinGroupRequest(group="group")  # type: ignore[call-arg]
 
@@ -44,7 +50,8 @@ def test_messages_are_equal_field_by_field() -> None:
     assert one == other
     other.reason = "tired"
     assert one != other
-    assert one != LeaveGroupRequest(member_id="m")
+    of_another_class: object = LeaveGroupRequest(member_id="m")
+    assert one != of_another_class
 
 
 def test_a_mutable_message_has_no_hash() -> None:
@@ -67,6 +74,12 @@ def test_a_layout_says_which_version_carries_a_field() -> None:
     assert [field.name for field in plain] == ["group_id", "member_id"]
     plain, _ = fields_in(LeaveGroupRequest, 3)
     assert [field.name for field in plain] == ["group_id", "members"]
+
+
+def test_only_requests_and_responses_have_an_api_key() -> None:
+    assert key_of(LeaveGroupRequest) is key_of(LeaveGroupResponse) is ApiKey.LEAVE_GROUP
+    with pytest.raises(TypeError, match="MemberIdentity is neither a request nor a response"):
+        key_of(MemberIdentity)
 
 
 def test_structs_come_before_the_message_around_them() -> None:

@@ -77,7 +77,7 @@ def test_offsets_and_times_of_tombstones_are_read() -> None:
 
 
 def test_a_delete_horizon_leaves_the_time_of_its_records() -> None:
-    assert read_header(WITH_HORIZON).has_delete_horizon
+    assert read_header(WITH_HORIZON).attributes == 0x40
     [record] = records_of(WITH_HORIZON)
     assert (record.offset, record.timestamp_ms) == (9, TIME + 7)
 
@@ -151,14 +151,18 @@ def test_what_is_written_is_read(
     ]
 
 
-def build_with_aiokafka(records: list, codec: int = 0) -> bytes:
+Fields = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+"""Time, key, value and headers of a record."""
+
+
+def build_with_aiokafka(records: list[Fields], codec: int = 0) -> bytes:
     builder = aio.DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
     for offset, (time, key, value, headers) in enumerate(records):
         builder.append(offset, time, key, value, headers)
     return bytes(builder.build())
 
 
-def build_with_kafka_python(records: list, codec: int = 0) -> bytes:
+def build_with_kafka_python(records: list[Fields], codec: int = 0) -> bytes:
     builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
     for offset, (time, key, value, headers) in enumerate(records):
         builder.append(offset, time, key, value, headers)
@@ -210,7 +214,7 @@ full_records = st.lists(
 )
 @settings(max_examples=10, deadline=None)
 @given(records=full_records)
-def test_what_others_write_is_read(build: Builder, codec: int, records: list) -> None:
+def test_what_others_write_is_read(build: Builder, codec: int, records: list[Fields]) -> None:
     batch = build(records, codec)
     header = read_header(batch)
     assert check_crc(batch, header)

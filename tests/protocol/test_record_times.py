@@ -26,6 +26,8 @@ from groupkeeper.protocol.record_batch import (
 )
 
 NOW = 1_700_000_000_000
+Fields = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+"""Time, key, value and headers of a record."""
 
 records = st.lists(
     st.tuples(
@@ -39,7 +41,7 @@ records = st.lists(
 )
 
 
-def batch(fields: list) -> bytes:
+def batch(fields: list[Fields]) -> bytes:
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=0,
@@ -55,7 +57,7 @@ def batch(fields: list) -> bytes:
 
 
 @given(records)
-def test_times_are_those_of_the_records(fields: list) -> None:
+def test_times_are_those_of_the_records(fields: list[Fields]) -> None:
     raw = batch(fields)
     header = read_header(raw)
     expected = [(record.offset, record.timestamp_ms) for record in decode_records(raw, header)]
@@ -64,7 +66,9 @@ def test_times_are_those_of_the_records(fields: list) -> None:
 
 
 @given(records, st.data())
-def test_damage_is_a_corrupt_batch_and_nothing_else(fields: list, data: st.DataObject) -> None:
+def test_damage_is_a_corrupt_batch_and_nothing_else(
+    fields: list[Fields], data: st.DataObject
+) -> None:
     raw = bytearray(batch(fields))
     header = read_header(bytes(raw))
     at = data.draw(st.integers(HEADER_SIZE, len(raw) - 1))

@@ -2,11 +2,14 @@
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.framing import read_request_header
+from groupkeeper.protocol.message import key_of, layout_of
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.registry import (
     APIS,
+    Api,
     request_decoder,
     request_encoder,
     response_decoder,
@@ -56,10 +59,22 @@ def test_the_advertised_versions_are_those_that_clients_need() -> None:
     assert {api.name: api.advertised for api in APIS.values()} == ADVERTISED
 
 
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+def test_an_api_has_the_name_of_its_key(api: Api) -> None:
+    assert api.key.name.replace("_", "") == api.name.upper()
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+def test_request_and_response_are_of_one_api(api: Api) -> None:
+    assert key_of(api.request_type) is key_of(api.response_type) is api.key
+    assert layout_of(api.request_type).response is api.response_type
+    assert layout_of(api.response_type).name == f"{api.name}Response"
+
+
 def test_produce_is_advertised_from_zero_and_served_from_three() -> None:
-    assert APIS[0].served == (3, 9)
+    assert APIS[ApiKey.PRODUCE].served == (3, 9)
     with pytest.raises(ValueError, match="ProduceRequest has versions 3 to 9, not 2"):
-        request_decoder(0, 2)
+        request_decoder(ApiKey.PRODUCE, 2)
 
 
 @every_version
@@ -81,20 +96,20 @@ def test_a_response_frame_comes_back(key: int, version: int) -> None:
 
 
 def test_a_response_header_cut_off_is_refused() -> None:
-    frame = response_encoder(12, 4)(APIS[12].response_type(), 1)
+    frame = response_encoder(ApiKey.HEARTBEAT, 4)(APIS[ApiKey.HEARTBEAT].response_type(), 1)
     for cut in range(4, len(frame)):
         with pytest.raises(DecodeError):
-            response_decoder(12, 4)(frame[:cut], 4, cut)
+            response_decoder(ApiKey.HEARTBEAT, 4)(frame[:cut], 4, cut)
 
 
 def test_codecs_are_compiled_once() -> None:
-    assert request_decoder(12, 4) is request_decoder(12, 4)
-    assert response_encoder(12, 4) is response_encoder(12, 4)
-    assert request_encoder(12, 4) is request_encoder(12, 4)
-    assert response_decoder(12, 4) is response_decoder(12, 4)
+    assert request_decoder(ApiKey.HEARTBEAT, 4) is request_decoder(ApiKey.HEARTBEAT, 4)
+    assert response_encoder(ApiKey.HEARTBEAT, 4) is response_encoder(ApiKey.HEARTBEAT, 4)
+    assert request_encoder(ApiKey.HEARTBEAT, 4) is request_encoder(ApiKey.HEARTBEAT, 4)
+    assert response_decoder(ApiKey.HEARTBEAT, 4) is response_decoder(ApiKey.HEARTBEAT, 4)
 
 
 def test_an_unknown_api_has_no_codec() -> None:
     with pytest.raises(KeyError):
         request_decoder(99, 0)
-    assert APIS[12].request_type is HeartbeatRequest
+    assert APIS[ApiKey.HEARTBEAT].request_type is HeartbeatRequest

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.compile_decode import SLICE_ITEMS, SLICE_NUMBERS
 from groupkeeper.protocol.compile_encode import SLICE_PIECES, Framing
 from groupkeeper.protocol.compiler import decoder, encoder, sliced_decoder, sliced_encoder
@@ -81,7 +82,7 @@ def test_bad_bytes_are_refused_in_the_same_words(case: tuple[type, int], body: b
 def test_a_slice_reads_so_many_items() -> None:
     request = DeleteGroupsRequest(groups_names=["g"] * (10 * SLICE_ITEMS))
     message, slices = decode(
-        DeleteGroupsRequest, 2, encoder(type(request), 2, Framing.BARE)(request)
+        DeleteGroupsRequest, 2, encoder(DeleteGroupsRequest, 2, Framing.BARE)(request)
     )
     assert message == request
     assert slices == 11
@@ -96,7 +97,7 @@ def test_records_of_a_request_are_not_copied() -> None:
     records = decoded.topic_data[0].partition_data[0].records
     assert isinstance(records, memoryview)
     assert records.obj is body
-    assert records == b"records"
+    assert bytes(records) == b"records"
 
 
 def test_items_in_items_count_as_well() -> None:
@@ -104,7 +105,7 @@ def test_items_in_items_count_as_well() -> None:
     groups = [OffsetFetchRequestGroup(group_id="g", topics=topics) for _ in range(8)]
     request = OffsetFetchRequest(groups=groups)
     message, slices = decode(
-        OffsetFetchRequest, 8, encoder(type(request), 8, Framing.BARE)(request)
+        OffsetFetchRequest, 8, encoder(OffsetFetchRequest, 8, Framing.BARE)(request)
     )
     assert message == request
     assert slices >= 5
@@ -114,7 +115,7 @@ def test_numbers_are_read_and_written_in_slices() -> None:
     topic = OffsetFetchRequestTopics(name="t", partition_indexes=[*range(5 * SLICE_NUMBERS)])
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[topic])])
     message, slices = decode(
-        OffsetFetchRequest, 8, encoder(type(request), 8, Framing.BARE)(request)
+        OffsetFetchRequest, 8, encoder(OffsetFetchRequest, 8, Framing.BARE)(request)
     )
     assert message == request
     assert slices == 5
@@ -128,8 +129,8 @@ def test_a_slice_writes_so_many_pieces(per_topic: int) -> None:
         for _ in range(100_000 // per_topic)
     ]
     response = OffsetCommitResponse(topics=topics)
-    pieces = list(sliced_response_encoder(8, 8)(response, 9))
-    assert b"".join(pieces) == response_encoder(8, 8)(response, 9)[4:]
+    pieces = list(sliced_response_encoder(ApiKey.OFFSET_COMMIT, 8)(response, 9))
+    assert b"".join(pieces) == response_encoder(ApiKey.OFFSET_COMMIT, 8)(response, 9)[4:]
     assert len(pieces) >= 100_000 // SLICE_PIECES
     assert max(map(len, pieces)) < 20 * SLICE_PIECES
 
@@ -137,7 +138,7 @@ def test_a_slice_writes_so_many_pieces(per_topic: int) -> None:
 def test_a_value_that_cannot_be_written_is_named() -> None:
     response = DescribeGroupsResponse(groups=[DescribedGroup(group_id=None)])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="group_id"):
-        list(sliced_response_encoder(15, 5)(response, 9))
+        list(sliced_response_encoder(ApiKey.DESCRIBE_GROUPS, 5)(response, 9))
 
 
 @pytest.mark.parametrize("sliced", [False, True])
@@ -146,8 +147,10 @@ def test_more_unknown_tags_than_anybody_needs_are_refused(sliced: bool) -> None:
     for count in (MOST_TAGS, MOST_TAGS + 1):
         tags = b"".join(write_varint(tag) + b"\0" for tag in range(count))
         result = outcome(MetadataRequest, 9, body + write_varint(count) + tags, sliced)
-        assert isinstance(result, str) == (count > MOST_TAGS)
-    assert result == "1001 tagged fields, and there may be 1000 at most"
+        if count == MOST_TAGS:
+            assert not isinstance(result, str)
+        else:
+            assert result == "1001 tagged fields, more than 1000"
 
 
 def test_every_api_has_a_sliced_codec() -> None:

@@ -61,14 +61,14 @@ def report(*_):
     gc.garbage.clear()
     gc.collect()
 
-settle_down = main._settle_down
+after_ready = main._after_ready
 
-def settle_down_and_disable(options):
-    settle_down(options)
+def after_ready_and_disable(options):
+    after_ready(options)
     gc.disable()
     signal.signal(signal.SIGUSR1, report)
 
-main._settle_down = settle_down_and_disable
+main._after_ready = after_ready_and_disable
 from groupkeeper.cli import main
 sys.exit(main(sys.argv[1:]))
 """

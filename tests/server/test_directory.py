@@ -9,11 +9,11 @@ from crc32c import crc32c
 
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.server.directory import NoDataError
-from groupkeeper.server.made_with import UnknownCountError
+from groupkeeper.server.partition_count import UnknownCountError
 from groupkeeper.settings.table import load
 from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import open_log
 from tests.support.directories import restore
 from tests.support.fake_files import FakeFiles
 from tests.support.served import Served, groups_apart, settle
@@ -130,12 +130,12 @@ def test_the_number_of_partitions_of_a_brokers_folders_is_adopted(serve: Serve, 
     restore(FROM_KAFKA, served.disk)
     served.start()
     served.settled()
-    assert len(served.server.hosts) == 3
+    assert len(served.server.group_partitions) == 3
     assert len(served.client().fetched("billing")) == 8
     [line] = [line for line in lines() if "taken from the data" in line["event"]]
     assert {"asked": 50, "used": 3}.items() <= line.items()
     served.restart()
-    assert len(served.server.hosts) == 3
+    assert len(served.server.group_partitions) == 3
 
 
 def test_another_number_that_was_set_is_refused_in_one_line(serve: Serve) -> None:
@@ -168,7 +168,7 @@ def test_a_directory_that_lost_its_journals_keeps_its_number(
     served.start()
     served.settled()
     assert [served.client().fetched(group) for group in groups] == [{("orders", 0): 5}] * 3
-    assert len(served.server.hosts) == made_with
+    assert len(served.server.group_partitions) == made_with
 
 
 def test_folders_that_the_default_does_not_fit_and_nothing_tells_of_are_refused(
@@ -192,7 +192,7 @@ def test_folders_that_the_default_does_not_fit_and_nothing_tells_of_are_refused(
 def test_a_log_in_a_newer_epoch_than_anybody_knows_is_served(serve: Serve) -> None:
     served = serve("offsets.topic.num.partitions=1", start=False)
     files = FakeFiles(served.disk)
-    log = Log.open(files, "data/__consumer_offsets-0", Limits())
+    log = open_log(files, "data/__consumer_offsets-0", Limits())
     log.append(encode_batch(0, 9, 1, [(b"\0\x09", b"of a type that nobody knows")]))
     log.sync()
     log.close()
@@ -231,7 +231,7 @@ def test_a_lock_that_is_removed_costs_a_reload_of_its_partition_only(served: Ser
     client = served.client()
     member_id, generation = settle(client, second)
     assert [client.commit(1, first), client.commit(1)] == [0, 0]
-    served.disk.remove(f"data/leases/{served.host(first).index}")
+    served.disk.remove(f"data/leases/{served.driver(first).index}")
     served.advance(1)
     served.settled()
     assert client.commit(2, first) == 0
@@ -245,7 +245,7 @@ def test_a_lock_that_is_removed_costs_a_reload_of_its_partition_only(served: Ser
 def test_a_partition_that_somebody_else_has_locked_is_closed(served: Served) -> None:
     client = served.client()
     assert client.commit(1) == 0
-    index = served.host("g").index
+    index = served.driver("g").index
     served.disk.remove(f"data/leases/{index}")
     other = FakeFiles(served.disk)
     assert other.lock(other.open(f"data/leases/{index}", create=True))

@@ -57,7 +57,7 @@ def report(options):
     print(*sorted(sys.modules), flush=True)
     os._exit(0)
 
-main._settle_down = report
+main._after_ready = report
 from groupkeeper.cli import main
 main(sys.argv[1:])
 """

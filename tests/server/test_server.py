@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.connections.state import State
+from groupkeeper.connections.connection_state import State
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -58,7 +58,7 @@ def test_the_size_of_a_request_is_limited_by_its_setting(serve: Any) -> None:
 
 
 def test_the_offsets_topic_has_as_many_partitions_as_its_setting_says(serve: Any) -> None:
-    assert len(serve("offsets.topic.num.partitions=7").server.hosts) == 7
+    assert len(serve("offsets.topic.num.partitions=7").server.group_partitions) == 7
 
 
 @pytest.mark.parametrize("later", [1, 2, 50])
@@ -74,7 +74,7 @@ def test_the_number_of_partitions_is_fixed_once_there_is_data(
     served.restart()
     served.settled()
     assert [served.client().fetched(each) for each in groups] == [{("orders", 0): 7}] * 10
-    assert len(served.server.hosts) == 4
+    assert len(served.server.group_partitions) == 4
     assert {"asked": later, "used": 4}.items() <= lines()[-1].items()
 
 

@@ -72,7 +72,7 @@ class Machine:
         self.files.kill()
         server.listener.stop()
         server._watch.stop()
-        server.hosts.stop()
+        server.group_partitions.stop()
         for pipe in listener.pipes:
             pipe.close()
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.embedded import (
     Assignment,
     Subscription,
@@ -147,10 +148,10 @@ class Consumer:
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
         )
-        joined = await self.call(11, 9, request)
+        joined = await self.call(ApiKey.JOIN_GROUP, 9, request)
         if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = request.member_id = joined.member_id
-            joined = await self.call(11, 9, request)
+            joined = await self.call(ApiKey.JOIN_GROUP, 9, request)
         if joined.error_code:
             if joined.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
@@ -234,12 +235,14 @@ class Consumer:
     async def leave(self) -> None:
         """Go politely."""
         identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
-        await self.call(13, 5, LeaveGroupRequest(group_id=self.group_id, members=[identity]))
+        await self.call(
+            ApiKey.LEAVE_GROUP, 5, LeaveGroupRequest(group_id=self.group_id, members=[identity])
+        )
 
     async def fetch(self) -> dict[int, int]:
         """What is committed for the group: partition to offset."""
         groups = [OffsetFetchRequestGroup(group_id=self.group_id, topics=None)]
-        reply = await self.call(9, 8, OffsetFetchRequest(groups=groups))
+        reply = await self.call(ApiKey.OFFSET_FETCH, 8, OffsetFetchRequest(groups=groups))
         group = reply.groups[0]
         if group.error_code:
             raise ConnectionError(ErrorCode(group.error_code).name)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.simulation.consumer import PARTITIONS, TOPIC, Consumer, Wire
@@ -65,7 +66,7 @@ class Hour:
         self.loop.dial(ADDRESS, wire)
         topic = CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
         reply = await wire.call(
-            19, 5, CreateTopicsRequest(topics=[topic], timeout_ms=1000), "admin"
+            ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=1000), "admin"
         )
         assert reply.topics[0].error_code == 0
 

@@ -1,8 +1,7 @@
-"""
-What each kind of damage does: the rows of the table in docs/storage.md.
+"""What each kind of damage does: the rows of the table in docs/storage.md.
 
-Everything is put right or refused in a line that names the file and what to do. Nothing is served
-as if it had never been there.
+Everything is repaired, or refused in a line that names the file and what to do. No log is served
+without its lost records as if they had never existed.
 """
 
 import re
@@ -16,10 +15,24 @@ from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, StorageError, remed
 from groupkeeper.storage.folders import FolderList
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import open_log
 from groupkeeper.storage.start import read_start, write_start
-from groupkeeper.storage.store import Append, Store
-from tests.support.batches import TIME, batch, values_of
+from groupkeeper.storage.store import Store
+from tests.support.batches import batch, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.stored import (
+    append,
+    cut_file,
+    fail_append,
+    journal_paths,
+    make_claims_durable,
+    open_store,
+    put,
+    salt_positions,
+    segment_paths,
+    values_in,
+    write_file,
+)
 
 LIMITS = Limits(segment_bytes=4_000, index_interval_bytes=500, journal_bytes=12_000)
 NAMES = [f"__consumer_offsets-{number}" for number in range(3)]
@@ -40,14 +53,14 @@ def value_of(number: int) -> bytes:
 def fill(disk: FakeDisk, rounds: int = ROUNDS, *, stop: bool) -> None:
     """Commits to three logs, the last of which gets none at the end, and appends to a topic's."""
     files = FakeFiles(disk)
-    store = Store.open(files, "data", 0, LIMITS)
+    store = Store(files, "data", 0, LIMITS)
     epoch = max(store.claim(shard) for shard in range(3))
     logs = [store.open_log(name) for name in NAMES]
-    topic = Log.open(files, f"data/{TOPIC}", LIMITS)
+    topic = open_log(files, f"data/{TOPIC}", LIMITS)
     for number in range(rounds):
         taking = logs if number < rounds - 5 else logs[:2]
-        records = [(b"key", value_of(number))]
-        assert not any(store.commit([Append(log, epoch, TIME, records) for log in taking]))
+        appends = [append(log, value_of(number), epoch=epoch) for log in taking]
+        assert not any(store.commit(appends))
         topic.append(batch(number, value_of(number)))
     if stop:
         topic.close()
@@ -61,27 +74,16 @@ def expected(name: str) -> list[bytes | None]:
 
 
 def opened(disk: FakeDisk, name: str) -> Log:
-    """Of a store that serves all others, too, or refuses them."""
+    """A log after a restart."""
     disk.revive()
-    files = FakeFiles(disk)
     if name == TOPIC:
-        return Log.open(files, f"data/{name}", LIMITS)
-    return Store.open(files, "data", 0, LIMITS).open_log(name)
+        return without_journal(disk, name)
+    return open_store(disk, limits=LIMITS).open_log(name)
 
 
-def found(log: Log) -> list[bytes | None]:
-    return [value for chunk in log.batches(log.start_offset) for value in values_of(chunk)]
-
-
-def segments(disk: FakeDisk, name: str) -> list[str]:
-    return [f"data/{name}/{f}" for f in disk.children(f"data/{name}") if f.endswith(".log")]
-
-
-def cut(disk: FakeDisk, path: str, size: int) -> None:
-    files = FakeFiles(disk)
-    handle = files.open(path)
-    files.truncate(handle, size)
-    files.sync(handle)
+def without_journal(disk: FakeDisk, name: str) -> Log:
+    """A log as its segments have it."""
+    return open_log(FakeFiles(disk), f"data/{name}", LIMITS)
 
 
 def size_of(disk: FakeDisk, path: str) -> int:
@@ -93,31 +95,31 @@ Damage = Callable[[FakeDisk, str], None]
 
 
 def cut_inside(disk: FakeDisk, name: str) -> None:
-    path = segments(disk, name)[-1]
-    cut(disk, path, size_of(disk, path) - 700)
+    path = segment_paths(disk, name)[-1]
+    cut_file(disk, path, size_of(disk, path) - 700)
 
 
 def cut_at_a_border(disk: FakeDisk, name: str) -> None:
-    path = segments(disk, name)[-1]
-    cut(disk, path, size_of(disk, path) - 4 * BATCH)
+    path = segment_paths(disk, name)[-1]
+    cut_file(disk, path, size_of(disk, path) - 4 * BATCH)
 
 
 def flip_in_the_last(disk: FakeDisk, name: str) -> None:
-    path = segments(disk, name)[-1]
+    path = segment_paths(disk, name)[-1]
     disk.flip(path, size_of(disk, path) - 800)
 
 
 def flip_an_epoch(disk: FakeDisk, name: str) -> None:
     """No checksum of a batch covers its header's first fields."""
-    disk.flip(segments(disk, name)[-1], 15, 4)
+    disk.flip(segment_paths(disk, name)[-1], 15, 4)
 
 
 def remove_the_last(disk: FakeDisk, name: str) -> None:
-    FakeFiles(disk).remove(segments(disk, name)[-1])
+    FakeFiles(disk).remove(segment_paths(disk, name)[-1])
 
 
 def remove_all(disk: FakeDisk, name: str) -> None:
-    for path in segments(disk, name):
+    for path in segment_paths(disk, name):
         FakeFiles(disk).remove(path)
 
 
@@ -129,29 +131,27 @@ def remove_the_folder(disk: FakeDisk, name: str) -> None:
 
 
 def remove_the_first(disk: FakeDisk, name: str) -> None:
-    FakeFiles(disk).remove(segments(disk, name)[0])
+    FakeFiles(disk).remove(segment_paths(disk, name)[0])
 
 
 def remove_a_middle_one(disk: FakeDisk, name: str) -> None:
-    FakeFiles(disk).remove(segments(disk, name)[1])
+    FakeFiles(disk).remove(segment_paths(disk, name)[1])
 
 
 def cut_the_first_at_a_border(disk: FakeDisk, name: str) -> None:
-    path = segments(disk, name)[0]
-    cut(disk, path, size_of(disk, path) - BATCH)
+    path = segment_paths(disk, name)[0]
+    cut_file(disk, path, size_of(disk, path) - BATCH)
 
 
 def flip_in_the_first(disk: FakeDisk, name: str) -> None:
-    disk.flip(segments(disk, name)[0], HEADER_SIZE + 20)
+    disk.flip(segment_paths(disk, name)[0], HEADER_SIZE + 20)
 
 
 def flip_an_offset_in_the_first(disk: FakeDisk, name: str) -> None:
     """That of the last batch: no other one follows in the file that it would not fit."""
-    path = segments(disk, name)[0]
-    files = FakeFiles(disk)
+    path = segment_paths(disk, name)[0]
     data = disk.contents(path)
     last = data.rindex(b"\0\0\0\0\0\0\0")
-    assert files
     while data[last + 16 : last + 17] != b"\2":
         last = data.rindex(b"\0\0\0\0\0\0\0", 0, last)
     disk.flip(path, last + 7, 0x40)
@@ -173,11 +173,11 @@ def test_damage_after_a_clean_stop_is_refused(disk: FakeDisk, name: str, damage:
     fill(disk, stop=True)
     damage(disk, name)
     with pytest.raises(Corrupt) as refused:
-        found(opened(disk, name))
+        values_in(opened(disk, name))
     assert f"data/{name}" in str(refused.value)
     assert re.search(r"byte|offset|missing", str(refused.value))
-    assert f"make data/{name}/{ACCEPT_FILE} to have what is left" in str(refused.value)
-    assert found(opened(disk, NAMES[1])) == expected(NAMES[1])
+    assert f"create data/{name}/{ACCEPT_FILE} to keep what is left" in str(refused.value)
+    assert values_in(opened(disk, NAMES[1])) == expected(NAMES[1])
 
 
 @pytest.mark.parametrize("name", [NAMES[0], TOPIC])
@@ -185,51 +185,51 @@ def test_a_lost_folder_after_a_clean_stop_is_refused(disk: FakeDisk, name: str) 
     fill(disk, stop=True)
     remove_the_folder(disk, name)
     for end in ("kill", "stop", "again"):
-        store = Store.open(FakeFiles(disk), "data", 0, LIMITS)
+        store = open_store(disk, limits=LIMITS)
         with pytest.raises(Corrupt, match=f"data/{name} is missing, with all its records: restore"):
             store.folders.check(name)
         store.close() if end == "stop" else disk.revive()
     accept(disk, name)
-    Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(name)
+    open_store(disk, limits=LIMITS).folders.check(name)
 
 
 def test_a_folder_that_may_go_is_not_missed(disk: FakeDisk) -> None:
     fill(disk, stop=True)
     remove_the_folder(disk, TOPIC)
     files = FakeFiles(disk)
-    folders = Store.open(files, "data", 0, LIMITS).folders
-    folders.forget(TOPIC)
-    folders.settle()
+    folders = Store(files, "data", 0, LIMITS).folders
+    folders.note_removed(TOPIC)
+    folders.save()
     files.sync_folder("data")
     disk.power_cut("lose")
-    Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(TOPIC)
+    open_store(disk, limits=LIMITS).folders.check(TOPIC)
 
 
 def test_a_folder_that_was_made_since_is_missed_until_the_machine_starts_anew(
     disk: FakeDisk,
 ) -> None:
     fill(disk, stop=False)
-    Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.note(TOPIC)
+    open_store(disk, limits=LIMITS).folders.note(TOPIC)
     disk.revive()
     remove_the_folder(disk, TOPIC)
     with pytest.raises(Corrupt, match=f"data/{TOPIC} is missing, with all its records: restore"):
-        Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(TOPIC)
+        open_store(disk, limits=LIMITS).folders.check(TOPIC)
     disk.revive()
-    disk.power_cut("keep")  # its records were in the page cache only: nobody promised them
-    assert Store.open(FakeFiles(disk), "data", 0, LIMITS).folders.check(TOPIC) == ""
+    disk.power_cut("keep")  # its records were in the page cache only: they were not promised
+    assert open_store(disk, limits=LIMITS).folders.check(TOPIC) == ""
 
 
 @pytest.mark.parametrize("stop", [True, False])
 def test_the_start_of_a_log_is_put_back(disk: FakeDisk, stop: bool) -> None:
     fill(disk, stop=True)
     files = FakeFiles(disk)
-    store = Store.open(files, "data", 0, LIMITS)
+    store = Store(files, "data", 0, LIMITS)
     write_start(files, f"data/{TOPIC}", 2)
     store.folders.note(TOPIC, 2)
     store.close() if stop else disk.revive()
     FakeFiles(disk).remove(f"data/{TOPIC}/log-start-offset-checkpoint")
     disk.power_cut("keep")
-    store = Store.open(FakeFiles(disk), "data", 0, LIMITS)
+    store = open_store(disk, limits=LIMITS)
     told = store.folders.check(TOPIC)
     assert told.startswith(f"data/{TOPIC}/log-start-offset-checkpoint was missing")
     assert read_start(FakeFiles(disk), f"data/{TOPIC}") == 2
@@ -249,8 +249,8 @@ def test_what_is_noted_while_the_list_is_written_is_in_it(disk: FakeDisk) -> Non
         rename(path, to)
 
     files.rename = note_first  # type: ignore[method-assign]
-    folders.forget(TOPIC)
-    folders.settle()
+    folders.note_removed(TOPIC)
+    folders.save()
     with pytest.raises(Corrupt, match="new-0 is missing"):
         FolderList(files, "data").check("new-0")
 
@@ -271,7 +271,7 @@ def test_the_list_does_not_grow_with_every_start(
 def test_a_list_that_is_damaged_is_told(disk: FakeDisk) -> None:
     fill(disk, stop=True)
     disk.flip("data/folders", 12)
-    store = Store.open(FakeFiles(disk), "data", 0, LIMITS)
+    store = open_store(disk, limits=LIMITS)
     assert "data/folders is damaged" in store.take_repairs()[0]
 
 
@@ -294,7 +294,7 @@ def test_what_is_left_is_served_once_a_person_accepts_that(
     accept(disk, name)
     for again in range(3):
         log = opened(disk, name)
-        left = found(log)
+        left = values_in(log)
         wanted = expected(name)
         assert set(left) <= set(wanted)
         assert sorted(left, key=wanted.index) == left
@@ -309,7 +309,7 @@ def test_an_offset_that_no_checksum_covers_is_looked_at_when_it_is_read(
     disk: FakeDisk, bit: int
 ) -> None:
     fill(disk, stop=True)
-    path = segments(disk, TOPIC)[0]
+    path = segment_paths(disk, TOPIC)[0]
     place = disk.contents(path).rindex((9).to_bytes(8, "big"))
     disk.flip(path, place + 7 - bit // 8, 1 << bit % 8)
     log = opened(disk, TOPIC)
@@ -321,7 +321,7 @@ def test_an_offset_that_no_checksum_covers_is_looked_at_when_it_is_read(
 
 def test_an_offset_that_no_segment_can_hold_is_damage(disk: FakeDisk) -> None:
     fill(disk, rounds=8, stop=False)
-    path = segments(disk, TOPIC)[-1]
+    path = segment_paths(disk, TOPIC)[-1]
     disk.flip(path, disk.contents(path).rindex((7).to_bytes(8, "big")) + 2)
     with pytest.raises(Corrupt, match=f"{path}: the batch at byte .* is damaged"):
         opened(disk, TOPIC)
@@ -336,10 +336,10 @@ def test_an_offset_that_no_segment_can_hold_is_damage(disk: FakeDisk) -> None:
 @pytest.mark.parametrize("name", [NAMES[0], TOPIC])
 def test_the_last_sector_of_a_log_is_kept_twice(disk: FakeDisk, name: str, lost: int) -> None:
     fill(disk, stop=True)
-    path = segments(disk, name)[-1]
+    path = segment_paths(disk, name)[-1]
     disk.flip(path, size_of(disk, path) - lost)
     log = opened(disk, name)
-    assert found(log) == expected(name)
+    assert values_in(log) == expected(name)
     [what] = log.take_repairs()
     assert re.match(f"{path}: restored bytes [0-9]+ to {size_of(disk, path) - 1}", what)
 
@@ -354,8 +354,8 @@ def test_what_the_journal_has_is_put_right_after_a_crash(
     fill(disk, rounds=10, stop=False)
     damage(disk, name)
     log = opened(disk, name)
-    assert found(log) == expected(name)[: len(found(log))]
-    assert len(found(log)) >= 5
+    assert values_in(log) == expected(name)[: len(values_in(log))]
+    assert len(values_in(log)) >= 5
 
 
 @pytest.mark.parametrize("byte", [*range(8), *range(12, 16)])
@@ -364,11 +364,11 @@ def test_the_header_of_the_last_batch_is_compared_with_the_journal(
 ) -> None:
     """No checksum covers its base offset and its epoch, and no batch follows that would not fit."""
     fill(disk, rounds=8, stop=False)
-    path = segments(disk, NAMES[0])[-1]
+    path = segment_paths(disk, NAMES[0])[-1]
     last = disk.contents(path).rindex((7).to_bytes(8, "big"))
     disk.flip(path, last + byte, 0x40)
     log = opened(disk, NAMES[0])
-    assert found(log) == [value_of(number) for number in range(8)]
+    assert values_in(log) == [value_of(number) for number in range(8)]
     assert log.take_repairs()[0].startswith(f"{path}: cut off ")
     assert log.last_epoch == 1
 
@@ -381,41 +381,34 @@ def test_damage_to_an_earlier_segment_after_a_crash_is_refused(
     fill(disk, stop=False)
     damage(disk, name)
     with pytest.raises(Corrupt, match=f"data/{name}/.*restore it"):
-        found(opened(disk, name))
+        values_in(opened(disk, name))
 
 
 # -- journals --------------------------------------------------------------------------------------
 
 
-def journal_paths(disk: FakeDisk) -> list[str]:
-    return [f"data/journals/{file}" for file in disk.children("data/journals")]
-
-
 def one_round_each(disk: FakeDisk, *names: str) -> tuple[str, list[int]]:
-    """Rounds of one log each that no segment has. The journal, where they begin, and its end."""
-    store = Store.open(FakeFiles(disk), "data", 0)
+    """Rounds of one log each that no segment has. Returns the journal and where they begin."""
+    store = open_store(disk)
     epoch = max(store.claim(shard) for shard in range(3))
     logs = {name: store.open_log(name) for name in names}
-    store.settle()
+    make_claims_durable(store)
     disk.write_back()
-    starts = []
-    for name in names:
-        journal = store._journals._writer
-        assert journal is not None
-        starts.append(journal.size)
-        append = Append(logs[name], epoch, TIME, [(b"key", value_of(logs[name].end_offset))])
-        assert store.commit([append]) == [None]
+    for at, name in enumerate(names):
+        value = value_of(names[:at].count(name))
+        assert store.commit([append(logs[name], value, epoch=epoch)]) == [None]
     disk.power_cut("lose")
-    return journal.path, [*starts, journal.size]
+    [path] = journal_paths(disk)
+    return path, salt_positions(disk, path)[1:]
 
 
 def test_a_damaged_round_costs_its_logs_and_no_others(disk: FakeDisk) -> None:
     path, starts = one_round_each(disk, NAMES[0], NAMES[0], NAMES[1], NAMES[2])
     disk.flip(path, starts[1] + 60)
-    store = Store.open(FakeFiles(disk), "data", 0)
+    store = open_store(disk)
     [what] = store.take_repairs()
     assert f"{path}: the round at byte {starts[1]} is damaged" in what
-    assert [found(store.open_log(name)) for name in NAMES[1:]] == [[value_of(0)]] * 2
+    assert [values_in(store.open_log(name)) for name in NAMES[1:]] == [[value_of(0)]] * 2
     with pytest.raises(Corrupt, match=f"{NAMES[0]} ends at offset 1, but went on to 1") as refused:
         store.open_log(NAMES[0])
     assert what in str(refused.value)
@@ -423,15 +416,15 @@ def test_a_damaged_round_costs_its_logs_and_no_others(disk: FakeDisk) -> None:
 
 
 def test_a_damaged_round_that_the_segments_have_costs_nothing(disk: FakeDisk) -> None:
-    store = Store.open(FakeFiles(disk), "data", 0)
+    store = open_store(disk)
     epoch = store.claim(0)
     log = store.open_log(NAMES[0])
     for number in range(3):
-        store.commit([Append(log, epoch, TIME, [(b"key", value_of(number))])])
+        store.commit([append(log, value_of(number), epoch=epoch)])
     disk.revive()
     disk.flip(journal_paths(disk)[0], 600)
-    store = Store.open(FakeFiles(disk), "data", 0)
-    assert found(store.open_log(NAMES[0])) == [value_of(number) for number in range(3)]
+    store = open_store(disk)
+    assert values_in(store.open_log(NAMES[0])) == [value_of(number) for number in range(3)]
     assert "is damaged" in store.take_repairs()[0]
     assert store.claim(0) == epoch + 1
 
@@ -441,22 +434,18 @@ def test_what_is_left_of_a_log_is_served_once_a_person_accepts_that(disk: FakeDi
     disk.flip(path, starts[1] + 60)
     accept(disk, NAMES[0])
     log = opened(disk, NAMES[0])
-    assert found(log) == [value_of(0), value_of(2)]
+    assert values_in(log) == [value_of(0), value_of(2)]
     assert "but its journal goes on at offset 2" in log.take_repairs()[0]
     disk.power_cut("lose")
     log = opened(disk, NAMES[0])
-    assert (found(log), log.take_repairs()) == ([value_of(0), value_of(2)], [])
+    assert (values_in(log), log.take_repairs()) == ([value_of(0), value_of(2)], [])
 
 
 def test_damage_that_no_round_tells_of_costs_the_logs_without_a_later_round(disk: FakeDisk) -> None:
     path, starts = one_round_each(disk, NAMES[0], NAMES[1], *[NAMES[2]] * 12)
-    files = FakeFiles(disk)
-    handle = files.open(path)
-    for at in range(1, 12):
-        files.write(handle, bytes(100), starts[at])
-    files.sync(handle)
-    files.kill()
-    store = Store.open(FakeFiles(disk), "data", 0)
+    for start in starts[1:12]:
+        write_file(disk, path, bytes(100), start)
+    store = open_store(disk)
     with pytest.raises(Corrupt, match=f"{NAMES[1]} may lack records from offset 0 on .*{path}"):
         store.open_log(NAMES[1])
     with pytest.raises(Corrupt, match=f"{NAMES[2]} ends at offset 0"):
@@ -464,32 +453,31 @@ def test_damage_that_no_round_tells_of_costs_the_logs_without_a_later_round(disk
     accept(disk, NAMES[1])
     for value in range(3):
         disk.revive()
-        store = Store.open(FakeFiles(disk), "data", 0)
+        store = open_store(disk)
         epoch = max(store.claim(shard) for shard in range(3))
-        assert len(found(store.open_log(NAMES[1]))) == value
-        append = Append(store.open_log(NAMES[1]), epoch, TIME, [(b"key", b"value")])
-        assert store.commit([append]) == [None]
+        assert len(values_in(store.open_log(NAMES[1]))) == value
+        put(store, b"value", name=NAMES[1], epoch=epoch)
         disk.power_cut("lose")
 
 
 def test_a_lost_journal_is_missed_by_the_next_one(disk: FakeDisk) -> None:
-    store = Store.open(FakeFiles(disk), "data", 0, Limits(journal_bytes=2_000))
+    store = Store(FakeFiles(disk), "data", 0, Limits(journal_bytes=2_000))
     epoch = store.claim(0)
     logs = [store.open_log(name) for name in NAMES]
     disk.write_back()
+    rounds = 0
     while len(journal_paths(disk)) < 2:
-        records = [(b"key", value_of(1))]
-        assert not any(store.commit([Append(log, epoch, TIME, records) for log in logs]))
+        rounds += 1
+        assert not any(store.commit([append(log, value_of(1), epoch=epoch) for log in logs]))
     disk.power_cut("lose")
     FakeFiles(disk).remove(journal_paths(disk)[0])
-    ends = [log.end_offset for log in logs]
-    assert [outcome(disk, name)[0] for name in NAMES] == [[value_of(1)] * ends[0], None, None]
+    assert [outcome(disk, name)[0] for name in NAMES] == [[value_of(1)] * rounds, None, None]
     with pytest.raises(Corrupt, match=f"data/{NAMES[1]} ends at offset 0.*restore it"):
         opened(disk, NAMES[1])
 
 
 def remove_journals(disk: FakeDisk) -> dict[str, bytes]:
-    """All of them, as somebody does who frees space. Returns what they held."""
+    """All of them, as an operator may to free space. Returns what they held."""
     files = FakeFiles(disk)
     held = {}
     for path in journal_paths(disk):
@@ -498,16 +486,9 @@ def remove_journals(disk: FakeDisk) -> dict[str, bytes]:
     return held
 
 
-def without_journal(disk: FakeDisk, name: str) -> Log:
-    """What the segments of a log hold."""
-    return Log.open(FakeFiles(disk), f"data/{name}", LIMITS)
-
-
 def started(disk: FakeDisk, node: int = 0) -> Store:
-    store = Store.open(FakeFiles(disk), "data", node, LIMITS)
-    for shard in range(3):
-        store.claim(shard)
-    store.settle()
+    store = open_store(disk, node, LIMITS)
+    make_claims_durable(store, epoch=max(store.claim(shard) for shard in range(3)))
     return store
 
 
@@ -532,7 +513,7 @@ def test_a_log_whose_last_journal_is_missing_is_refused_by_every_start(disk: Fak
 def test_what_a_missing_journal_held_can_be_given_up(disk: FakeDisk) -> None:
     fill(disk, stop=False)
     log = without_journal(disk, NAMES[0])
-    left, end = found(log), log.next_offset
+    left, end = values_in(log), log.next_offset
     remove_journals(disk)
     with pytest.raises(Corrupt):
         started(disk).open_log(NAMES[0])
@@ -540,18 +521,18 @@ def test_what_a_missing_journal_held_can_be_given_up(disk: FakeDisk) -> None:
     accept(disk, NAMES[0])
     store = started(disk)
     log = store.open_log(NAMES[0])
-    assert found(log) == left
+    assert values_in(log) == left
     assert log.take_repairs() == [
         (
             f"data/{NAMES[0]} may lack records from offset {end} on: a journal that they went "
             "through is missing from data/journals: accepted"
         )
     ]
-    log.broken = True  # as after a write that failed: opened again by the same process
-    assert found(store.open_log(NAMES[0])) == left
+    fail_append(disk, log)  # then it is opened again by the same process
+    assert values_in(store.open_log(NAMES[0])) == left
     disk.revive()
     log = started(disk).open_log(NAMES[0])
-    assert (found(log), log.take_repairs()) == (left, [])
+    assert (values_in(log), log.take_repairs()) == (left, [])
 
 
 def test_a_journal_that_was_put_back_is_enough(disk: FakeDisk) -> None:
@@ -562,19 +543,18 @@ def test_a_journal_that_was_put_back_is_enough(disk: FakeDisk) -> None:
         with pytest.raises(Corrupt):
             refusing.open_log(name)
     disk.revive()
-    files = FakeFiles(disk)
     for path, data in held.items():
-        files.write(files.open(path, create=True), data, 0)
+        write_file(disk, path, data)
     store = started(disk)
     for name in NAMES:
         log = store.open_log(name)
-        assert (found(log), log.take_repairs()) == (expected(name), [])
+        assert (values_in(log), log.take_repairs()) == (expected(name), [])
 
 
 def test_a_journal_that_was_emptied_is_named(disk: FakeDisk) -> None:
     fill(disk, stop=False)
     for path in journal_paths(disk):
-        cut(disk, path, 0)
+        cut_file(disk, path, 0)
     with pytest.raises(Corrupt, match=rf"missing from data/journals \({path} holds no round\)"):
         started(disk).open_log(NAMES[0])
 
@@ -592,20 +572,20 @@ def test_a_journal_is_missing_beside_an_older_one_of_another_node(disk: FakeDisk
 def test_a_lost_journal_costs_nothing_after_a_clean_stop(disk: FakeDisk) -> None:
     fill(disk, stop=True)
     FakeFiles(disk).remove(journal_paths(disk)[0])
-    store = Store.open(FakeFiles(disk), "data", 0)
+    store = open_store(disk)
     assert [store.claim(shard) for shard in range(3)] == [2, 2, 2]
     for name in NAMES:
         log = store.open_log(name)
-        assert (found(log), log.take_repairs()) == (expected(name), [])
+        assert (values_in(log), log.take_repairs()) == (expected(name), [])
 
 
 def test_an_unfinished_round_is_told(disk: FakeDisk) -> None:
     path, starts = one_round_each(disk, NAMES[0], NAMES[1])
     disk.flip(path, starts[1] + 60)
-    store = Store.open(FakeFiles(disk), "data", 0)
+    store = open_store(disk)
     told = store.take_repairs()
     assert told == [f"{path}: the unfinished round at byte {starts[1]} is left out"]
-    assert found(store.open_log(NAMES[0])) == [value_of(0)]
+    assert values_in(store.open_log(NAMES[0])) == [value_of(0)]
 
 
 # -- what can be made again ------------------------------------------------------------------------
@@ -620,7 +600,7 @@ def test_files_that_can_be_made_again(disk: FakeDisk, stop: bool, file: str, how
     for name in (NAMES[0], TOPIC):
         spoil(disk, f"data/{name}/{file}", how, Random(3))
         log = opened(disk, name)
-        assert found(log) == expected(name)
+        assert values_in(log) == expected(name)
         told = [what for what in log.take_repairs() if "manifest is damaged" in what]
         assert len(told) == (file == "manifest" and how != "remove")
         assert values_of(log.read(7, 1))[0] == value_of(7)
@@ -633,21 +613,17 @@ def accept(disk: FakeDisk, name: str) -> None:
 
 
 def spoil(disk: FakeDisk, path: str, how: str, random: Random) -> None:
-    files = FakeFiles(disk)
     if how == "remove":
-        files.remove(path)
+        FakeFiles(disk).remove(path)
         return
     size = size_of(disk, path)
     if how == "flip":
         disk.flip(path, random.randrange(size), 1 << random.randrange(8))
     elif how == "cut":
-        cut(disk, path, random.randrange(size))
+        cut_file(disk, path, random.randrange(size))
     else:
         start = random.randrange(size)
-        handle = files.open(path)
-        files.write(handle, bytes(min(512, size - start)), start)
-        files.sync(handle)
-    files.kill()
+        write_file(disk, path, bytes(min(512, size - start)), start)
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -688,6 +664,6 @@ def is_exempt(path: str, how: str, name: str) -> bool:
 
 def outcome(disk: FakeDisk, name: str) -> tuple[list[bytes | None] | None, str]:
     try:
-        return found(opened(disk, name)), ""
+        return values_in(opened(disk, name)), ""
     except StorageError as error:
         return None, str(error)

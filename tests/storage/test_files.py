@@ -5,12 +5,13 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from groupkeeper.storage.files import Files
+from groupkeeper.storage.store import Store
 from tests.support.fake_files import FakeDisk, FakeFiles
 
 
@@ -155,16 +156,14 @@ from groupkeeper.storage.errors import Locked
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.store import Store
 try:
-    Store.open(Files(), sys.argv[1], 0)
+    Store(Files(), sys.argv[1], 0)
 except Locked as error:
     print(error)
 """
 
 
 def test_a_second_process_is_refused_in_one_line(tmp_path: Path) -> None:
-    from groupkeeper.storage.store import Store
-
-    store = Store.open(Files(), str(tmp_path), 0)
+    store = Store(Files(), str(tmp_path), 0)
     command = [sys.executable, "-c", SECOND, str(tmp_path)]
     refused = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     assert refused.stdout == (
@@ -196,11 +195,12 @@ def test_the_stamp_of_a_folder_changes_with_its_names(any_files: Files) -> None:
     assert files.stamp("folder") == ()
     files.make_folder("folder")
     stamps = [files.stamp("folder")]
-    for change in (
+    changes: list[Callable[[], None]] = [
         lambda: files.close(files.open("folder/file", create=True)),
         lambda: files.rename("folder/file", "folder/other"),
         lambda: files.remove("folder/other"),
-    ):
+    ]
+    for change in changes:
         time.sleep(0.02)  # more than the clock of a file system needs
         change()
         stamps.append(files.stamp("folder"))

@@ -1,6 +1,5 @@
 """The format of a data directory: carried forward when older, refused when newer or damaged."""
 
-import errno
 import json
 
 import pytest
@@ -10,33 +9,28 @@ from groupkeeper.storage.errors import Corrupt, NewerFormat
 from groupkeeper.storage.format import VERSION, read_format, write_format
 from groupkeeper.storage.store import Store
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
+from tests.support.stored import FULL, cut_file, open_store, write_file
 
 PATH = "data/format"
-
-
-def open_store(disk: FakeDisk) -> Store:
-    return Store.open(FakeFiles(disk), "data", 0)
 
 
 def rewrite(disk: FakeDisk, **changes: object) -> None:
     line, _ = disk.contents(PATH).split(b"\n", 1)
     line = json.dumps(json.loads(line) | changes).encode()
-    files = FakeFiles(disk)
-    handle = files.open(PATH)
-    files.truncate(handle, 0)
-    files.write(handle, line + b"\n%08x\n" % crc32c(line), 0)
+    cut_file(disk, PATH, 0)
+    write_file(disk, PATH, line + b"\n%08x\n" % crc32c(line))
 
 
 def test_a_directory_gets_the_newest_format_once_and_keeps_its_id(disk: FakeDisk) -> None:
     store = open_store(disk)
     assert store.format is None
-    directory_id = store.settle_format(7)
+    directory_id = store.upgrade_format(7)
     store.close()
     disk.power_cut("lose")
     store = open_store(disk)
     assert store.format is not None
     assert (store.format.version, store.format.shards) == (VERSION, 7)
-    assert store.settle_format(9) == directory_id
+    assert store.upgrade_format(9) == directory_id
     assert store.known_shards() == 7
     assert len(directory_id) == 32
 
@@ -50,9 +44,9 @@ def test_two_directories_have_different_ids(disk: FakeDisk) -> None:
 
 
 def test_a_newer_format_is_refused_in_one_line_and_nothing_is_touched(disk: FakeDisk) -> None:
-    open_store(disk).settle_format(3)
+    open_store(disk).upgrade_format(3)
     disk.revive()
-    rewrite(disk, format=VERSION + 1, more="that nobody knows yet")
+    rewrite(disk, format=VERSION + 1, more="unknown to this version")
     calls = disk.calls
     with pytest.raises(NewerFormat) as refused:
         open_store(disk)
@@ -67,22 +61,21 @@ def test_a_newer_format_is_refused_in_one_line_and_nothing_is_touched(disk: Fake
 def test_a_damaged_file_is_refused_with_its_name_and_what_to_do(
     disk: FakeDisk, damage: str
 ) -> None:
-    open_store(disk).settle_format(3)
+    open_store(disk).upgrade_format(3)
     disk.revive()
-    files = FakeFiles(disk)
     size = len(disk.contents(PATH))
     if damage == "flip":
         disk.flip(PATH, 12)
     elif damage == "zeros":
-        files.write(files.open(PATH), bytes(size), 0)
+        write_file(disk, PATH, bytes(size))
     else:
-        files.truncate(files.open(PATH), 0 if damage == "empty" else size - 1)
+        cut_file(disk, PATH, 0 if damage == "empty" else size - 1)
     with pytest.raises(Corrupt, match="data/format is damaged: restore it, or remove it"):
         open_store(disk)
 
 
 def test_every_flipped_bit_is_noticed(disk: FakeDisk) -> None:
-    open_store(disk).settle_format(3)
+    open_store(disk).upgrade_format(3)
     disk.revive()
     for position in range(len(disk.contents(PATH))):
         for bit in range(8):
@@ -99,7 +92,7 @@ def test_wherever_the_writing_crashes_the_next_start_works(mode: str) -> None:
         store = open_store(disk)
         disk.crash_at = disk.calls + call
         try:
-            store.settle_format(3)
+            store.upgrade_format(3)
         except Crash:
             pass
         else:
@@ -107,7 +100,7 @@ def test_wherever_the_writing_crashes_the_next_start_works(mode: str) -> None:
         disk.revive() if mode == "kill" else disk.power_cut(mode, seed=call)
         again = open_store(disk)
         assert again.format is None or again.format.shards == 3
-        again.settle_format(3)
+        again.upgrade_format(3)
         again.close()
         disk.power_cut("lose")
         assert open_store(disk).known_shards() == 3
@@ -116,10 +109,10 @@ def test_wherever_the_writing_crashes_the_next_start_works(mode: str) -> None:
 
 def test_a_disk_without_room_leaves_nothing_open(disk: FakeDisk) -> None:
     files = FakeFiles(disk)
-    store = Store.open(files, "data", 0)
-    before = len(files._handles)
-    disk.failures[disk.calls + 2] = OSError(errno.ENOSPC, "No space left on device")
+    store = Store(files, "data", 0)
+    before = files.open_paths
+    disk.failures[disk.calls + 2] = FULL
     with pytest.raises(OSError, match="No space"):
-        store.settle_format(3)
-    assert len(files._handles) == before
-    store.settle_format(3)
+        store.upgrade_format(3)
+    assert files.open_paths == before
+    store.upgrade_format(3)

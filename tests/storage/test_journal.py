@@ -1,12 +1,13 @@
-import re
+"""The bytes of a journal: written, read back, torn and damaged."""
 
 import pytest
 
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.journal import JournalReader, JournalWriter
-from groupkeeper.storage.rounds import batch_entry, claim_entry
+from groupkeeper.storage.journal_format import batch_entry, claim_entry
 from tests.support.batches import batch
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.stored import cut_file, salt_positions, write_file
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_an_unfinished_round_is_as_if_never_begun(
     write(writer, b"a")
     end = writer.size
     write(writer, b"b", base=1)
-    files.truncate(files.open(writer.path), end + cut)
+    cut_file(files.disk, writer.path, end + cut)
     reader = read(files)
     assert [base for base, *_ in reader.entries("t-0")] == [0]
     assert reader.next_round == 6
@@ -97,7 +98,7 @@ def test_a_file_that_goes_on_with_an_old_round_ends_before_it(
 ) -> None:
     write(writer, b"a")
     old = disk.contents(writer.path)
-    files.write(files.open(writer.path), old, len(old))
+    write_file(disk, writer.path, old, len(old))
     assert read(files).next_round == 6
 
 
@@ -132,11 +133,9 @@ class Overtaken(FakeFiles):
         return bytes(data)
 
 
-def rounds(files: FakeFiles) -> list[int]:
-    """Where the rounds of the only journal are, some bytes behind their beginning."""
-    [name] = files.list_folder("journals")
-    data, salt = files.disk.contents(f"journals/{name}"), bytes.fromhex(name[-16:])
-    return [found.start() + 20 for found in re.finditer(re.escape(salt), data)]
+def middles(writer: JournalWriter, disk: FakeDisk) -> list[int]:
+    """A position in each round of a journal."""
+    return [start + 20 for start in salt_positions(disk, writer.path)]
 
 
 @pytest.mark.parametrize("late", [(0,), (2,), (0, 1), (1, 2, 3)])
@@ -146,7 +145,7 @@ def test_a_round_that_its_living_owner_was_writing_is_read_again(
     for base in range(5):
         write(writer, b"v", base=base)
     files = Overtaken(disk)
-    files.late = [rounds(files)[each] for each in late]
+    files.late = [middles(writer, disk)[each] for each in late]
     assert [base for base, *_ in read(files).entries("t-0")] == list(range(5))
     assert files.late == []
 
@@ -159,7 +158,7 @@ def test_a_known_journal_is_read_on_while_its_owner_writes(
     reader = read(files)
     for base in range(1, 4):
         write(writer, b"v", base=base)
-    files.late = [rounds(files)[1]]
+    files.late = [middles(writer, disk)[1]]
     reader.read_on()
     assert [base for base, *_ in reader.entries("t-0")] == list(range(4))
     assert files.late == []
@@ -168,7 +167,6 @@ def test_a_known_journal_is_read_on_while_its_owner_writes(
 def test_a_round_that_stays_bad_is_damage(writer: JournalWriter, files: FakeFiles) -> None:
     for base in range(3):
         write(writer, b"v", base=base)
-    [name] = files.list_folder("journals")
-    files.disk.flip(f"journals/{name}", 40)
+    files.disk.flip(writer.path, 40)
     with pytest.raises(Corrupt, match="the round at byte 0 is damaged and a sound one follows at"):
         read(files)

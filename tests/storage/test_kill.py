@@ -10,7 +10,7 @@ import pytest
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.store import Store
-from tests.support.batches import values_of
+from tests.support.stored import values_in
 
 ROOT = Path(__file__).parents[2]
 NAMES = [f"__consumer_offsets-{number}" for number in range(3)]
@@ -21,9 +21,10 @@ CHILD = """
 import os, sys
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.store import Append, Store
+from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.store import Store
 
-store = Store.open(Files(), sys.argv[1], 0, Limits(segment_bytes=20_000, journal_bytes=60_000))
+store = Store(Files(), sys.argv[1], 0, Limits(segment_bytes=20_000, journal_bytes=60_000))
 epoch = store.claim(0)
 logs = [store.open_log(f"__consumer_offsets-{number}") for number in range(3)]
 number = int(sys.argv[2])
@@ -65,8 +66,8 @@ def run_and_kill(folder: Path, first: int, lines: int) -> int:
 
 
 def read_back(folder: Path) -> list[list[int]]:
-    store = Store.open(Files(), str(folder), 0, LIMITS)
+    store = Store(Files(), str(folder), 0, LIMITS)
     logs = [store.open_log(name) for name in NAMES]
-    found = [[int(v or b"") for chunk in log.batches() for v in values_of(chunk)] for log in logs]
+    found = [[int(value or b"") for value in values_in(log)] for log in logs]
     store.close()
     return found

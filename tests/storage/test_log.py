@@ -1,3 +1,5 @@
+"""One log: appended to, read, rolled, indexed, closed and opened again."""
+
 import errno
 import struct
 from pathlib import Path
@@ -8,9 +10,11 @@ from groupkeeper.storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, 
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import open_log
 from tests.support.batches import TIME, batch, offsets_of, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.log_times import offset_for_timestamp
+from tests.support.stored import cut_file, segment_paths, write_file
 
 LIMITS = Limits(segment_bytes=400, index_interval_bytes=100)
 FIRST = "data/t-0/00000000000000000000.log"
@@ -27,7 +31,7 @@ def files(disk: FakeDisk) -> FakeFiles:
 
 @pytest.fixture
 def log(files: FakeFiles) -> Log:
-    return Log.open(files, "data/t-0", LIMITS)
+    return open_log(files, "data/t-0", LIMITS)
 
 
 def fill(log: Log, count: int, epoch: int = 0) -> None:
@@ -38,7 +42,7 @@ def fill(log: Log, count: int, epoch: int = 0) -> None:
 
 def reopen(log: Log, files: FakeFiles, limits: Limits = LIMITS) -> Log:
     log.close()
-    return Log.open(files, "data/t-0", limits)
+    return open_log(files, "data/t-0", limits)
 
 
 def all_offsets(log: Log) -> list[int]:
@@ -75,9 +79,9 @@ def test_what_does_not_continue_the_log_is_refused(log: Log, data: bytes) -> Non
 
 def test_segments_are_named_by_their_first_offset(log: Log, disk: FakeDisk) -> None:
     fill(log, 12)
-    logs = [name for name in disk.children("data/t-0") if name.endswith(".log")]
-    assert [int(name[:20]) for name in logs] == [0, 5, 10]
-    assert all(len(disk.contents(f"data/t-0/{name}")) <= 400 for name in logs)
+    paths = segment_paths(disk, "t-0")
+    assert paths == [f"data/t-0/{base:020}.log" for base in (0, 5, 10)]
+    assert all(len(disk.contents(path)) <= 400 for path in paths)
 
 
 def test_a_batch_larger_than_a_segment_gets_one_of_its_own(log: Log) -> None:
@@ -88,9 +92,9 @@ def test_a_batch_larger_than_a_segment_gets_one_of_its_own(log: Log) -> None:
 
 
 def test_a_full_index_rolls_the_segment(files: FakeFiles, disk: FakeDisk) -> None:
-    log = Log.open(files, "data/t-0", Limits(index_interval_bytes=10, index_bytes=40))
+    log = open_log(files, "data/t-0", Limits(index_interval_bytes=10, index_bytes=40))
     fill(log, 20)
-    assert len([name for name in disk.children("data/t-0") if name.endswith(".log")]) > 3
+    assert len(segment_paths(disk, "t-0")) > 3
     assert all_offsets(log) == list(range(20))
 
 
@@ -130,9 +134,8 @@ def test_a_read_at_the_end_is_empty_and_beyond_it_refused(log: Log) -> None:
 
 def test_a_read_steps_over_offsets_that_are_gone(files: FakeFiles, disk: FakeDisk) -> None:
     files.make_folder("data/t-0")
-    handle = files.open(FIRST, create=True)
-    files.write(handle, batch(0, b"a") + batch(7, b"b"), 0)
-    log = Log.open(files, "data/t-0", LIMITS)
+    write_file(disk, FIRST, batch(0, b"a") + batch(7, b"b"))
+    log = open_log(files, "data/t-0", LIMITS)
     assert offsets_of(log.read(3, 100)) == [7]
 
 
@@ -147,7 +150,7 @@ def test_replay_can_begin_in_the_middle(log: Log) -> None:
 def test_a_timestamp_leads_to_the_first_record_that_is_not_older(
     files: FakeFiles, limits: Limits
 ) -> None:
-    log = Log.open(files, "data/t-0", limits)
+    log = open_log(files, "data/t-0", limits)
     fill(log, 23)
     log = reopen(log, files, limits)
     assert [offset_for_timestamp(log, TIME + at) for at in range(23)] == [
@@ -158,12 +161,11 @@ def test_a_timestamp_leads_to_the_first_record_that_is_not_older(
 
 
 @pytest.mark.parametrize("lost", [1, 10, SIZE - 1])
-def test_a_torn_end_is_cut_off(log: Log, files: FakeFiles, lost: int) -> None:
+def test_a_torn_end_is_cut_off(log: Log, files: FakeFiles, disk: FakeDisk, lost: int) -> None:
     fill(log, 4)
     files.kill()
-    handle = files.open(FIRST)
-    files.truncate(handle, 4 * SIZE - lost)
-    log = Log.open(files, "data/t-0", LIMITS)
+    cut_file(disk, FIRST, 4 * SIZE - lost)
+    log = open_log(files, "data/t-0", LIMITS)
     assert log.next_offset == 3
     fill(log, 1)
     assert all_offsets(log) == [0, 1, 2, 3]
@@ -173,8 +175,8 @@ def test_a_torn_end_is_cut_off(log: Log, files: FakeFiles, lost: int) -> None:
 def test_a_tail_of_zeros_is_cut_off(log: Log, files: FakeFiles, disk: FakeDisk, zeros: int) -> None:
     fill(log, 4)
     log.close()
-    files.write(files.open(FIRST), bytes(zeros), 4 * SIZE)
-    assert Log.open(files, "data/t-0", LIMITS).next_offset == 4
+    write_file(disk, FIRST, bytes(zeros), 4 * SIZE)
+    assert open_log(files, "data/t-0", LIMITS).next_offset == 4
     assert len(disk.contents(FIRST)) == 4 * SIZE
 
 
@@ -184,7 +186,7 @@ def test_a_flipped_bit_in_the_last_batch_is_a_torn_end(
     fill(log, 4)
     files.kill()
     disk.flip(FIRST, 4 * SIZE - 1)
-    assert Log.open(files, "data/t-0", LIMITS).next_offset == 3
+    assert open_log(files, "data/t-0", LIMITS).next_offset == 3
 
 
 @pytest.mark.parametrize("place", [0, 8, 11, 16, 30, 70])
@@ -196,7 +198,7 @@ def test_sound_batches_after_a_bad_one_stop_the_opening(
     before = disk.contents(FIRST)
     disk.flip(FIRST, SIZE + place, 0x80)
     with pytest.raises(Corrupt, match=rf"{FIRST}: the batch at byte {SIZE} is damaged, 3 sound"):
-        Log.open(files, "data/t-0", LIMITS)
+        open_log(files, "data/t-0", LIMITS)
     assert len(disk.contents(FIRST)) == len(before)
 
 
@@ -207,7 +209,7 @@ def test_a_damaged_base_offset_stops_the_opening(
     files.kill()
     disk.flip(FIRST, SIZE + 7, 0x80)
     with pytest.raises(Corrupt, match=f"the batch at byte {2 * SIZE} is damaged, 3 sound"):
-        Log.open(files, "data/t-0", LIMITS)
+        open_log(files, "data/t-0", LIMITS)
 
 
 def test_damage_in_an_older_segment_is_found_by_replay(
@@ -216,7 +218,7 @@ def test_damage_in_an_older_segment_is_found_by_replay(
     fill(log, 12)
     log.close()
     disk.flip(FIRST, SIZE + 70)
-    log = Log.open(files, "data/t-0", LIMITS)
+    log = open_log(files, "data/t-0", LIMITS)
     with pytest.raises(Corrupt, match=f"byte {SIZE} is damaged"):
         list(log.batches())
 
@@ -233,7 +235,7 @@ def test_opening_refuses_an_epoch_that_goes_backwards(log: Log, files: FakeFiles
     fill(log, 2, epoch=2)
     log.close()
     with pytest.raises(Corrupt, match="after epoch 3"):
-        Log.open(files, "data/t-0", LIMITS)
+        open_log(files, "data/t-0", LIMITS)
 
 
 def test_epochs_are_listed_as_kafka_lists_them(log: Log, files: FakeFiles, disk: FakeDisk) -> None:
@@ -270,7 +272,7 @@ def test_a_failed_sync_says_so(log: Log, disk: FakeDisk) -> None:
     disk.failures[disk.calls + 1] = OSError(errno.EIO, "Input/output error")
     with pytest.raises(SyncFailed, match="cannot sync data/t-0"):
         log.sync()
-    assert log.broken
+    assert log.failed
 
 
 def test_a_failed_sync_of_a_finished_segment_says_so(log: Log, disk: FakeDisk) -> None:
@@ -285,14 +287,14 @@ def test_synced_appends_survive_a_power_cut(log: Log, disk: FakeDisk) -> None:
     log.sync()
     fill(log, 1)
     disk.power_cut("lose")
-    assert Log.open(FakeFiles(disk), "data/t-0", LIMITS).next_offset == 7
+    assert open_log(FakeFiles(disk), "data/t-0", LIMITS).next_offset == 7
 
 
 def test_delete_removes_the_folder(log: Log, files: FakeFiles, disk: FakeDisk) -> None:
     fill(log, 12)
     log.delete()
     assert disk.children("data") == []
-    assert Log.open(files, "data/t-0", LIMITS).next_offset == 0
+    assert open_log(files, "data/t-0", LIMITS).next_offset == 0
 
 
 def index_files(disk: FakeDisk) -> dict[str, bytes]:
@@ -314,15 +316,15 @@ def test_indexes_are_rebuilt_as_they_were(
         files.remove(f"data/t-0/{name}")
         if damage != "missing":
             spoilt = {"empty": b"", "short": data[:-1], "zeros": bytes(len(data))}[damage]
-            files.write(files.open(f"data/t-0/{name}", create=True), spoilt, 0)
-    log = Log.open(files, "data/t-0", LIMITS)
+            write_file(disk, f"data/t-0/{name}", spoilt)
+    log = open_log(files, "data/t-0", LIMITS)
     assert [offsets_of(log.read(offset, 1)) for offset in range(33)] == [[o] for o in range(33)]
     log.close()
     assert index_files(disk) == written
 
 
 def test_index_entries_follow_kafkas_rule(files: FakeFiles, disk: FakeDisk) -> None:
-    log = Log.open(files, "data/t-0", Limits(index_interval_bytes=2 * SIZE))
+    log = open_log(files, "data/t-0", Limits(index_interval_bytes=2 * SIZE))
     # After more than the interval: entries for the fourth batch and the seventh. A time that does
     # not rise gets no entry, and closing adds the largest time of all.
     for offset, time in enumerate([5, 5, 5, 3, 5, 5, 4, 9]):
@@ -341,7 +343,7 @@ def test_values_are_read_as_they_were_written(log: Log) -> None:
 def test_a_reader_of_a_log_that_is_closed_reads_no_other_file(tmp_path: Path) -> None:
     """The system gives the number of a closed file to the next one that is opened."""
     (tmp_path / "data").mkdir()
-    one, two = (Log.open(Files(), f"{tmp_path}/data/{name}-0", LIMITS) for name in "ab")
+    one, two = (open_log(Files(), f"{tmp_path}/data/{name}-0", LIMITS) for name in "ab")
     fill(one, 20)
     chunks = one.batches()
     offsets = offsets_of(next(chunks))
@@ -356,7 +358,7 @@ def test_a_closed_log_leaves_no_file_open(log: Log, files: FakeFiles) -> None:
     fill(log, 20)
     list(log.batches())
     log.close()
-    assert files._handles == {}
+    assert files.open_paths == []
 
 
 def test_a_log_that_cannot_be_opened_leaves_no_file_open(
@@ -366,5 +368,5 @@ def test_a_log_that_cannot_be_opened_leaves_no_file_open(
     files.kill()
     disk.flip(FIRST, SIZE + 70)
     with pytest.raises(Corrupt):
-        Log.open(files, "data/t-0", LIMITS)
-    assert files._handles == {}
+        open_log(files, "data/t-0", LIMITS)
+    assert files.open_paths == []

@@ -1,4 +1,4 @@
-"""Looking for a timestamp: what is found, and how much is read for it."""
+"""Lookups by timestamp: what is found, and how much is read for it."""
 
 from random import Random
 
@@ -6,30 +6,18 @@ import pytest
 
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import open_log
 from groupkeeper.storage.times import BATCHES, run_to_end
 from tests.support.batches import TIME, batch
-from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles
 from tests.support.log_times import begin_at, offset_for_timestamp
 
 FOLDER = "data/t-0"
 
 
-class CountingFiles(FakeFiles):
-    """Knows how many bytes were read."""
-
-    def __init__(self, disk: FakeDisk) -> None:
-        super().__init__(disk)
-        self.bytes_read = 0
-
-    def read(self, handle: int, size: int, position: int) -> bytes:
-        data = super().read(handle, size, position)
-        self.bytes_read += len(data)
-        return data
-
-
 def filled(files: FakeFiles, times: list[int], size: int, segment_bytes: int = 1 << 30) -> Log:
     """One record of so many bytes for each time."""
-    log = Log.open(files, FOLDER, Limits(segment_bytes=segment_bytes))
+    log = open_log(files, FOLDER, Limits(segment_bytes=segment_bytes))
     for offset, time in enumerate(times):
         log.append(batch(offset, bytes(size), time=TIME + time))
     return log
@@ -60,7 +48,7 @@ def test_young_records_at_the_end_are_not_searched_from_the_start(counting: Coun
 
 
 @pytest.mark.parametrize("last", [50, 200])
-def test_younger_records_that_are_deleted_mislead_nobody(
+def test_younger_records_that_are_deleted_mislead_no_lookup(
     counting: CountingFiles, last: int
 ) -> None:
     log = filled(counting, [100, *[50] * 500, last], 10_000)
@@ -83,7 +71,7 @@ def test_the_first_that_is_not_older_is_found_in_any_disorder(disk: FakeDisk, se
     again = None
     for start in (0, 1, 50, 119):
         begin_at(log, start)
-        again = again or Log.open(FakeFiles(disk), FOLDER, Limits(segment_bytes=30_000))
+        again = again or open_log(FakeFiles(disk), FOLDER, Limits(segment_bytes=30_000))
         begin_at(again, start)
         for time in range(-1, 95):
             found = (at for at in range(start, len(times)) if times[at] >= time)

@@ -5,10 +5,12 @@ import pytest
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import open_log
 from groupkeeper.storage.start import FILE_NAME, read_start, write_start
 from tests.support.batches import batch
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.support.log_times import begin_at
+from tests.support.stored import cut_file, segment_paths, write_file
 
 FOLDER = "data/my-topic-12"
 PATH = f"{FOLDER}/{FILE_NAME}"
@@ -21,19 +23,12 @@ def folder(files: FakeFiles) -> FakeFiles:
     return files
 
 
-def put(disk: FakeDisk, data: bytes) -> None:
-    files = FakeFiles(disk)
-    handle = files.open(PATH, create=True)
-    files.write(handle, data, 0)
-    files.close(handle)
-
-
-def open_log(disk: FakeDisk) -> Log:
-    return Log.open(FakeFiles(disk), FOLDER, Limits(segment_bytes=200))
+def opened(disk: FakeDisk) -> Log:
+    return open_log(FakeFiles(disk), FOLDER, Limits(segment_bytes=200))
 
 
 def filled(disk: FakeDisk, batches: int) -> Log:
-    log = open_log(disk)
+    log = opened(disk)
     for offset in range(log.next_offset, log.next_offset + batches):
         log.append(batch(offset, b"v"))
     return log
@@ -52,7 +47,7 @@ def test_it_has_kafkas_format(folder: FakeFiles, disk: FakeDisk) -> None:
     [b"", b"0\n1\n", b"0\n1\nt 0 x\n", b"0\n1\nt 0 -4\n", b"1\n1\nt 0 4\n", b"\xff\n1\nt 0 4"],
 )
 def test_damage_is_named(folder: FakeFiles, disk: FakeDisk, data: bytes) -> None:
-    put(disk, data)
+    write_file(disk, PATH, data)
     with pytest.raises(Corrupt, match=FILE_NAME):
         read_start(folder, FOLDER)
 
@@ -78,11 +73,10 @@ def test_a_power_cut_leaves_the_old_or_the_new_one(mode: str) -> None:
 def test_a_log_forgets_what_was_before(disk: FakeDisk) -> None:
     filled(disk, 7).close()
     write_start(FakeFiles(disk), FOLDER, 5)
-    log = open_log(disk)
+    log = opened(disk)
     assert (log.start_offset, log.next_offset) == (5, 7)
-    assert [name for name in disk.children(FOLDER) if name.endswith(".log")] == [
-        f"{base:020}.log" for base in (4, 6)
-    ]
+    paths = segment_paths(disk, "my-topic-12")
+    assert paths == [f"{FOLDER}/{base:020}.log" for base in (4, 6)]
     assert not disk.has(f"{FOLDER}/{0:020}.index")
 
 
@@ -94,27 +88,26 @@ def test_a_log_that_lost_its_end_goes_on_where_it_was_to_begin(
     filled(disk, 4)
     write_start(FakeFiles(disk), FOLDER, 8)
     disk.power_cut("lose")
-    log = open_log(disk)
+    log = opened(disk)
     assert (log.start_offset, log.next_offset) == (8, 8)
     log.append(batch(8, b"v"))
     log.close()
-    log = open_log(disk)
+    log = opened(disk)
     assert (log.start_offset, log.next_offset) == (8, 9)
 
 
 def test_a_log_that_lost_a_torn_end_can_be_closed(disk: FakeDisk) -> None:
     filled(disk, 5).close()
-    files = FakeFiles(disk)
-    files.truncate(files.open(f"{FOLDER}/{4:020}.log"), 10)
-    write_start(files, FOLDER, 8)
-    log = open_log(disk)
+    cut_file(disk, f"{FOLDER}/{4:020}.log", 10)
+    write_start(FakeFiles(disk), FOLDER, 8)
+    log = opened(disk)
     log.close()
     assert (log.start_offset, log.next_offset) == (8, 8)
 
 
 def test_a_log_with_nothing_but_a_start(disk: FakeDisk, folder: FakeFiles) -> None:
     write_start(folder, FOLDER, 8)
-    assert (open_log(disk).start_offset, open_log(disk).next_offset) == (8, 8)
+    assert (opened(disk).start_offset, opened(disk).next_offset) == (8, 8)
 
 
 def test_begin_at_gives_what_is_to_be_removed_and_never_goes_back(disk: FakeDisk) -> None:
@@ -136,7 +129,7 @@ def test_a_log_whose_records_are_all_deleted_goes_on(disk: FakeDisk) -> None:
         segment.remove()
     assert (begin_at(log, 7), log.next_offset) == ((), 8)
     log.close()
-    log = open_log(disk)
+    log = opened(disk)
     assert (log.start_offset, log.next_offset) == (7, 8)
 
 
@@ -147,7 +140,7 @@ def test_the_file_that_the_next_append_goes_to_is_never_removed(disk: FakeDisk) 
         segment.remove()
     handle = FakeFiles(disk).open(f"{FOLDER}/{4:020}.log", create=True)  # an append that was killed
     assert handle
-    log = open_log(disk)
+    log = opened(disk)
     assert begin_at(log, 4) == ()
     log.append(batch(4, b"v"))
-    assert open_log(disk).next_offset == 5
+    assert opened(disk).next_offset == 5

@@ -1,3 +1,5 @@
+"""Rounds, claims and the opening of logs, over a disk in memory."""
+
 import errno
 from collections.abc import Callable
 from unittest.mock import Mock
@@ -6,36 +8,35 @@ import pytest
 
 from groupkeeper.protocol.record_batch import read_header
 from groupkeeper.storage.errors import AppendFailed, Corrupt, Fenced, Locked, SyncFailed
+from groupkeeper.storage.journal import JournalWriter
+from groupkeeper.storage.journal_format import batch_entry
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.store import QUEUE_BYTES, Append, Store
-from tests.support.batches import TIME, values_of
-from tests.support.fake_files import FakeDisk, FakeFiles, Inode
+from groupkeeper.storage.queued_log import QUEUE_BYTES
+from groupkeeper.storage.store import Store
+from tests.support.batches import TIME, batch
+from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles, Inode
+from tests.support.stored import (
+    ASIDE,
+    FULL,
+    NAME,
+    append,
+    cut_file,
+    fail_append,
+    make_claims_durable,
+    open_store,
+    put,
+    segment_paths,
+    values_of_log,
+    write_file,
+)
 
-NAME = "__consumer_offsets-0"
 LOG_FILE = f"data/{NAME}/00000000000000000000.log"
-FULL = OSError(errno.ENOSPC, "No space left on device")
-
-
-def open_store(disk: FakeDisk, node: int = 0, limits: Limits | None = None) -> Store:
-    return Store.open(FakeFiles(disk), "data", node, limits)
 
 
 @pytest.fixture
 def store(disk: FakeDisk) -> Store:
     return open_store(disk)
-
-
-def put(store: Store, *values: bytes, name: str = NAME, epoch: int = 1) -> None:
-    assert store.commit([append(store, *values, name=name, epoch=epoch)]) == [None]
-
-
-def append(store: Store, *values: bytes, name: str = NAME, epoch: int = 1) -> Append:
-    return Append(store.open_log(name), epoch, TIME, [(b"key", value) for value in values])
-
-
-def found(store: Store, name: str = NAME) -> list[bytes | None]:
-    return [value for chunk in store.open_log(name).batches() for value in values_of(chunk)]
 
 
 def journals(disk: FakeDisk) -> list[str]:
@@ -44,15 +45,16 @@ def journals(disk: FakeDisk) -> list[str]:
 
 def test_a_round_continues_each_of_its_logs(store: Store) -> None:
     put(store, b"a", b"b")
-    other = append(store, b"x", name="__group_events-0")
-    assert store.commit([append(store, b"c"), other]) == [None, None]
-    assert found(store) == [b"a", b"b", b"c"]
-    assert found(store, "__group_events-0") == [b"x"]
+    log, other = store.open_log(NAME), store.open_log("__group_events-0")
+    assert store.commit([append(log, b"c"), append(other, b"x")]) == [None, None]
+    assert values_of_log(store) == [b"a", b"b", b"c"]
+    assert values_of_log(store, "__group_events-0") == [b"x"]
 
 
 def test_two_batches_of_a_round_may_go_to_one_log(store: Store) -> None:
-    assert store.commit([append(store, b"a", b"b"), append(store, b"c")]) == [None, None]
-    assert found(store) == [b"a", b"b", b"c"]
+    log = store.open_log(NAME)
+    assert store.commit([append(log, b"a", b"b"), append(log, b"c")]) == [None, None]
+    assert values_of_log(store) == [b"a", b"b", b"c"]
 
 
 def test_a_batch_carries_epoch_and_time(store: Store, disk: FakeDisk) -> None:
@@ -64,14 +66,14 @@ def test_a_batch_carries_epoch_and_time(store: Store, disk: FakeDisk) -> None:
 def five_logs(store: Store, rounds: int) -> list[Log]:
     logs = [store.open_log(f"__consumer_offsets-{number}") for number in range(5)]
     for _ in range(rounds):
-        store.commit([Append(log, 1, TIME, [(b"k", b"v")]) for log in logs])
+        store.commit([append(log, b"v") for log in logs])
     return logs
 
 
 def test_a_round_is_one_write_and_one_sync_of_the_journal(store: Store, disk: FakeDisk) -> None:
     logs = five_logs(store, rounds=5)
     before = len(disk.trace)
-    store.commit([Append(log, 1, TIME, [(b"k", b"v")]) for log in logs])
+    store.commit([append(log, b"v") for log in logs])
     first, second, *segments = writes(disk, before)
     assert (first, second) == (("write", "journals"), ("sync", "journals"))
     assert segments == [("write", logs[0].name)], "and the log that is behind longest"
@@ -87,48 +89,44 @@ def test_many_rounds_of_a_log_become_one_write(store: Store, disk: FakeDisk) -> 
     store.catch_up()
     behind = [logs[number].name for number in (3, 4, 0, 1)]
     assert writes(disk, before) == [("write", name) for name in behind]
-    assert [found(store, log.name) for log in logs] == [[b"v"] * 8] * 5
+    assert [values_of_log(store, log.name) for log in logs] == [[b"v"] * 8] * 5
 
 
 def test_a_reader_sees_what_is_written_and_whoever_opens_the_log_all(store: Store) -> None:
     logs = [store.open_log(f"__consumer_offsets-{number}") for number in range(2)]
-    store.commit([Append(log, 1, TIME, [(b"k", b"v")]) for log in logs])
+    store.commit([append(log, b"v") for log in logs])
     assert [log.next_offset for log in logs] == [1, 0]
-    assert [log.end_offset for log in logs] == [1, 1]
     assert logs[1].read(0, 1000) == b""
     assert store.open_log(logs[1].name).next_offset == 1
 
 
 def test_a_log_that_is_far_behind_is_written_at_once(store: Store) -> None:
     first, second = (store.open_log(f"__consumer_offsets-{number}") for number in range(2))
-    large = [(b"k", bytes(QUEUE_BYTES))]
-    store.commit([Append(first, 1, TIME, [(b"k", b"v")]), Append(second, 1, TIME, large)])
+    store.commit([append(first, b"v"), append(second, bytes(QUEUE_BYTES))])
     assert (first.next_offset, second.next_offset) == (1, 1)
 
 
 def test_what_is_queued_is_split_where_segments_end(disk: FakeDisk) -> None:
-    store = open_store(disk, limits=Limits(segment_bytes=200))
+    store = open_store(disk, limits=Limits(segment_bytes=210))
     logs = [store.open_log(f"__consumer_offsets-{number}") for number in range(8)]
     for _ in range(6):
-        store.commit([Append(log, 1, TIME, [(b"k", b"v" * 20)]) for log in logs])
+        store.commit([append(log, b"v" * 20) for log in logs])
     store.catch_up()
-    assert all(len(disk.contents(file)) <= 200 for file in segments_of(disk, logs[7].name))
-    assert found(store, logs[7].name) == [b"v" * 20] * 6
-
-
-def segments_of(disk: FakeDisk, name: str) -> list[str]:
-    return [f"data/{name}/{f}" for f in disk.children(f"data/{name}") if f.endswith(".log")]
+    sizes = [len(disk.contents(path)) for path in segment_paths(disk, logs[7].name)]
+    assert len(sizes) > 1
+    assert max(sizes) <= 210
+    assert values_of_log(store, logs[7].name) == [b"v" * 20] * 6
 
 
 def test_a_journal_is_dropped_only_when_what_is_queued_is_synced(disk: FakeDisk) -> None:
     store = open_store(disk, limits=Limits(journal_bytes=2000))
     logs = [store.open_log(f"__consumer_offsets-{number}") for number in range(4)]
     for number in range(60):
-        store.commit([Append(log, 1, TIME, [(b"k", b"%d" % number)]) for log in logs])
+        store.commit([append(log, b"%d" % number) for log in logs])
     assert len(journals(disk)) < 60, "old journals were dropped"
     disk.power_cut("lose")
     store = open_store(disk)
-    assert all(found(store, log.name) == [b"%d" % n for n in range(60)] for log in logs)
+    assert all(values_of_log(store, log.name) == [b"%d" % n for n in range(60)] for log in logs)
 
 
 def test_an_open_log_is_returned_as_it_is(store: Store) -> None:
@@ -152,7 +150,7 @@ def test_a_power_cut_loses_nothing_that_was_committed(store: Store, disk: FakeDi
     put(store, b"b")
     disk.power_cut("lose")
     assert not disk.has(f"data/{NAME}")
-    assert found(open_store(disk)) == [b"a", b"b"]
+    assert values_of_log(open_store(disk)) == [b"a", b"b"]
 
 
 def test_what_a_killed_process_left_in_the_cache_survives_a_power_cut(
@@ -165,17 +163,13 @@ def test_what_a_killed_process_left_in_the_cache_survives_a_power_cut(
     put(store, b"x", name="__group_events-0")
     assert len(journals(disk)) == 1
     disk.power_cut("names")
-    assert found(open_store(disk)) == [b"a"]
+    assert values_of_log(open_store(disk)) == [b"a"]
 
 
 def test_a_second_process_with_the_node_id_is_refused(store: Store, disk: FakeDisk) -> None:
     pid = disk.contents("data/nodes/0").decode().strip()
-    with pytest.raises(Locked) as refused:
+    with pytest.raises(Locked, match=rf"node 0 is already running on data \(pid {pid}\)"):
         open_store(disk)
-    assert str(refused.value) == (
-        f"node 0 is already running on data (pid {pid}); "
-        "stop it or choose another --node-id or --data-dir"
-    )
     store.close()
     open_store(disk)
 
@@ -193,12 +187,12 @@ def test_a_claim_that_cannot_read_its_lease_leaves_nothing_open(
     disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = FakeFiles(disk)
-    store = Store.open(files, "data", 0)
-    before = len(files._handles)
+    store = Store(files, "data", 0)
+    before = files.open_paths
     monkeypatch.setattr(files, "read", Mock(side_effect=OSError(errno.EIO, "Input/output error")))
     with pytest.raises(OSError, match="Input/output"):
         store.claim(3)
-    assert len(files._handles) == before
+    assert files.open_paths == before
 
 
 def test_a_node_lock_that_cannot_be_written_leaves_nothing_open(disk: FakeDisk) -> None:
@@ -206,8 +200,8 @@ def test_a_node_lock_that_cannot_be_written_leaves_nothing_open(disk: FakeDisk) 
     files = FakeFiles(disk)
     disk.failures[disk.calls + 3] = FULL  # behind the syncs of the folders
     with pytest.raises(OSError, match="No space left"):
-        Store.open(files, "data", 0)
-    assert files._handles == {}
+        Store(files, "data", 0)
+    assert files.open_paths == []
 
 
 def test_many_claims_share_one_sync(store: Store, disk: FakeDisk) -> None:
@@ -237,10 +231,9 @@ def test_a_claim_rises_within_a_process(store: Store) -> None:
 
 def test_an_odd_lease_file_does_not_lower_the_epoch(store: Store, disk: FakeDisk) -> None:
     store.claim(3)
-    store.settle()
+    make_claims_durable(store)
     disk.power_cut("lose")
-    files = FakeFiles(disk)
-    files.write(files.open("data/leases/3", create=True), bytes(5), 0)
+    write_file(disk, "data/leases/3", bytes(5))
     assert open_store(disk).claim(3) == 2
 
 
@@ -250,13 +243,13 @@ def test_the_next_owner_finds_what_the_last_one_committed(store: Store, disk: Fa
     disk.power_cut("lose")
     other = open_store(disk, node=1)
     assert other.claim(0) == 2
-    assert found(other) == [b"a"]
+    assert values_of_log(other) == [b"a"]
 
 
 def test_an_older_epoch_is_fenced_and_nothing_is_written(store: Store, disk: FakeDisk) -> None:
     put(store, b"a", epoch=2)
     before = len(disk.trace)
-    [error] = store.commit([append(store, b"b", epoch=1)])
+    [error] = store.commit([append(store.open_log(NAME), b"b", epoch=1)])
     assert isinstance(error, Fenced) and str(error) == f"{NAME} is in epoch 2, not 1"
     assert len(disk.trace) == before
 
@@ -265,15 +258,33 @@ def test_a_round_leaves_out_what_cannot_be_written_and_no_more(
     store: Store, disk: FakeDisk
 ) -> None:
     names = [f"__consumer_offsets-{number}" for number in range(4)]
-    appends = [append(store, b"v", name=name) for name in names]
+    appends = [append(store.open_log(name), b"v") for name in names]
     put(store, b"newer", name=names[1], epoch=2)
-    appends[2].log.broken = True
+    fail_append(disk, appends[2].log)
     appends[3].log.close()
     errors = store.commit(appends)
     assert [type(error) for error in errors] == [type(None), Fenced, AppendFailed, AppendFailed]
     disk.power_cut("lose")
     store = open_store(disk)
-    assert [found(store, name) for name in names] == [[b"v"], [b"newer"], [], []]
+    assert [values_of_log(store, name) for name in names] == [[b"v"], [b"newer"], [], []]
+
+
+def test_a_log_that_was_opened_again_is_not_written_to_by_its_former_user(
+    store: Store, disk: FakeDisk
+) -> None:
+    former = store.open_log(NAME)
+    fail_append(disk, former)
+    assert store.open_log(NAME) is not former
+    [error] = store.commit([append(former, b"v")])
+    assert isinstance(error, AppendFailed) and "must be opened again" in str(error)
+
+
+def test_a_log_that_rounds_write_to_is_not_appended_to_directly(store: Store) -> None:
+    logs = [store.open_log(f"__consumer_offsets-{number}") for number in range(2)]
+    store.commit([append(log, b"v") for log in logs])  # the second one is queued
+    logs[1].append(batch(0, b"direct"))
+    with pytest.raises(AssertionError, match="appended to beside the rounds"):
+        store.catch_up()
 
 
 def test_journals_are_dropped_as_their_logs_are_synced(disk: FakeDisk) -> None:
@@ -282,7 +293,7 @@ def test_journals_are_dropped_as_their_logs_are_synced(disk: FakeDisk) -> None:
     for _ in range(60):
         put(store, b"v")
         assert len(journals(disk)) <= 2
-    assert found(store) == [b"v"] * 60
+    assert values_of_log(store) == [b"v"] * 60
 
 
 def test_a_round_syncs_at_most_one_log_more(disk: FakeDisk) -> None:
@@ -290,7 +301,7 @@ def test_a_round_syncs_at_most_one_log_more(disk: FakeDisk) -> None:
     names = [f"__consumer_offsets-{number}" for number in range(4)]
     for _ in range(40):
         before = len(disk.trace)
-        store.commit([append(store, b"v", name=name) for name in names])
+        store.commit([append(store.open_log(name), b"v") for name in names])
         syncs = [call for call in disk.trace[before:] if call.startswith("sync data")]
         assert len(syncs) <= 2
 
@@ -299,7 +310,7 @@ def test_a_failed_first_round_does_not_cost_the_journal(store: Store, disk: Fake
     store.claim(0)
     disk.failures[disk.calls + 3] = FULL  # behind the making of the file
     with pytest.raises(AppendFailed, match="No space left"):
-        store.settle()
+        make_claims_durable(store)
     store.close()
     disk.power_cut("lose")
     store = open_store(disk)
@@ -312,7 +323,7 @@ def test_after_a_failed_first_round_a_stop_takes_the_same_journal(
     store.claim(0)
     disk.failures[disk.calls + 3] = FULL
     with pytest.raises(AppendFailed, match="No space left"):
-        store.settle()
+        make_claims_durable(store)
     before = journals(disk)
     store.close()
     assert journals(disk) == before
@@ -321,36 +332,26 @@ def test_after_a_failed_first_round_a_stop_takes_the_same_journal(
 @pytest.mark.parametrize("call", [1, 2])
 def test_a_journal_that_cannot_begin_leaves_nothing_open(disk: FakeDisk, call: int) -> None:
     files = FakeFiles(disk)
-    store = Store.open(files, "data", 0)
+    store = Store(files, "data", 0)
     store.claim(0)
-    before = len(files._handles)
+    before = files.open_paths
     disk.failures[disk.calls + call] = FULL
     with pytest.raises(AppendFailed, match="No space left"):
-        store.settle()
-    assert (len(files._handles), journals(disk)) == (before, [])
+        make_claims_durable(store)
+    assert (files.open_paths, journals(disk)) == (before, [])
 
 
 def test_a_stop_that_cannot_write_lets_go_of_everything(disk: FakeDisk) -> None:
     files = FakeFiles(disk)
-    store = Store.open(files, "data", 0)
+    store = Store(files, "data", 0)
     store.claim(0)
-    store.settle()
+    make_claims_durable(store)
+    store.open_log(ASIDE).close()
     disk.failures[disk.calls + 3] = FULL
     with pytest.raises(AppendFailed, match="No space left"):
         store.close()
-    assert files._handles == {}
+    assert files.open_paths == []
     assert open_store(disk).known_shards() == 1
-
-
-class CountingFiles(FakeFiles):
-    """Counts the bytes that are read."""
-
-    bytes_read = 0
-
-    def read(self, handle: int, size: int, position: int) -> bytes:
-        data = super().read(handle, size, position)
-        self.bytes_read += len(data)
-        return data
 
 
 def test_another_nodes_journal_is_read_once(store: Store, disk: FakeDisk) -> None:
@@ -358,7 +359,7 @@ def test_another_nodes_journal_is_read_once(store: Store, disk: FakeDisk) -> Non
     put(store, bytes(3_000_000))
     disk.revive()
     files = CountingFiles(disk)
-    other = Store.open(files, "data", 1)
+    other = Store(files, "data", 1)
     for shard in range(50):
         other.claim(shard)
     [journal] = journals(disk)
@@ -367,27 +368,27 @@ def test_another_nodes_journal_is_read_once(store: Store, disk: FakeDisk) -> Non
 
 def test_what_another_node_claims_later_is_found(store: Store, disk: FakeDisk) -> None:
     store.claim(0)
-    store.settle()
+    make_claims_durable(store)
     other = open_store(disk, node=1)
     assert other.claim(1) == 1
     store.claim(3)
-    store.settle()
+    make_claims_durable(store)
     store.release(3)
-    files = FakeFiles(disk)
-    files.write(files.open("data/leases/3"), bytes(5), 0)
+    write_file(disk, "data/leases/3", bytes(5))
     assert other.claim(3) == 2
 
 
 def test_a_journal_that_another_node_dropped_is_let_go(store: Store, disk: FakeDisk) -> None:
     files = FakeFiles(disk)
-    other = Store.open(files, "data", 1)
+    other = Store(files, "data", 1)
     store.claim(0)
-    store.settle()
+    make_claims_durable(store)
     assert other.known_shards() == 1
-    before = len(files._handles)
-    files.remove(f"data/journals/{journals(disk)[0]}")
+    path = f"data/journals/{journals(disk)[0]}"
+    assert path in files.open_paths
+    files.remove(path)
     assert other.known_shards() == 0
-    assert len(files._handles) == before - 1
+    assert path not in files.open_paths
 
 
 def test_a_damaged_journal_costs_what_only_it_holds(store: Store, disk: FakeDisk) -> None:
@@ -399,13 +400,13 @@ def test_a_damaged_journal_costs_what_only_it_holds(store: Store, disk: FakeDisk
     disk.power_cut("lose")
     disk.flip(f"data/journals/{journals(disk)[1]}", 30)
     files = FakeFiles(disk)
-    store = Store.open(files, "data", 0)
-    assert found(store) == [b"v"]
+    store = Store(files, "data", 0)
+    assert values_of_log(store) == [b"v"]
     with pytest.raises(Corrupt, match=r"ends at offset 0.* goes on at offset 1.*byte 0 is damaged"):
         store.open_log("__group_events-0")
     put(store, b"w")
     store.close()
-    assert files._handles == {}
+    assert files.open_paths == []
 
 
 def test_a_closed_store_leaves_the_epochs_and_nothing_else(store: Store, disk: FakeDisk) -> None:
@@ -414,43 +415,43 @@ def test_a_closed_store_leaves_the_epochs_and_nothing_else(store: Store, disk: F
     store.close()
     assert len(journals(disk)) == 1
     disk.power_cut("lose")
-    assert found(open_store(disk)) == [b"v"]
+    assert values_of_log(open_store(disk)) == [b"v"]
     assert open_store(disk, node=1).claim(0) == 2
 
 
 def test_no_space_in_the_journal_leaves_the_logs_as_they_were(store: Store, disk: FakeDisk) -> None:
     put(store, b"a")
-    disk.failures[disk.calls + 1] = OSError(errno.ENOSPC, "No space left on device")
+    disk.failures[disk.calls + 1] = FULL
     with pytest.raises(AppendFailed, match="No space left"):
         put(store, b"b")
     put(store, b"c")
     disk.power_cut("lose")
-    assert found(open_store(disk)) == [b"a", b"c"]
+    assert values_of_log(open_store(disk)) == [b"a", b"c"]
 
 
 def test_no_space_in_a_segment_breaks_that_log_only(store: Store, disk: FakeDisk) -> None:
     put(store, b"x", name="__group_events-0")
-    disk.failures[disk.calls + 3] = OSError(errno.ENOSPC, "No space left on device")
-    put(store, b"a" * 100)  # durable all the same: the journal has it
-    broken = store._logs[NAME]
-    [error] = store.commit([Append(broken, 1, TIME, [(b"k", b"v")])])
+    log = store.open_log(NAME)
+    disk.failures[disk.calls + 3] = FULL
+    assert store.commit([append(log, b"a" * 100)]) == [None], "the journal has it"
+    [error] = store.commit([append(log, b"v")])
     assert isinstance(error, AppendFailed)
     put(store, b"y", name="__group_events-0")
-    assert found(store) == [b"a" * 100]
+    assert values_of_log(store) == [b"a" * 100]
     put(store, b"b")
-    assert found(store) == [b"a" * 100, b"b"]
+    assert values_of_log(store) == [b"a" * 100, b"b"]
 
 
 def test_a_journal_is_kept_for_a_log_that_is_broken(disk: FakeDisk) -> None:
     store = open_store(disk, limits=Limits(journal_bytes=600))
     put(store, b"x", name="__group_events-0")
     store.open_log(NAME)
-    disk.failures[disk.calls + 3] = OSError(errno.ENOSPC, "No space left on device")
+    disk.failures[disk.calls + 3] = FULL
     put(store, b"a")
     for _ in range(30):
         put(store, b"y", name="__group_events-0")
     disk.power_cut("lose")
-    assert found(open_store(disk)) == [b"a"]
+    assert values_of_log(open_store(disk)) == [b"a"]
 
 
 def test_after_a_failed_sync_the_store_takes_no_more_work(store: Store, disk: FakeDisk) -> None:
@@ -464,7 +465,7 @@ def test_after_a_failed_sync_the_store_takes_no_more_work(store: Store, disk: Fa
         store.open_log("__group_events-0")
     store.close()
     disk.power_cut("lose")
-    assert found(open_store(disk)) == [b"a"]
+    assert values_of_log(open_store(disk)) == [b"a"]
 
 
 def test_a_journal_write_that_cannot_be_taken_back_stops_the_store(
@@ -483,7 +484,7 @@ def test_a_journal_covers_damage_in_its_logs(store: Store, disk: FakeDisk) -> No
     size = len(disk.contents(LOG_FILE)) // 4
     disk.power_cut("keep")
     disk.flip(LOG_FILE, size + 70)
-    assert found(open_store(disk)) == [b"a", b"b", b"c", b"d"]
+    assert values_of_log(open_store(disk)) == [b"a", b"b", b"c", b"d"]
 
 
 def test_damage_that_no_journal_covers_stops_the_opening(store: Store, disk: FakeDisk) -> None:
@@ -510,8 +511,7 @@ def test_a_log_that_ends_before_its_journal_begins_is_corrupt(disk: FakeDisk) ->
     for _ in range(12):
         put(store, b"v")
     disk.power_cut("keep")
-    files = FakeFiles(disk)
-    files.truncate(files.open(LOG_FILE), 0)
+    cut_file(disk, LOG_FILE, 0)
     with pytest.raises(Corrupt, match="the file ends at byte 0, and offsets 0 to 10 were there"):
         open_store(disk).open_log(NAME)
 
@@ -520,9 +520,8 @@ def test_an_epoch_that_goes_back_in_the_journal_is_corrupt(disk: FakeDisk) -> No
     store = open_store(disk)
     put(store, b"a", epoch=5)
     disk.power_cut("lose")
-    store = open_store(disk)
-    store.open_log(NAME)._epochs._entries.clear()
-    put(store, b"b", epoch=4)
+    journal = JournalWriter(FakeFiles(disk), "data/journals", 0, 2)
+    journal.write(batch_entry(NAME.encode(), batch(1, b"b", epoch=4)), {NAME: 2})
     disk.power_cut("lose")
     with pytest.raises(Corrupt, match="epoch 5, but its journal goes on at offset 1, epoch 4"):
         open_store(disk).open_log(NAME)
@@ -556,15 +555,15 @@ class Beside(FakeFiles):
 
 
 def beside(disk: FakeDisk, journal_bytes: int) -> tuple[Beside, Store, list[Log]]:
-    """A store of three logs, of which the first was not written to the last time."""
+    """A store of three logs."""
     files = Beside(disk)
-    store = Store.open(files, "data", 0, Limits(journal_bytes=journal_bytes))
+    store = Store(files, "data", 0, Limits(journal_bytes=journal_bytes))
     names = [f"__consumer_offsets-{number}" for number in range(3)]
     return files, store, [store.open_log(name) for name in names]
 
 
 def commit_in(store: Store, log: Log, values: list[bytes], value: bytes) -> None:
-    assert store.commit([Append(log, 1, TIME, [(b"key", value)])]) == [None]
+    assert store.commit([append(log, value)]) == [None]
     values.append(value)
 
 
@@ -572,25 +571,25 @@ def commit_in(store: Store, log: Log, values: list[bytes], value: bytes) -> None
 def test_a_log_is_recovered_while_rounds_of_others_go_on(
     disk: FakeDisk, journal_bytes: int
 ) -> None:
-    files, store, [broken, *others] = beside(disk, journal_bytes)
-    kept: dict[str, list[bytes]] = {log.name: [] for log in (broken, *others)}
+    files, store, [failed, *others] = beside(disk, journal_bytes)
+    kept: dict[str, list[bytes]] = {log.name: [] for log in (failed, *others)}
     for number in range(5):
-        commit_in(store, broken, kept[broken.name], b"%d" % number)
-    broken.broken = True
-    assert store.usable_log(broken.name) is None
+        commit_in(store, failed, kept[failed.name], b"%d" % number)
+    fail_append(disk, failed)
+    assert store.usable_log(failed.name) is None
 
     def round_of_others() -> None:
         for log in others:
             commit_in(store, log, kept[log.name], b"%d" % files.times)
 
     files.other = round_of_others
-    recovered = store.recover_log(broken.name)
+    recovered = store.recover_log(failed.name)
     files.other = None
     assert files.times > 5
-    commit_in(store, recovered, kept[broken.name], b"more")
+    commit_in(store, recovered, kept[failed.name], b"more")
     disk.power_cut("lose")
     again = open_store(disk)
-    assert {name: found(again, name) for name in kept} == kept
+    assert {name: values_of_log(again, name) for name in kept} == kept
 
 
 def test_a_shard_is_claimed_while_rounds_go_on(disk: FakeDisk) -> None:
@@ -604,7 +603,7 @@ def test_a_shard_is_claimed_while_rounds_go_on(disk: FakeDisk) -> None:
     disk.power_cut("lose")
     again = open_store(disk)
     assert again.claim(3) == 21
-    assert found(again) == kept
+    assert values_of_log(again) == kept
 
 
 def test_a_claim_during_a_round_is_written_with_the_next_one(disk: FakeDisk) -> None:
@@ -629,10 +628,10 @@ def test_a_claim_during_a_round_is_written_with_the_next_one(disk: FakeDisk) -> 
 
 
 def write_much(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
-    """Ten rounds of a kilobyte, of which two may be unsynced; what is to be done aside."""
-    monkeypatch.setattr("groupkeeper.storage.store.WRITE_BACK_BYTES", 2_000)
+    """Ten rounds of a kilobyte, of which two may be unsynced; the jobs for another thread."""
+    monkeypatch.setattr("groupkeeper.storage.round_writer.WRITE_BACK_BYTES", 2_000)
     jobs: list[Callable[[], None]] = []
-    store.aside = jobs.append
+    store.write_back_on(jobs.append)
     for _ in range(10):
         put(store, b"v" * 1_000)
     return jobs
@@ -649,17 +648,18 @@ def test_a_log_is_written_back_beside_rounds(
     assert disk.trace.count(f"sync {LOG_FILE}") == 5
     put(store, b"v")
     disk.power_cut("lose")
-    assert len(found(open_store(disk))) == 11
+    assert len(values_of_log(open_store(disk))) == 11
 
 
 def test_after_writing_back_has_failed_no_round_is_acknowledged(
     store: Store, disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    log = store.open_log(NAME)
     [job, *_] = write_much(store, monkeypatch)
     disk.failures[disk.calls + 1] = OSError(errno.EIO, "Input/output error")
     job()
-    with pytest.raises(SyncFailed):
-        store.commit([Append(store._logs[NAME], 1, TIME, [(b"key", b"value")])])
+    with pytest.raises(SyncFailed, match="failed before: cannot sync"):
+        store.commit([append(log, b"value")])
 
 
 def test_a_log_that_was_closed_meanwhile_is_not_written_back(

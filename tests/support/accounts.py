@@ -25,9 +25,9 @@ def check_accounts(server: Server) -> None:
 
 def _held(server: Server) -> list[Call]:
     tokens: list[Any] = [fetch._reply_to for fetch in server.topics.waiting_fetches]
-    tokens += [token for token, _ in server.hosts._release.waiting]
-    for host in server.hosts:
-        partition = host._partition
+    tokens += [token for token, _ in server.group_partitions._replies.waiting]
+    for driver in server.group_partitions:
+        partition = driver._partition
         for group in partition.groups.values():
             for member in group.members.values():
                 tokens += [t for t in (member.awaiting_join, member.awaiting_sync) if t is not None]

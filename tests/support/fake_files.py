@@ -264,6 +264,14 @@ class FakeFiles(Files):
         self._next = count(3)
         self._pid = next(self._pids)
 
+    @property
+    def open_paths(self) -> list[str]:
+        """The path that each open file had when it was opened."""
+        return [path for path, _ in self._handles.values()]
+
+    def path_of(self, handle: int) -> str:
+        return self._handles[handle][0]
+
     def process_id(self) -> int:
         return self._pid
 
@@ -321,7 +329,7 @@ class FakeFiles(Files):
 
     def write(self, handle: int, data: bytes, position: int) -> None:
         inode = self._inode(handle)
-        crash = self.disk.step(f"write {self._handles[handle][0]} {len(data)} at {position}")
+        crash = self.disk.step(f"write {self.path_of(handle)} {len(data)} at {position}")
         error = self.disk.failure()
         if position + len(data) - len(inode.data) > self.disk.room():
             error = OSError(errno.ENOSPC, "No space left on device")
@@ -334,13 +342,13 @@ class FakeFiles(Files):
 
     def truncate(self, handle: int, size: int) -> None:
         inode = self._inode(handle)
-        self._step(f"truncate {self._handles[handle][0]} to {size}")
+        self._step(f"truncate {self.path_of(handle)} to {size}")
         inode.apply(size, None)
 
     def sync(self, handle: int) -> None:
         inode = self._inode(handle)
         try:
-            self._step(f"sync {self._handles[handle][0]}")
+            self._step(f"sync {self.path_of(handle)}")
         except OSError:
             inode.fail_to_sync()
             raise
@@ -393,3 +401,14 @@ class FakeFiles(Files):
         _, inode = self._handles.pop(handle)
         if inode.holder == (self, handle):
             inode.holder = None
+
+
+class CountingFiles(FakeFiles):
+    """Counts the bytes that are read."""
+
+    bytes_read = 0
+
+    def read(self, handle: int, size: int, position: int) -> bytes:
+        data = super().read(handle, size, position)
+        self.bytes_read += len(data)
+        return data

@@ -1,7 +1,7 @@
 """The server's end of one connection, without a network: what was written to it, and how it is.
 
     bench = Bench()
-    bench.receive(bench.frame(12, 4, HeartbeatRequest()))
+    bench.receive(bench.frame(ApiKey.HEARTBEAT, 4, HeartbeatRequest()))
     assert bench.answers() == [(1, HeartbeatResponse())]
 
 A :class:`Bench` has handlers of its own: they answer at once, or wait in ``parked``. Needs a
@@ -16,15 +16,17 @@ from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import Budget, Limits
 from groupkeeper.connections.call import ConnectionServices
 from groupkeeper.connections.connection import Connection
-from groupkeeper.connections.table import ConnectionTable
+from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.observe.metrics import ConnectionStats, RequestStats
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.turns import Turns
 
-PRODUCE, JOIN, HEARTBEAT, API_VERSIONS = 0, 11, 12, 18
+PRODUCE, JOIN = ApiKey.PRODUCE, ApiKey.JOIN_GROUP
+HEARTBEAT, API_VERSIONS = ApiKey.HEARTBEAT, ApiKey.API_VERSIONS
 LIMIT = 1_000_000
 ROOM = 100_000_000
 

@@ -10,7 +10,7 @@ ALL_TO_ALL = {TimerKind.JOIN, TimerKind.INITIAL_DELAY}
 
 
 def check(partition: Partition, open_requests: int) -> None:
-    """``open_requests``: how many were handed in and have not been answered."""
+    """`open_requests`: how many were handed in and have not been answered."""
     tokens = held_by_all(partition)
     assert open_requests == tokens + partition.gate.parked, "accepted - answered = tokens held"
     assert partition.gate.durable <= partition.gate.taken <= partition.gate.appended
@@ -50,7 +50,7 @@ def _check_group(group: Group) -> None:
     assert group.leader_id in members if members else group.leader_id is None
     static = {m.instance_id: i for i, m in members.items() if m.instance_id is not None}
     assert group.instances == static
-    assert group.joined == sum(m.awaiting_join is not None for m in members.values())
+    assert group.joined_count == sum(m.awaiting_join is not None for m in members.values())
     names = Counter(p.name for m in members.values() for p in m.protocols)
     assert group.support == dict(names)
     assert not members.keys() & group.pending.keys()

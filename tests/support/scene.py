@@ -1,6 +1,7 @@
-"""A vocabulary for the coordinator's tests: people join, sync, leave, and time goes by.
+"""A vocabulary for the coordinator's tests: people join, sync, leave, and time goes by. The cast
+is explained in `tests/coordinator/conftest.py`.
 
-A :class:`Scene` drives one pure partition as the server does, with a log in memory. People go by
+A `Scene` drives one pure partition as the server does, with a log in memory. People go by
 names; the scene remembers the member id and the generation each was told, and sends them back as a
 client would. Every request and reply takes the way through the codec in its version, so nothing
 arrives that a client of that version cannot send. After every step the invariants are checked.
@@ -13,14 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import Fact, NotedFact
+from groupkeeper.coordinator.gate import Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.coordinator.partition import Partition
-from groupkeeper.coordinator.step import Record, Step
+from groupkeeper.coordinator.step import KeyValue, Step
 from groupkeeper.protocol.embedded import Subscription, encode_subscription
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.framing import read_request_header
@@ -64,7 +67,7 @@ CONFIG = GroupConfig(min_session_timeout_ms=1)
 
 
 def topics(*names: str, owned: int = 0) -> bytes:
-    """A consumer's subscription; ``owned`` makes another one of the same topics."""
+    """A consumer's subscription; `owned` makes another one of the same topics."""
     user_data = bytes([owned]) if owned else None
     return encode_subscription(Subscription(version=1, topics=list(names), user_data=user_data))
 
@@ -83,13 +86,17 @@ class Call:
     version: int
     response: Any = None
 
+    def answer(self, response: Any) -> None:
+        """A reply token, as the core sees it; the scene answers it in `Scene._deliver`."""
+        raise AssertionError("the core never answers by itself")
+
     @property
     def parked(self) -> bool:
         return self.response is None
 
     @property
     def outcome(self) -> str:
-        """``parked``, or the name of the first error code in the reply."""
+        """`parked`, or the name of the first error code in the reply."""
         return "parked" if self.parked else ErrorCode(first_error(self.response)).name
 
 
@@ -120,10 +127,10 @@ class Scene:
         self.config = replace(CONFIG, **config)
         self.now = 1_000
         self.hold = hold
-        """Leave what is written on its way until :meth:`flush`."""
+        """Leave what is written on its way until `flush`."""
         self.long_ids = False
         """Make member ids as long as a server's."""
-        self.log: list[Record] = []
+        self.log: list[KeyValue] = []
         self.facts: list[NotedFact] = []
         """What readers were told, of all lives of the partition."""
         self._noted: dict[int, tuple[Fact, int]] = {}
@@ -155,6 +162,12 @@ class Scene:
     def state(self) -> str:
         return str(self.group.state) if GROUP in self.partition.groups else "Dead"
 
+    @property
+    def cause(self) -> Cause:
+        """Of the rebalance under way, or of the last one."""
+        assert self.group.rebalance is not None
+        return self.group.rebalance.cause
+
     def _new_member_id(self, prefix: str) -> str:
         self._ids[prefix] += 1
         number = self._ids[prefix]
@@ -166,7 +179,7 @@ class Scene:
         return self.load(*batches, deleted=deleted)
 
     def load(self, *batches: bytes, deleted: Sequence[str] = ()) -> Partition:
-        """A new partition from these bytes of a log; topics are ``deleted`` at the beginning."""
+        """A new partition from these bytes of a log; topics are `deleted` at the beginning."""
         self.partition = Partition(self.config, self._new_member_id, self.member_bytes)
         if deleted:
             self.forget_topics(*deleted)
@@ -189,11 +202,16 @@ class Scene:
         key = layout_of(type(request)).key
         assert key is not None
         call = Call(who, type(request).__name__.removesuffix("Request"), key, version)
-        self.open.append(call)
-        caller = Caller(version, who, f"/{who[:40]}")
-        at = (self.now, self.wall)
-        self._settle(self.partition.handle(_sent(request, key, version), caller, call, at))
+        self.hand_in(call, _sent(request, key, version))
         return call
+
+    def hand_in(self, call: Call, request: Any) -> Step:
+        """Let the partition decide a request as it is, without the codec."""
+        self.open.append(call)
+        caller = Caller(call.version, Peer(client_id=call.who, host=f"/{call.who[:40]}"))
+        step = self.partition.handle(request, caller, call, (self.now, self.wall))
+        self._settle(step)
+        return step
 
     def _settle(self, step: Step) -> None:
         self.trace += map(trace.fact, step.facts)
@@ -215,7 +233,7 @@ class Scene:
             self._next_fact += 1
         self.facts += told
 
-    def _deliver(self, replies: Sequence[tuple[Call, Any]]) -> None:
+    def _deliver(self, replies: Sequence[tuple[Any, Any]]) -> None:
         for call, response in replies:
             self.open.remove(call)  # exactly once
             call.response = _received(response, call.key, call.version)
@@ -256,8 +274,8 @@ class Scene:
         while self.flush_one():
             pass
 
-    def flush_one(self) -> bool:
-        """A batch of what was written so far becomes durable; False when there is none."""
+    def flush_one(self) -> Unwritten | None:
+        """A batch of what was written so far becomes durable; None when there is none."""
         unwritten = self.partition.take()
         if unwritten is not None:
             batch = encode_batch(0, 0, self.wall, unwritten.records)
@@ -269,12 +287,12 @@ class Scene:
             self._deliver(replies)
             self.partition.resume(self.now)
         invariants.check(self.partition, len(self.open))
-        return unwritten is not None
+        return unwritten
 
     def crash(self, *deleted: str) -> None:
         """The process dies: what was not durable is gone, and nobody hears of it.
 
-        ``deleted`` are topics that go while the partition is loading.
+        `deleted` are topics that go while the partition is loading.
         """
         self.open.clear()
         self.member_bytes.used = 0
@@ -292,7 +310,7 @@ class Scene:
         return self.people.setdefault(name, Person(name))
 
     def knock(self, name: str, *, version: int = 9, as_id: str | None = None, **says: Any) -> Call:
-        """One JoinGroup. What is not said is as last time; ``as_id`` speaks under another id."""
+        """One JoinGroup. What is not said is as last time; `as_id` speaks under another id."""
         person = self.person(name)
         person.says |= says
         words = {"protocols": RANGE, "session": SESSION, "rebalance": REBALANCE, **person.says}
@@ -330,14 +348,14 @@ class Scene:
         as_id: str | None = None,
         **other: Any,
     ) -> Call:
-        """SyncGroup; ``plan`` by name or by member id."""
+        """SyncGroup; `plan` by name or by member id."""
         person = self.person(name)
         known = {p.name: p.member_id for p in self.people.values()}
         assignments = [
             SyncGroupRequestAssignment(member_id=known.get(who, who), assignment=share)
             for who, share in (plan or {}).items()
         ]
-        fields = {
+        fields: dict[str, Any] = {
             "group_id": GROUP,
             "generation_id": person.generation,
             "member_id": person.member_id if as_id is None else as_id,
@@ -370,7 +388,7 @@ class Scene:
 
     def _heartbeat(self, name: str, version: int, other: Mapping[str, Any]) -> HeartbeatRequest:
         person = self.person(name)
-        fields = {
+        fields: dict[str, Any] = {
             "group_id": GROUP,
             "generation_id": person.generation,
             "member_id": person.member_id,
@@ -433,7 +451,7 @@ class Scene:
             )
             for index in partitions
         ]
-        fields = {
+        fields: dict[str, Any] = {
             "group_id": GROUP,
             "generation_id_or_member_epoch": person.generation,
             "member_id": person.member_id,
@@ -454,7 +472,7 @@ class Scene:
         return self.ask("anyone", OffsetFetchRequest(groups=[part]), version)
 
     def fetch(self, topic: str | None = "t", *partitions: int, group: str = GROUP) -> Any:
-        """The group's part of the reply to :meth:`try_fetch`."""
+        """The group's part of the reply to `try_fetch`."""
         return self.try_fetch(topic, *partitions, group=group).response.groups[0]
 
     def offset(self, topic: str = "t", partition: int = 0) -> int:
@@ -483,8 +501,8 @@ class Scene:
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         return self.ask("anyone", request, version)
 
-    def groups(self, **filters: Sequence[str]) -> dict[str, str]:
-        """Group id to state, of the groups that :meth:`try_groups` lists."""
+    def groups(self, **filters: Any) -> dict[str, str]:
+        """Group id to state, of the groups that `try_groups` lists."""
         listed = self.try_groups(**filters).response.groups
         return {each.group_id: each.group_state for each in listed}
 
@@ -524,8 +542,8 @@ FOUR = ("lea", "fred", "SAM", "TIM")
 """The usual group: a leader, a follower, and two static members."""
 
 
-def in_state(state: str, **config: int) -> Scene:
-    """The usual group in a state, nobody waiting; what they offer is ``RANGE_RR``."""
+def in_state(state: str, **config: Any) -> Scene:
+    """The usual group in a state, nobody waiting; what they offer is `RANGE_RR`."""
     scene = Scene(**config)
     if state == "Dead":
         return scene

@@ -16,8 +16,9 @@ from typing import Any
 
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.placement import partition_of
-from groupkeeper.groups.host import PartitionHost
+from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.observe.pages import pages
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server.server import Server
@@ -102,18 +103,19 @@ class Client(asyncio.Protocol):
     def join(self, group_id: str = "g", member_id: str = "", **fields: Any) -> Any:
         """JoinGroup in the version without the second step; with an instance id in the newest."""
         version = 9 if "group_instance_id" in fields else 3
-        return self.call(11, version, join_request(group_id, member_id, **fields))
+        return self.call(ApiKey.JOIN_GROUP, version, join_request(group_id, member_id, **fields))
 
     def sync(self, member_id: str, generation: int, group_id: str = "g", **plan: bytes) -> Any:
-        return self.call(14, 5, sync_request(member_id, generation, group_id, plan))
+        return self.call(ApiKey.SYNC_GROUP, 5, sync_request(member_id, generation, group_id, plan))
 
     def beat(self, member_id: str, generation: int, group_id: str = "g", **more: Any) -> int:
         """The error code."""
         request = heartbeat(member_id, generation, group_id, **more)
-        return int(self.call(12, 4, request).error_code)
+        return int(self.call(ApiKey.HEARTBEAT, 4, request).error_code)
 
     def leave(self, *member_ids: str, group_id: str = "g") -> int:
-        return int(self.call(13, 5, leave_request(*member_ids, group_id=group_id)).error_code)
+        request = leave_request(*member_ids, group_id=group_id)
+        return int(self.call(ApiKey.LEAVE_GROUP, 5, request).error_code)
 
     def commit(self, offset: int, group_id: str = "g", **member: Any) -> int:
         """Commit for partition 0 of ``orders``; the error code."""
@@ -121,7 +123,9 @@ class Client(asyncio.Protocol):
         return self.committed()
 
     def commit_frame(self, offset: int, group_id: str = "g", **member: Any) -> bytes:
-        return self.frame(8, 8, commit_request({("orders", 0): offset}, group_id, **member))
+        return self.frame(
+            ApiKey.OFFSET_COMMIT, 8, commit_request({("orders", 0): offset}, group_id, **member)
+        )
 
     def committed(self) -> int:
         """The error code of a commit sent before."""
@@ -129,7 +133,7 @@ class Client(asyncio.Protocol):
 
     def fetched(self, group_id: str = "g") -> Places:
         """All committed offsets of a group."""
-        [group] = self.call(9, 8, fetch_request(group_id)).groups
+        [group] = self.call(ApiKey.OFFSET_FETCH, 8, fetch_request(group_id)).groups
         assert not group.error_code, group.error_code
         return {
             (topic.name, each.partition_index): each.committed_offset
@@ -165,7 +169,9 @@ class Served:
             CreatableTopic(name=name, num_partitions=6, replication_factor=1)
             for name in ("orders", "payments")
         ]
-        self.client().call(19, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+        self.client().call(
+            ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000)
+        )
 
     @property
     def server(self) -> Server:
@@ -231,22 +237,22 @@ class Served:
 
     def states(self) -> list[str]:
         """Of the partitions, by index."""
-        return [each.state for each in self.server.hosts.snapshots()]
+        return [each.state for each in self.server.group_partitions.snapshots()]
 
     def page(self, path: str) -> tuple[int, str]:
         """Status and body of a page of the HTTP port."""
         status, _, body = pages(self.server.metrics)[path]()
         return status, body.decode()
 
-    def host(self, group_id: str) -> PartitionHost:
-        return self.server.hosts.of(group_id)
+    def driver(self, group_id: str) -> PartitionDriver:
+        return self.server.group_partitions.of(group_id)
 
     def group(self, group_id: str = "g") -> Group:
-        return self.host(group_id)._partition.groups[group_id]
+        return self.driver(group_id)._partition.groups[group_id]
 
     def members(self, group_id: str = "g") -> int:
         """How many the group has; 0 when there is no such group."""
-        groups = self.host(group_id)._partition.groups
+        groups = self.driver(group_id)._partition.groups
         return len(groups[group_id].members) if group_id in groups else 0
 
     def syncs(self) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import Fact
-from groupkeeper.coordinator.step import Record
+from groupkeeper.coordinator.step import KeyValue
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
@@ -21,7 +21,7 @@ UNSAID = ("group", "generation", "state")
 
 
 def reply(who: str, api: str, response: Any) -> str:
-    """``alice <- SyncGroup: 'her share'``"""
+    """`alice <- SyncGroup: 'her share'`"""
     return f"{who} <- {api}: {_summary(api, response)}"
 
 
@@ -60,7 +60,7 @@ def _text(data: bytes) -> str:
 
 
 def fact(noted: Fact) -> str:
-    """``! member joined: alice-1, member_joined by alice-1``"""
+    """`! member joined: alice-1, member_joined by alice-1`"""
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(noted).__name__).strip()
     told = [_told(each.name, getattr(noted, each.name)) for each in fields(noted)]
     said = [text for each, text in zip(fields(noted), told, strict=True) if each.name not in UNSAID]
@@ -79,8 +79,8 @@ def _told(name: str, value: Any) -> str:
     return f"{name} {value}"
 
 
-def record(written: Record) -> str:
-    """``+ group g: generation 1, range, leader alice-1, alice-1 'her share'``"""
+def record(written: KeyValue) -> str:
+    """`+ group g: generation 1, range, leader alice-1, alice-1 'her share'`"""
     key, value = decode_key(written[0]), written[1]
     match key:
         case OffsetCommitKey():

@@ -5,6 +5,7 @@ Run as ``python -m tests.support.wander SEED STEPS``.
 
 import random
 import sys
+from typing import Any
 
 from tests.support.scene import RANGE_RR, Scene, topics
 
@@ -24,7 +25,7 @@ def wander(seed: int, steps: int) -> list[str]:
 
 def _step(scene: Scene, chance: random.Random) -> None:
     name, others = chance.choice(NAMES), chance.sample(NAMES, 2)
-    instance = {"instance": name} if name.isupper() else {}
+    instance: dict[str, Any] = {"instance": name} if name.isupper() else {}
     match chance.randrange(12):
         case 0 | 1 | 2:
             scene.join(name, protocols=chance.choice(LISTS), **instance)

@@ -107,8 +107,8 @@ class Reply:
 
 def handlers_of(topics: Topics, node: Node) -> dict[int, Handler]:
     """By API key. Those of groups cannot be called: there is no coordinator."""
-    hosts: Any = None
-    return handlers(Dependencies(hosts, topics, node, topics.settings))
+    group_partitions: Any = None
+    return handlers(Dependencies(group_partitions, topics, node, topics.settings))
 
 
 @dataclass

@@ -125,7 +125,7 @@ async def main(folder, most):
     response = await ask(handlers, 1, FetchRequest(max_bytes=10**9, topics=[topic]), 12)
     sizes = {len(data.records) for data in response.responses[0].partitions}
     assert sizes == {2 * len(batch("a"))}, sizes
-    print(plane.snapshot().open_files)
+    print(plane.snapshot().topic_files_open)
     await plane.close()
     assert told == [], told[:3]
 

@@ -140,7 +140,11 @@ async def test_counts_for_metrics(scene):
     await scene.produce("t", 0, batch("a"))
     scene.send_fetch(("t", 0, 1), max_wait_ms=60_000)
     assert scene.topics.snapshot() == Snapshot(
-        topics=2, partitions=7, open_logs=1, open_files=1, waiting_fetches=1
+        topics=2,
+        topic_partitions=7,
+        topic_logs_open=1,
+        topic_files_open=1,
+        fetches_waiting=1,
     )
 
 
@@ -154,7 +158,7 @@ async def test_the_start_does_not_look_at_topics(scene):
         await scene.create(f"topic-{n}")
         await scene.produce(f"topic-{n}", 0, batch("a"))
     again = await scene.restart()
-    assert again.topics.snapshot().open_logs == 0
+    assert again.topics.snapshot().topic_logs_open == 0
 
 
 async def test_a_cluster_id_looks_like_kafkas():

@@ -19,6 +19,7 @@ from groupkeeper.storage import times
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import open_log
 from groupkeeper.topics import time_lookup
 from groupkeeper.topics.open_files import OpenFiles
 from groupkeeper.topics.time_lookup import TimeLookup
@@ -189,7 +190,7 @@ async def test_records_are_gone_through_in_slices(scene):
 
 def small_log(files: Files) -> Log:
     """A young record at offset 30 and another one at 400, in different segments."""
-    log = Log.open(files, "t-0", Limits(segment_bytes=4_000))
+    log = open_log(files, "t-0", Limits(segment_bytes=4_000))
     for offset in range(401):
         young = offset in (30, 400)
         log.append(encode_batch(offset, 0, NOW + 5 if young else NOW, [(None, b"v")]))

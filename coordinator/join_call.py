@@ -1,0 +1,68 @@
+"""A JoinGroup request with its caller and reply token, as `join` and `static_join` pass it on."""
+
+from dataclasses import dataclass
+
+from groupkeeper.coordinator.caller import Caller, ReplyTo
+from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.group import Group, Member, Protocols, topics_of_all
+from groupkeeper.coordinator.replies import answer_join, join_refused
+from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+
+
+@dataclass(slots=True)
+class JoinCall:
+    """The request, the client that sent it, and where its answer goes."""
+
+    request: JoinGroupRequest
+    caller: Caller
+    reply_to: ReplyTo
+
+    @property
+    def protocols(self) -> list[JoinGroupRequestProtocol]:
+        """As offered, without repeated names, on which Kafka's count of supporters breaks."""
+        first = {p.name: p for p in reversed(self.request.protocols)}
+        if len(first) == len(self.request.protocols):
+            return self.request.protocols
+        return [p for p in self.request.protocols if first[p.name] is p]
+
+    @property
+    def timeouts(self) -> tuple[int, int]:
+        """Session and rebalance timeout in ms; v0 has only the first, which serves for both."""
+        session = self.request.session_timeout_ms
+        first_version = self.caller.api_version == 0
+        return session, session if first_version else self.request.rebalance_timeout_ms
+
+    def who(self, member_id: str) -> Who:
+        return Who.calling(self.caller, member_id, self.request.group_instance_id)
+
+    def cause(self, code: CauseCode, member_id: str) -> Cause:
+        return Cause(code, self.who(member_id), self.request.reason)
+
+    def refuse(self, error: ErrorCode, step: Step, member_id: str = "") -> None:
+        step.reply(self.reply_to, join_refused(error, self.caller.api_version, member_id))
+
+
+def what_changed(before: Protocols, after: Protocols) -> CauseCode:
+    """Whether a member that rejoins changed its topics or protocols, or only its user data.
+
+    With other user data a cooperative consumer asks for the rebalance after a revocation (KIP-429).
+    """
+    same = [p.name for p in before] == [p.name for p in after] and all(
+        _same_topics(p.metadata, q.metadata) for p, q in zip(before, after, strict=True)
+    )
+    return CauseCode.MEMBER_REJOINED if same else CauseCode.SUBSCRIPTION_CHANGED
+
+
+def _same_topics(before: bytes, after: bytes) -> bool:
+    """False also when the topics are too many to read."""
+    topics = topics_of_all([before])
+    return topics is not None and topics == topics_of_all([after])
+
+
+def park(group: Group, member: Member, call: JoinCall, step: Step) -> None:
+    """Update the member from its request, and let the request wait for the other members."""
+    answer_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, step, member.member_id)
+    group.update(member, call.protocols, call.timeouts)
+    group.park_join(member, call.reply_to, call.caller.api_version)

@@ -1,0 +1,64 @@
+"""What happens when a timer of a partition has come due.
+
+Source: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`, `expirePendingSync`,
+`tryCompleteInitialRebalanceElseSchedule`, `completeClassicGroupJoin`.
+"""
+
+from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.deletion import PIECE_PAUSE_MS, go_on_deleting
+from groupkeeper.coordinator.expiry import expire_offsets
+from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.join import give_up_pending
+from groupkeeper.coordinator.rebalance import (
+    add_cause,
+    complete,
+    complete_early,
+    delay_over,
+    prepare,
+    remove,
+)
+from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.sync import sync_over
+
+
+def expire(groups: Groups, timer: Timer, step: Step) -> None:
+    """Handle a timer that has come due."""
+    if timer.kind is TimerKind.OFFSET_EXPIRY:
+        is_over = expire_offsets(groups, step)
+        interval = step.config.offsets_retention_check_interval_ms
+        step.deadlines.set(timer, step.now + (interval if is_over else PIECE_PAUSE_MS))
+        return
+    group = groups[timer.group_id]
+    match timer.kind:
+        case TimerKind.GROUP_DELETION:
+            go_on_deleting(groups, timer, step)
+        case TimerKind.SESSION:
+            _session_over(group, group.members[timer.member_id], step)
+        case TimerKind.NEW_MEMBER:
+            member = group.members[timer.member_id]
+            _remove(group, member, Cause(CauseCode.JOIN_TIMEOUT, member.who), step)
+        case TimerKind.PENDING_MEMBER:
+            give_up_pending(groups, timer, True, step)
+        case TimerKind.INITIAL_DELAY:
+            delay_over(group, step)
+        case TimerKind.JOIN:
+            complete(group, step)
+        case TimerKind.SYNC:
+            sync_over(group, step)
+
+
+def _session_over(group: Group, member: Member, step: Step) -> None:
+    """Remove the member, unless a request of it waits: its session restarts with the answer."""
+    if not member.waits:
+        _remove(group, member, Cause(CauseCode.SESSION_EXPIRED, member.who), step)
+
+
+def _remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
+    remove(group, member, cause, step)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        add_cause(group, cause, step)
+        complete_early(group, step)
+    else:
+        prepare(group, cause, step)

@@ -1,0 +1,203 @@
+"""Requests to a Kafka cluster: to a node, to the coordinator of a group, or to any node.
+
+aiokafka's client finds the nodes and keeps the connections, with SASL and TLS; versions are
+negotiated on each connection. Source: KafkaAdminClient (which errors are tried again).
+"""
+
+import asyncio
+from collections.abc import Iterator
+from ssl import SSLContext
+from typing import Any, Final, Self, TypedDict, Unpack
+
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import (
+    IncompatibleBrokerVersion,
+    KafkaError,
+    NodeNotReadyError,
+    RequestTimedOutError,
+)
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.client.structs import VersionedRequest
+from groupkeeper.protocol.errors import DecodeError, ErrorCode
+from groupkeeper.protocol.message import Message, layout_of
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+
+REQUEST_TIMEOUT_MS: Final = 30_000
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
+
+NOT_YET: Final = frozenset(
+    {
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Errors after which the coordinator is looked up, and the request sent, once more."""
+
+
+_CODES: Final = frozenset(ErrorCode)
+_AIOKAFKA_ERRORS: Final = {
+    IncompatibleBrokerVersion: ErrorCode.UNSUPPORTED_VERSION,
+    NodeNotReadyError: ErrorCode.BROKER_NOT_AVAILABLE,
+    RequestTimedOutError: ErrorCode.REQUEST_TIMED_OUT,
+}
+
+
+class Security(TypedDict, total=False):
+    """What aiokafka needs for SASL and TLS, under its own names (see AIOKafkaClient)."""
+
+    security_protocol: str
+    ssl_context: SSLContext
+    sasl_mechanism: str
+    sasl_plain_username: str
+    sasl_plain_password: str
+    sasl_kerberos_service_name: str
+    sasl_kerberos_domain_name: str
+    sasl_oauth_token_provider: AbstractTokenProvider
+
+
+class CallFailed(Exception):
+    """A request was not answered, or was answered with an error.
+
+    `error` is Kafka's: NETWORK_EXCEPTION for a connection that closed, BROKER_NOT_AVAILABLE for one
+    that could not be made, REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, or the code in the answer.
+    `node` is None when no node was reached.
+    """
+
+    def __init__(self, api: str, node: int | None, error: ErrorCode, detail: str = "") -> None:
+        where = "" if node is None else f" to node {node}"
+        super().__init__(f"{api}{where}: {error.name}" + (f" ({detail})" if detail else ""))
+        self.api = api
+        self.node = node
+        self.error = error
+
+
+class Client:
+    """Connections to the nodes of one cluster, opened when they are needed.
+
+    `bootstrap_servers` is "host:port,...". A connection, and a request, takes `request_timeout_ms`
+    at most; requests to coordinators are tried again for as long.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        *,
+        client_id: str = "groupkeeper",
+        request_timeout_ms: int = REQUEST_TIMEOUT_MS,
+        **security: Unpack[Security],
+    ) -> None:
+        self._servers = bootstrap_servers
+        self._client_id = client_id
+        self._timeout_ms = request_timeout_ms
+        self._security = security
+        self._kafka: Any = None  # Any: aiokafka is not typed
+
+    async def __aenter__(self) -> Self:
+        """Asks the servers for the nodes, one after the other in random order; CallFailed when none
+        answers, ValueError for security parameters that do not fit together.
+        """
+        self._kafka = AIOKafkaClient(
+            bootstrap_servers=self._servers,
+            client_id=self._client_id,
+            request_timeout_ms=self._timeout_ms,
+            **self._security,
+        )
+        try:
+            await self._kafka.bootstrap()
+        except KafkaError as error:
+            raise _failed("Metadata", None, error) from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._kafka.close()
+
+    @property
+    def nodes(self) -> list[int]:
+        """Ids of the nodes, as the cluster last told them."""
+        return sorted(broker.nodeId for broker in self._kafka.cluster.brokers())
+
+    async def call(
+        self, request: Message, *, node: int | None = None, coordinator_of: str | None = None
+    ) -> Any:  # Any: the response of the request's API
+        """The response to a request in the newest version that carries all of it.
+
+        Raises CallFailed, also for an error in the response's own `error_code`; errors of its parts
+        are the caller's. The coordinator of a group is asked again while it moves or loads. Produce
+        with acks=0 has no response and fails with REQUEST_TIMED_OUT.
+        """
+        if coordinator_of is None:
+            return await self._send(
+                await self._any_node(request) if node is None else node, request
+            )
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout_ms / 1000
+        backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        while True:
+            try:
+                return await self._ask_coordinator(coordinator_of, request)
+            except CallFailed as failure:
+                pause = backoff.failed()
+                if failure.error not in NOT_YET or loop.time() + pause > deadline:
+                    raise
+            await asyncio.sleep(pause)
+
+    async def call_each(self, request: Message) -> dict[int, Any]:
+        """The responses of all nodes, by node; CallFailed when one fails."""
+        nodes = self.nodes
+        answers = await asyncio.gather(*(self.call(request, node=node) for node in nodes))
+        return dict(zip(nodes, answers, strict=True))
+
+    async def _ask_coordinator(self, group_id: str, request: Message) -> Any:
+        found = await self.call(FindCoordinatorRequest(key=group_id))
+        response = await self._send(found.node_id, request)
+        for code in _codes_in(response):
+            if code in NOT_YET:
+                raise CallFailed(_api_of(request), found.node_id, ErrorCode(code))
+        return response
+
+    async def _any_node(self, request: Message) -> int:
+        for node in self.nodes:
+            if await self._kafka.ready(node):
+                return node
+        raise CallFailed(
+            _api_of(request), None, ErrorCode.BROKER_NOT_AVAILABLE, f"tried nodes {self.nodes}"
+        )
+
+    async def _send(self, node: int, request: Message) -> Any:
+        try:
+            response = (await self._kafka.send(node, VersionedRequest(request))).message
+        except KafkaError as error:
+            raise _failed(_api_of(request), node, error) from error
+        code = getattr(response, "error_code", 0)
+        if code:
+            known = ErrorCode(code) if code in _CODES else ErrorCode.UNKNOWN_SERVER_ERROR
+            told = getattr(response, "error_message", None) or ""
+            detail = told if known == code else f"error {code}"
+            raise CallFailed(_api_of(request), node, known, detail)
+        return response
+
+
+def _api_of(request: Message) -> str:
+    return layout_of(type(request)).name.removesuffix("Request")
+
+
+def _failed(api: str, node: int | None, error: Exception) -> CallFailed:
+    code = _AIOKAFKA_ERRORS.get(type(error), ErrorCode.NETWORK_EXCEPTION)
+    # aiokafka closes the connection when a response cannot be decoded.
+    unreadable = isinstance(error.__cause__, DecodeError)
+    return CallFailed(api, node, code, str(error.__cause__ if unreadable else "".join(error.args)))
+
+
+def _codes_in(message: Message) -> Iterator[int]:
+    """The error codes of a response and of its parts."""
+    for field in layout_of(type(message)).fields:
+        value = getattr(message, field.name)
+        if field.name == "error_code":
+            yield value
+        for each in value if isinstance(value, list) else [value]:
+            if hasattr(each, "__layout__"):
+                yield from _codes_in(each)

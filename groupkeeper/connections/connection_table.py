@@ -1,0 +1,210 @@
+"""All connections of the Kafka port: how many there may be, and which of them have to go.
+
+A connection goes when it is silent between two requests for too long, when a request that has begun
+does not come to its end, or when an answer is not taken. When room is short, those go first that
+have kept others waiting the longest.
+"""
+
+import asyncio
+from collections import Counter
+from typing import Final, Protocol
+
+from groupkeeper.connections.budget import Limits
+from groupkeeper.connections.connection_state import State
+from groupkeeper.connections.inbox import HELD_BYTES
+from groupkeeper.connections.memory import HighWater, give_back
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.metrics import ConnectionStats
+from groupkeeper.turns import Slices, Turns
+
+REQUEST_S: Final = 30.0
+"""For a request that has begun to come to its end, and a second more for every
+:data:`REQUEST_BYTES_PER_S` of it."""
+REQUEST_BYTES_PER_S: Final = 64 * 1024
+ANSWER_S: Final = 30.0
+"""For a client to take something more of its answers."""
+SHORT_OF_ROOM_S: Final = 5.0
+"""The same for requests, when others wait for room."""
+BEHIND_BYTES: Final = 16 * 1024
+"""What a client may send behind a request that waits, when others wait for room."""
+STALLED_S: Final = 1.0
+"""The same for answers, when there are more of them than there may be."""
+
+ORPHANS: Final = 1_000
+"""Connections whose clients are gone and have sent requests that still count."""
+
+LOOK_S: Final = 5.0
+LOOK_SOON_S: Final = 1.0
+"""Seconds between two looks at all connections; the shorter one when room is short."""
+LOOKS: Final = 500
+"""Connections looked at before others get their turn."""
+
+_log = Logger("connection")
+
+
+class OpenConnection(Protocol):
+    """What the table asks of a connection, and does to it."""
+
+    state: State
+    since: float
+    """Loop time of its last progress; see `ClientStream`."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def unsent(self) -> int: ...
+    @property
+    def held(self) -> int: ...
+    @property
+    def awaited(self) -> int: ...
+    @property
+    def is_read(self) -> bool: ...
+    def takes_answers(self) -> bool: ...
+    def abort(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class ConnectionTable:
+    """Those that are open, oldest first, and those whose clients are gone."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        stats: ConnectionStats,
+        *,
+        most: int,
+        most_per_host: int,
+        max_idle_s: float,
+    ) -> None:
+        self.limits = limits
+        self.stats = stats
+        self.most = most
+        self._most_per_host = most_per_host
+        self._max_idle_s = max_idle_s
+        self.opened: dict[OpenConnection, None] = {}
+        self.orphans: dict[OpenConnection, None] = {}
+        self._by_host: Counter[str] = Counter()
+        self._timer: asyncio.TimerHandle | None = None
+        self._high_water = HighWater()
+
+    def enter(self, connection: OpenConnection) -> bool:
+        """One more; False when there is no place for it."""
+        host, limit = connection.host, ""
+        if len(self.opened) >= self.most:
+            limit = f"max.connections = {self.most}"
+        elif self._by_host[host] >= self._most_per_host:
+            limit = f"max.connections.per.ip = {self._most_per_host}"
+        if limit:
+            self.stats.refused += 1
+            _log.warning("too many connections", client=host, limit=limit)
+            return False
+        self.opened[connection] = None
+        self._by_host[host] += 1
+        self.stats.accepted += 1
+        self.stats.open += 1
+        return True
+
+    def leave(self, connection: OpenConnection) -> None:
+        """Its client is gone: its place is free."""
+        if self.opened.pop(connection, connection) is None:
+            self.stats.open -= 1
+            self._by_host[connection.host] -= 1
+            if not self._by_host[connection.host]:
+                del self._by_host[connection.host]
+
+    def keep(self, orphan: OpenConnection) -> None:
+        """Its client is gone, and what it sent still counts; the oldest makes room for it."""
+        if len(self.orphans) >= ORPHANS:
+            oldest = next(iter(self.orphans))
+            _log.warning("requests of a client that is gone are dropped", client=oldest.host)
+            oldest.abort()
+        self.orphans[orphan] = None
+
+    def close(self) -> None:
+        """Hang up on everybody, after what is answered is sent."""
+        for connection in [*self.opened, *self.orphans]:
+            connection.close()
+
+    # -- who has to go -------------------------------------------------------------------------
+
+    def watch(self, turns: Turns) -> None:
+        """Look at all connections from time to time, until :meth:`stop`."""
+        loop = asyncio.get_running_loop()
+        pause = LOOK_SOON_S if self._is_short() else LOOK_S
+        self._timer = loop.call_later(pause, self._look, turns, loop.time() + pause)
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self, turns: Turns, due: float) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - due > LOOK_SOON_S:  # the process stood still, and read nothing: nobody's fault
+            for connection in self.opened:
+                connection.since += now - due
+        self._looking = asyncio.ensure_future(turns.run(self.look(now)))
+        if self._high_water.is_past(self.limits.requests.used + self.limits.unsent.used):
+            give_back()
+        self.watch(turns)
+
+    def _is_short(self) -> bool:
+        return self.limits.requests.awaited or self.limits.unsent.used > self.limits.unsent.limit
+
+    def look(self, now: float) -> Slices[None]:
+        """Close those that have to go."""
+        for count, connection in enumerate([*self.opened]):
+            self._look_at(connection, now)
+            if not count % LOOKS:
+                yield
+        if self._is_short():
+            self._make_room(now)
+
+    def _look_at(self, connection: OpenConnection, now: float) -> None:
+        if connection.state is State.CLOSED:  # by us, and it does not take what was sent before
+            if now - connection.since > ANSWER_S:
+                connection.abort()
+        elif connection.unsent:
+            if connection.takes_answers():
+                connection.since = now
+            elif now - connection.since > ANSWER_S:
+                self._hang_up(connection, "an answer is not taken", f"{ANSWER_S:.0f} s")
+        elif connection.state is not State.READING:
+            return
+        elif connection.held:
+            most = REQUEST_S + connection.awaited / REQUEST_BYTES_PER_S
+            if connection.is_read and now - connection.since > most:
+                self._hang_up(connection, "a request does not come to its end", f"{most:.0f} s")
+        elif now - connection.since > self._max_idle_s:
+            self.stats.idle += 1
+            connection.close()
+
+    def _make_room(self, now: float) -> None:
+        """Hang up on those that hold the most back for the longest time."""
+        limits = self.limits
+        holding = [each for each in self.opened if each.unsent or _keeps_room(each)]
+        for connection in sorted(holding, key=lambda each: each.since):
+            waited = now - connection.since
+            if not self._is_short():
+                return
+            if limits.unsent.used > limits.unsent.limit:
+                if connection.unsent and waited > STALLED_S:
+                    limit = f"{limits.unsent.limit} bytes of answers not taken, of all clients"
+                    self._hang_up(connection, "an answer is not taken", limit)
+            elif _keeps_room(connection) and waited > SHORT_OF_ROOM_S:
+                limit = f"queued.max.request.bytes = {limits.requests.limit}"
+                self._hang_up(connection, "a request does not come to its end", limit)
+
+    def _hang_up(self, connection: OpenConnection, why: str, limit: str) -> None:
+        self.stats.stuck += 1
+        _log.warning("connection closed", client=connection.host, reason=why, limit=limit)
+        connection.abort()
+
+
+def _keeps_room(connection: OpenConnection) -> bool:
+    """Has it begun a long request, or sent much behind one that waits?"""
+    if connection.state is State.WAITING:
+        return connection.held > BEHIND_BYTES
+    return (
+        connection.state is State.READING and connection.is_read and connection.awaited > HELD_BYTES
+    )

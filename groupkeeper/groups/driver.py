@@ -1,0 +1,388 @@
+"""A partition in this process: the place where decisions meet the log, the clock and the replies.
+
+The only module that knows both ``coordinator`` and ``storage``: to each other they are strangers.
+It drives a :class:`~coordinator.partition.Partition` through its life: claimed, loaded from the
+log, active, and after any failure closed and loaded again, because there is no undo.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from groupkeeper.coordinator.apis import refuse
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.commit import PreparedCommit
+from groupkeeper.coordinator.gate import Replies, Unwritten
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.coordinator.partition import ABSENCE, Partition, PartitionState
+from groupkeeper.coordinator.step import KeyValue, Step
+from groupkeeper.exchange import ReplyTo
+from groupkeeper.groups.driver_services import DriverServices
+from groupkeeper.groups.loader import ReloadBackoff, claimed_log, read
+from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.metrics import PartitionSnapshot
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
+from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.storage.errors import StorageError, SyncFailed
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.store import Store
+from groupkeeper.turns import Slices, when_read
+
+OFFSETS_TOPIC = "__consumer_offsets"
+LATE_MS = 1_000
+"""An alarm that rings later than this waits until the sockets have been read."""
+READ_FIRST_S = 1.0
+"""It waits so long for that at most."""
+COUNTED_IN_A_SLICE = 500
+"""Groups and their topics. Half a millisecond; a group is not cut."""
+
+_log = Logger("partition")
+
+
+class PartitionDriver:
+    """Drives one partition of ``__consumer_offsets``."""
+
+    def __init__(self, index: int, services: DriverServices, epoch: int) -> None:
+        self.index = index
+        self.name = f"{OFFSETS_TOPIC}-{index}"
+        self.log: Log | None = None
+        self._services = services
+        self._loop = asyncio.get_running_loop()
+        self._partition = self._new_partition()
+        self._writing = self._partition
+        """Whose records are in the round under way; meanwhile it may have been closed."""
+        self._epoch: int | None = epoch
+        """None: the partition failed, and what it writes next is under a new one."""
+        self._origin = Origin(index, epoch)
+        """Of what is told."""
+        self._size = 0
+        self._problem = ""
+        self.cannot_be_loaded = False
+        """Its log is damaged, or the disk fails: nobody knows when it will be served again."""
+        self._stopping = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0
+        self._loading: asyncio.Task[None] | None = None
+        self._backoff = ReloadBackoff()
+        self._round_over = asyncio.Event()
+
+    def _new_partition(self) -> Partition:
+        services = self._services
+        return Partition(services.config, services.new_member_id, services.member_bytes)
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def call(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
+        """Decide one request. The reply may leave now, later, or when it is durable."""
+        if self._stopping:
+            reply_to.answer(refuse(request, caller, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
+        try:
+            step = self._partition.handle(request, caller, reply_to, self._time())
+        except Exception as bug:  # noqa: BLE001  # the state may be half changed: reload it
+            self._fail(bug, "a decision failed", answered=reply_to)
+            reply_to.answer(refuse(request, caller, ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
+        self._carry_out(step)
+
+    def peek(self, group_id: str) -> Group | None:
+        """The group as it is now, to see how large it is; not to tell anybody."""
+        return self._partition.groups.get(group_id)
+
+    def group_ids(self) -> list[str]:
+        """The groups of now; none of a partition that is not active."""
+        return self._partition.group_ids()
+
+    @property
+    def absence(self) -> ErrorCode:
+        """What is answered instead of a decision; NONE from an active partition."""
+        return ABSENCE.get(self._partition.state, ErrorCode.NONE)
+
+    def prepare(self, request: OffsetCommitRequest) -> PreparedCommit:
+        """A large commit, to be prepared a piece at a time before it is handed in."""
+        return PreparedCommit(request, self._services.clock.wall(), self._services.config)
+
+    def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
+        """See :meth:`Partition.steady_beat`."""
+        return None if self._stopping else self._partition.steady_beat(request)
+
+    def beat(self, beat: Beat, now: int) -> bool:
+        """A heartbeat as before; False when it has to take the long way."""
+        return self._partition.beat(beat, now)
+
+    def remove_offsets(self, topics: set[str]) -> Slices[bool]:
+        """Topics were deleted; so are the offsets committed for them, a piece at a time.
+
+        False when the partition closed meanwhile: the one that is loaded now has to be told again.
+        """
+        partition = self._partition
+        partition.forget_when_loaded(topics)
+        left = [] if self.absence else partition.group_ids()
+        while left and partition is self._partition:
+            forget = partial(partition.forget_topics, topics, left, self._time())
+            self._turn("a deletion failed", forget)
+            yield
+        return partition is self._partition
+
+    async def _all_durable(self, partition: Partition) -> None:
+        """Wait until what is written while loading is durable; if it fails, loading begins anew."""
+        while not partition.gate.clear:
+            self._round_over.clear()
+            await self._round_over.wait()
+
+    def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
+        """A step that no request asked for, and nobody waits for."""
+        try:
+            step = decide()
+        except Exception as bug:  # noqa: BLE001  # see call()
+            self._fail(bug, failure)
+            return
+        self._carry_out(step)
+
+    def _carry_out(self, step: Step) -> None:
+        """What the state needs first, what others are told second: an answer may go wrong."""
+        if self._partition.has_unwritten:
+            self._services.writer.enqueue(self)
+        self._set_alarm()
+        if step.told:
+            self._services.readers.tell(self._origin, step.told)
+        if len(step.replies) == 1:  # nearly always
+            [(reply_to, response)] = step.replies
+            reply_to.answer(response)
+        elif step.replies:
+            self._services.replies.send(step.replies)
+
+    def _time(self) -> tuple[int, int]:
+        """Monotonic and wall time, in ms."""
+        clock = self._services.clock
+        return clock.now(), clock.wall()
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def _set_alarm(self) -> None:
+        """One alarm per partition, moved only when the next deadline gets earlier."""
+        if self._alarm is not None and not self._partition.may_be_due_before(self._alarm_at):
+            return
+        due = self._partition.next_deadline()
+        if due is None or (self._alarm is not None and self._alarm_at <= due):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = due
+        self._alarm = self._loop.call_at(due / 1000, self._ring)
+
+    def _ring(self) -> None:
+        """A deadline has come. Much too late, what is in the sockets is read first: the process
+        stood still (stopped, moved, short of time), and heartbeats that came meanwhile count.
+        """
+        turns = self._services.turns
+        if self._services.clock.now() - self._alarm_at > LATE_MS:
+            when_read(turns, self._advance, READ_FIRST_S)
+        else:  # many partitions may have a deadline at the same time
+            turns.first(self._advance)
+
+    def _advance(self) -> None:
+        self._alarm = None
+        if self._stopping or self.absence:  # whoever loads sets it when the sessions have started
+            return
+        clock = self._services.clock
+        now, wall = max(clock.now(), self._alarm_at), clock.wall()
+        self._turn("a timer failed", lambda: self._partition.advance(now, wall))
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def take(self) -> Unwritten | None:
+        """What the next round writes for this partition."""
+        self._writing = self._partition
+        return self._partition.take()
+
+    def append_of(self, records: list[KeyValue], wall_ms: int) -> Append:
+        """The records as the store takes them."""
+        assert self.log is not None and self._epoch is not None
+        return Append(self.log, self._epoch, wall_ms, records)
+
+    def written(self, unwritten: Unwritten) -> None:
+        """A round is durable. What it frees leaves first: none of it is lost if the rest fails."""
+        self._round_over.set()
+        partition = self._partition
+        if self._writing is partition:
+            replies, facts = partition.written(unwritten)
+            if replies:
+                self._services.replies.send(replies)
+            if facts:
+                self._services.readers.tell(self._origin, facts)
+            if partition.held_back:
+                partition.resume(self._services.clock.now())
+                self._set_alarm()
+            if partition.has_unwritten:  # more than one batch may hold
+                self._services.writer.enqueue(self)
+
+    def grown(self) -> None:
+        """The log's files have caught up; whoever fetches the topic is told."""
+        if self.log is not None and not self.log.closed:  # else: loading again, and told after it
+            self._tell_size(self.log)
+
+    def _tell_size(self, log: Log) -> None:
+        before, self._size = self._size, log.size
+        if self._size > before:
+            self._services.grew(self.index, self._size - before)
+
+    def not_written(self, error: BaseException) -> None:
+        """A round failed: nothing of it may be acknowledged."""
+        if isinstance(error, SyncFailed):
+            self._services.give_up(error)
+        if self._writing is self._partition:
+            self._fail(error, "the log could not be written")
+
+    def fence(self, error: StorageError) -> None:
+        self._fail(error, "the partition may have another owner")
+
+    # -- life cycle ----------------------------------------------------------------------------
+
+    def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
+        """Close, refuse what waited, and start over from the log, whatever fails on the way."""
+        self._note(event, error)
+        self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
+        try:
+            refused = self._partition.close()
+        finally:
+            if not self._stopping:
+                self.start_loading(self._backoff.failed(error, self._services.clock.seconds()))
+        self._dismiss(refused, answered)
+
+    def _note(self, event: str, error: BaseException) -> None:
+        self._problem = f"{event}: {error}"
+        self._epoch = None
+        bug = not isinstance(error, StorageError | CorruptBatch | OSError)
+        _log.error(event, partition=self.index, error=str(error), exc_info=error if bug else None)
+
+    def _dismiss(self, replies: Replies, answered: ReplyTo | None = None) -> None:
+        # A step that raised may have left a request both with its member and among its replies.
+        once = {id(to): (to, reply) for to, reply in replies if to is not answered}
+        self._services.replies.send(list(once.values()))
+
+    def start_loading(self, pause: float = 0.0) -> None:
+        """Load the partition in the background after so many seconds, for as long as it takes.
+
+        Until it is active it answers as one that loads: its members should wait for it, not look
+        for another coordinator.
+        """
+        if self._loading is not None:
+            self._loading.cancel()
+        self._partition = self._new_partition()
+        self._loading = self._loop.create_task(self._load_until_it_works(pause))
+
+    async def _load_until_it_works(self, pause: float) -> None:
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                async with self._services.loader.place():
+                    await self._load()
+            except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
+                self._note("cannot be loaded", error)
+                self.cannot_be_loaded = True
+                if isinstance(error, SyncFailed):
+                    self._services.give_up(error)
+                self._partition.close()
+                self._partition = self._new_partition()
+                pause = self._backoff.failed(error, self._services.clock.seconds())
+            else:
+                return
+
+    async def _load(self) -> None:
+        began = self._services.clock.seconds()
+        loader, partition = self._services.loader, self._partition
+        own = self.index, self.name, self._epoch
+        epoch, log = await claimed_log(self._services.writer, loader, *own)
+        self._epoch, self._origin, self.log = epoch, Origin(self.index, epoch), log
+        for what in log.take_repairs():
+            _log.warning("log repaired", partition=self.index, what=what)
+        batches = log.batches(log.start_offset)
+        await loader.run(read(batches, partition.replay, partition.restore()))
+        await self._remove_deleted(partition)
+        await self._services.turns.run(self._start_sessions(partition))
+        await self._remove_deleted(partition)  # topics that were deleted meanwhile
+        self._activate(began)
+
+    async def _remove_deleted(self, partition: Partition) -> None:
+        remover = self._services.late_offset_remover
+        await remover.run(partition, self.index, self._carry_out, self._all_durable)
+
+    def _start_sessions(self, partition: Partition) -> Slices[None]:
+        left = partition.group_ids()
+        while left:
+            partition.start_sessions(left, *self._time())
+            yield
+
+    def load_empty(self, store: Store) -> bool:
+        """A log without records is active at once. Only before the writer has anything to do. False
+        when it failed and has to be retried.
+        """
+        began = self._services.clock.seconds()
+        if self._services.late_offset_remover.is_due(self.index):
+            return False  # its log was removed: that has to be crossed out
+        try:
+            self.log = store.open_log(self.name)
+        except (StorageError, OSError):
+            return False  # loading in the background will meet it again, and say so
+        if self.log.next_offset > 0 or self.log.repairs:
+            return False  # the folder was lost with the power, and the journal brought it back
+        self._activate(began)
+        return True
+
+    def _activate(self, began: float) -> None:
+        step = self._partition.activate(*self._time())
+        self._problem = ""
+        self._backoff.active(self._services.clock.seconds())
+        self.cannot_be_loaded = False
+        if self.log is not None:
+            self._tell_size(self.log)
+        self._services.metrics.replayed(self._services.clock.seconds() - began)
+        self._carry_out(step)
+
+    def stop(self) -> None:
+        """The process ends: refuse new requests, and those that wait for other members."""
+        self._stopping = True
+        if self._loading is not None:
+            self._loading.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def close(self) -> None:
+        """After :meth:`stop` and when everything is written: dismiss whoever still waits."""
+        self._dismiss(self._partition.close())
+
+    # -- for people ----------------------------------------------------------------------------
+
+    def snapshot(self) -> PartitionSnapshot:
+        """The partition as it is now; its groups are not counted."""
+        partition = self._partition
+        state: str = partition.state
+        waits = partition.state is PartitionState.LOADING and self._problem
+        if self._stopping or waits:  # for people; clients are told to wait
+            state = PartitionState.CLOSED
+        reason = self._problem or ("" if state == PartitionState.ACTIVE else state)
+        left = self._backoff.left(self._services.clock.seconds())
+        if self._problem and left:
+            reason += f"; tried again in {left:.1f} s"
+        return PartitionSnapshot(partition=self.index, state=state, reason=reason)
+
+    def counted(self) -> Slices[PartitionSnapshot]:
+        """The snapshot with groups, members and offsets, counted while requests go on."""
+        found = self.snapshot()
+        work = 0
+        for group in [*self._partition.groups.values()]:
+            found.groups[str(group.state)] += 1
+            found.members += len(group.members)
+            found.offsets += sum(map(len, group.offsets.values()))
+            work += 1 + len(group.offsets)
+            if work >= COUNTED_IN_A_SLICE:
+                work = 0
+                yield
+        return found

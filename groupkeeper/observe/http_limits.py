@@ -1,0 +1,29 @@
+"""Limits of the HTTP port, and the type of its pages."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+Page = tuple[int, str, bytes]
+"""Status, content type, body."""
+
+Pages = Mapping[str, Callable[[], Page | Awaitable[Page]]]
+"""Path -> function that makes the page. One that takes more than a millisecond is a coroutine that
+works in slices; its page is kept for `KEPT_S`."""
+
+HEADER_BYTES: Final = 8 * 1024
+"""Of the request line and headers. The most headers that fit are parsed in 3 ms."""
+BODY_BYTES: Final = 64 * 1024
+"""Of a request's body. No page reads it yet."""
+CONNECTIONS: Final = 64
+"""Open connections. For one more, the one that has been idle longest is closed."""
+ANSWERS: Final = 56
+"""Connections that may be busy with an answer. The others are for `HEALTH`, and can be closed for a
+new one."""
+HEALTH: Final = frozenset({"/healthz", "/readyz"})
+"""Paths that are answered even while `ANSWERS` are under way."""
+TIMEOUT_S: Final = 10.0
+"""For a whole request to arrive, including idle time before it; and for an answer to be read."""
+KEPT_S: Final = 1.0
+"""How long a page that was made in slices is served again."""
+BACKLOG: Final = 128
+"""Connections that the kernel queues until they are accepted."""

@@ -1,0 +1,288 @@
+"""The connections and answers of the HTTP port.
+
+Tornado parses requests, finds the page and writes the answer. This module adds the limits: which
+connection is closed for a new one, and which requests are refused before the application sees them.
+Imported in a thread after the ready line: see `http_server`.
+"""
+
+import asyncio
+import errno
+import re
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Final, cast
+
+from tornado.http1connection import HTTP1Connection
+from tornado.httpserver import HTTPServer
+from tornado.httputil import (
+    HTTPConnection,
+    HTTPHeaders,
+    HTTPMessageDelegate,
+    HTTPServerConnectionDelegate,
+    RequestStartLine,
+    ResponseStartLine,
+)
+from tornado.iostream import StreamClosedError
+from tornado.web import Application, HTTPError, RequestHandler
+
+from groupkeeper.observe.http_limits import (
+    ANSWERS,
+    BODY_BYTES,
+    CONNECTIONS,
+    HEADER_BYTES,
+    HEALTH,
+    KEPT_S,
+    Page,
+    Pages,
+)
+from groupkeeper.observe.http_stream import Stream
+from groupkeeper.observe.logs import Logger
+from groupkeeper.turns import Turns
+
+ACCEPTS: Final = 4
+"""Connections accepted in one iteration of the loop."""
+ACCEPT_REST_S: Final = 1.0
+"""Pause after a connection could not be accepted, because files or memory had run out."""
+
+_OUT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_TEXT = "text/plain; charset=utf-8"
+
+_log = Logger("http")
+
+
+class Site(HTTPServerConnectionDelegate):
+    """All connections of one port, and the pages."""
+
+    def __init__(self, pages: Pages, turns: Turns, timeout_s: float) -> None:
+        self._turns = turns
+        self._timeout_s = timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._streams: dict[Stream, None] = {}
+        self._listening: Sequence[socket.socket] = ()
+        self._kept = _Kept()
+        routes = [
+            (re.escape(path), _PageHandler, {"make": partial(self._kept.page, path, make)})
+            for path, make in pages.items()
+        ]
+        self._application = Application(
+            routes,
+            default_handler_class=_Handler,
+            log_function=lambda _: None,  # no line for every request
+        )
+        self._server = HTTPServer(
+            self,
+            max_header_size=HEADER_BYTES,
+            max_body_size=BODY_BYTES,
+            chunk_size=HEADER_BYTES,
+            idle_connection_timeout=timeout_s,
+            body_timeout=timeout_s,
+        )
+
+    def accept(self, listening: Sequence[socket.socket]) -> None:
+        """Accept connections from these listening sockets."""
+        self._listening = listening
+        for each in listening:
+            self._loop.add_reader(each, self._accept, each)
+
+    async def close(self) -> None:
+        """Accept no more connections, and close all."""
+        for each in self._listening:
+            self._loop.remove_reader(each)
+        self._listening = ()
+        self._kept.close()
+        await self._server.close_all_connections()
+
+    # -- places ----------------------------------------------------------------------------------
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS):
+            if not self._has_room():
+                return
+            try:
+                connection, address = listening.accept()
+            except OSError as error:  # none is waiting, or the client has gone
+                if error.errno in _OUT_OF:
+                    self._rest(listening, error)
+                return
+            stream = Stream(connection, self._turns, self._timeout_s, self._forget)
+            self._streams[stream] = None
+            self._server.handle_stream(stream, address)
+
+    def _has_room(self) -> bool:
+        """Whether one more can be accepted; if necessary, close the one that is idle for longest.
+
+        ANSWERS leaves some connections idle, so False holds only for a moment.
+        """
+        if len(self._streams) < CONNECTIONS:
+            return True
+        idle = [(since, each) for each in self._streams if (since := each.idle_since())]
+        if idle:
+            _log.info("connection closed to make room", limit="CONNECTIONS", most=CONNECTIONS)
+            min(idle, key=lambda pair: pair[0])[1].close()
+        return bool(idle)
+
+    def _rest(self, listening: socket.socket, error: OSError) -> None:
+        _log.error("cannot accept", error=str(error), retry_s=ACCEPT_REST_S)
+        self._loop.remove_reader(listening)
+        self._loop.call_later(ACCEPT_REST_S, self._resume, listening)
+
+    def _resume(self, listening: socket.socket) -> None:
+        if listening in self._listening:
+            self._loop.add_reader(listening, self._accept, listening)
+
+    def _forget(self, stream: Stream) -> None:
+        self._streams.pop(stream, None)
+
+    def has_place(self, path: str) -> bool:
+        """Whether a request for this path may be answered now."""
+        busy = sum(each.waiting_since is None for each in self._streams)
+        return busy < ANSWERS or path in HEALTH
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def start_request(
+        self, server_conn: object, request_conn: HTTPConnection
+    ) -> HTTPMessageDelegate:
+        connection = cast(HTTP1Connection, request_conn)
+        inner = self._application.start_request(server_conn, request_conn)
+        return _Request(self, connection, inner, self._timeout_s)
+
+
+class _Request(HTTPMessageDelegate):
+    """One request, checked against the limits before the application sees it."""
+
+    def __init__(
+        self,
+        site: Site,
+        connection: HTTP1Connection,
+        application: HTTPMessageDelegate,
+        timeout_s: float,
+    ) -> None:
+        self._site = site
+        self._connection = connection
+        self._application = application
+        self._timeout_s = timeout_s
+        self._stream = cast(Stream, connection.stream)
+        self._stream.await_request()
+        self._method = self._path = ""
+
+    def headers_received(
+        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
+    ) -> Awaitable[None] | None:
+        self._stream.headers_came = True
+        request_line = cast(RequestStartLine, start_line)
+        self._method, self._path = request_line.method, request_line.path.partition("?")[0]
+        length = headers.get("Content-Length", "")
+        if re.fullmatch("[0-9]+", length) and (len(length) > 9 or int(length) > BODY_BYTES):
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, Connection="close")
+            return None
+        waited = asyncio.get_running_loop().time() - (self._stream.waiting_since or 0.0)
+        self._connection.set_body_timeout(max(0.0, self._timeout_s - waited))
+        return self._application.headers_received(start_line, headers)
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        """Dropped: no page reads a body."""
+
+    def finish(self) -> None:
+        has_place = self._site.has_place(self._path)
+        self._stream.await_answer()
+        if has_place:
+            self._application.finish()
+        else:
+            _log.warning("page refused", path=self._path, limit="ANSWERS", most=ANSWERS)
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, **{"Retry-After": "1"})
+
+    def on_connection_close(self) -> None:
+        self._application.on_connection_close()
+
+    def _refuse(self, status: HTTPStatus, **more: str) -> None:
+        body = f"{status.value} {status.phrase}\n".encode()
+        headers = HTTPHeaders({"Content-Type": _TEXT, "Content-Length": str(len(body)), **more})
+        start = ResponseStartLine("HTTP/1.1", status.value, status.phrase)
+        self._connection.write_headers(start, headers, b"" if self._method == "HEAD" else body)
+        self._connection.finish()
+
+
+class _Handler(RequestHandler):
+    """The base of all handlers; by itself it answers paths that do not exist."""
+
+    def set_default_headers(self) -> None:
+        self.clear_header("Server")
+        self.set_header("Cache-Control", "no-store")
+
+    def prepare(self) -> Awaitable[None] | None:
+        raise HTTPError(HTTPStatus.NOT_FOUND)
+
+    def compute_etag(self) -> str | None:
+        """None: every answer differs."""
+        return None
+
+    def send(self, page: Page) -> None:
+        status, content_type, body = page
+        self.set_status(status)
+        self.clear_header("Content-Type")
+        self.set_header("Content-Type", content_type)
+        self.finish(body)
+
+    def write_error(self, status_code: int, **_: Any) -> None:  # Any: as the library has it
+        if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.set_header("Allow", "GET, HEAD")
+        text = f"{status_code} {HTTPStatus(status_code).phrase}\n"
+        self.send((status_code, _TEXT, text.encode()))
+
+    def log_exception(
+        self,
+        typ: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        """A page that fails is answered 500 and gets one line; a client that has gone, none."""
+        if not isinstance(value, HTTPError | StreamClosedError | asyncio.CancelledError):
+            _log.error("page failed", target=self.request.uri, exc_info=value)
+
+
+class _PageHandler(_Handler):
+    """Answers GET and HEAD of one page."""
+
+    def initialize(self, make: Callable[[], Page | Awaitable[Page]]) -> None:
+        self._make = make
+
+    def prepare(self) -> Awaitable[None] | None:
+        return None
+
+    async def get(self) -> None:
+        page = self._make()
+        self.send(page if isinstance(page, tuple) else await page)
+
+    head = get
+
+
+class _Kept:
+    """Pages made in slices: one run serves all requests meanwhile, and those of the next moment."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._pages: dict[str, tuple[float, asyncio.Future[Page]]] = {}
+        """Path -> time of the loop until which the page is served, and the page."""
+
+    def page(self, path: str, make: Callable[[], Page | Awaitable[Page]]) -> Page | Awaitable[Page]:
+        until, page = self._pages.get(path, (0.0, None))
+        if page is None or (page.done() and self._loop.time() >= until):
+            made = make()
+            if isinstance(made, tuple):
+                return made
+            page = asyncio.ensure_future(made)
+            page.add_done_callback(partial(self._made, path))
+            self._pages[path] = 0.0, page
+        return asyncio.shield(page)
+
+    def _made(self, path: str, page: "asyncio.Future[Page]") -> None:
+        failed = page.cancelled() or page.exception() is not None
+        self._pages[path] = 0.0 if failed else self._loop.time() + KEPT_S, page
+
+    def close(self) -> None:
+        for _, page in self._pages.values():
+            page.cancel()

@@ -1,0 +1,92 @@
+"""A log that rounds write to: its batches are in the journal first, and in the segments later.
+
+A log among many then costs one write for many rounds instead of one write per round. Readers of
+the log see what has been written to the segments.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from groupkeeper.protocol.record_batch import KeyValue
+from groupkeeper.storage.errors import AppendFailed, Fenced, StorageError
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.scan import Batch
+
+QUEUE_BYTES: Final = 64 * 1024
+"""The most that is queued for one log; a batch that exceeds it is written at once."""
+
+
+@dataclass(slots=True)
+class Append:
+    """The records of one batch, for one log under an epoch, all with one timestamp (epoch ms)."""
+
+    log: Log
+    epoch: int
+    timestamp_ms: int
+    records: Sequence[KeyValue]
+
+
+class QueuedLog:
+    """An open log and its queue. Only the thread that writes rounds uses it."""
+
+    __slots__ = ("_bytes", "_queued", "end_offset", "fenced", "log", "name_bytes", "unsynced_bytes")
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.name_bytes = log.name.encode()
+        self.end_offset = log.next_offset
+        """The offset that the next batch must start at: the end of the queue."""
+        self.fenced = False
+        """The lock of its shard is lost: another process may write to the folder."""
+        self.unsynced_bytes = 0
+        """About how much was written since it was last synced beside the rounds."""
+        self._queued: list[tuple[bytes, Batch]] = []
+        self._bytes = 0
+
+    def error_for(self, append: Append) -> StorageError | None:
+        """Why an append cannot take part in a round; None if it can."""
+        log = self.log
+        if self.fenced:
+            return Fenced(f"the lock of {log.name} was removed: another process may own it")
+        if log.failed or log.closed or log is not append.log:
+            return AppendFailed(f"{log.name} must be opened again before it takes a round")
+        if append.epoch < log.last_epoch:
+            return Fenced(f"{log.name} is in epoch {log.last_epoch}, not {append.epoch}")
+        return None
+
+    def queue(self, data: bytes, batch: Batch) -> bool:
+        """Queue a finished batch that starts at `end_offset` and is in the journal.
+
+        `batch` need not know its position. Returns whether the queue is full.
+        """
+        self._queued.append((data, batch))
+        self._bytes += len(data)
+        self.end_offset = batch.last_offset + 1
+        return self._bytes > QUEUE_BYTES
+
+    def write(self) -> int:
+        """Write the queue to the segments with as few writes as possible; returns its bytes.
+
+        Raises AppendFailed: then the rest is in the journal only, and the log must be opened again.
+        """
+        size, queued, log = self._bytes, self._queued, self.log
+        self._queued, self._bytes = [], 0
+        while queued and not log.failed:
+            assert queued[0][1].base_offset == log.next_offset, "appended to beside the rounds"
+            run = log.fitting(batch for _, batch in queued)
+            pieces, batches = zip(*queued[:run], strict=True)
+            queued = queued[run:]
+            log.write(b"".join(pieces), batches)
+        return size
+
+    def fence(self) -> None:
+        """Write nothing more, not even when the log is closed."""
+        self.fenced = self.log.failed = True
+
+    def close(self) -> None:
+        """Write the queue and close the log, unless it is `failed`. Raises AppendFailed."""
+        try:
+            self.write()
+        finally:
+            self.log.close()

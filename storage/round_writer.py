@@ -1,0 +1,119 @@
+"""Rounds: the batches of many logs, made durable with one write and one sync of the journal.
+
+Theory of operation. After the sync the batches of a round may be acknowledged. The segments get
+the same bytes later and without a sync: each round writes the queue of one log, and an idle moment
+writes the rest, because a write per log and round would cost more than everything else. When a
+journal is full, a new one begins, and each of the following rounds syncs one of the logs that have
+batches in the full one. When all are synced, the full journal is removed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.storage.errors import AppendFailed, StorageError, SyncFailed
+from groupkeeper.storage.journal_format import batch_entry
+from groupkeeper.storage.journals import Journals
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.queued_log import Append, QueuedLog
+from groupkeeper.storage.scan import Batch
+
+WRITE_BACK_BYTES: Final = 4 * 1024 * 1024
+"""A log is synced beside the rounds when so much was written to it: a round that has to sync it,
+because its segment is full or a full journal is to be removed, then has little left to do."""
+
+
+class RoundWriter:
+    """Writes rounds to the journal, and what is queued to the logs."""
+
+    def __init__(self, journals: Journals, logs: Mapping[str, QueuedLog]) -> None:
+        """`logs` are the open logs by name."""
+        self._journals = journals
+        self._logs = logs
+        self._behind: dict[str, QueuedLog] = {}
+        """Logs with queued batches, the one that has waited longest first."""
+        self.aside: Callable[[Callable[[], None]], None] | None = None
+        """Runs a job on another thread. None: no log is synced beside the rounds."""
+        self.failure = ""
+        """The sync that failed: the store takes no more work. Empty if none has failed."""
+        self.committed_bytes = 0
+        """Bytes of all batches made durable by rounds so far."""
+
+    def commit(self, appends: Sequence[Append]) -> list[StorageError | None]:
+        """Write a round: see `Store.commit`."""
+        errors: list[StorageError | None] = []
+        ends: dict[str, int] = {}
+        queue: list[tuple[QueuedLog, bytes, Batch]] = []
+        pieces: list[bytes] = []
+        for append in appends:
+            name = append.log.name
+            log = self._logs[name]
+            error = log.error_for(append)
+            errors.append(error)
+            if error is not None:
+                continue
+            base = ends.get(name, log.end_offset)
+            data = encode_batch(base, append.epoch, append.timestamp_ms, append.records)
+            ends[name] = end = base + len(append.records)
+            batch = Batch(0, len(data), base, end - 1, append.epoch, append.timestamp_ms)
+            queue.append((log, data, batch))
+            pieces += batch_entry(log.name_bytes, data)
+        if not queue:
+            return errors
+        try:
+            self._journals.write(pieces, ends)
+            for log, data, batch in queue:
+                self._behind[log.log.name] = log
+                self.committed_bytes += len(data)
+                if log.queue(data, batch):
+                    self.write(log)
+            self.write_one()
+            self._sync_one()
+        except SyncFailed as error:
+            self.failure = str(error)
+            raise
+        return errors
+
+    def write_one(self) -> bool:
+        """Write the queue of the log that has waited longest; False if no log has a queue."""
+        log = next(iter(self._behind.values()), None)
+        if log is not None:
+            self.write(log)
+        return log is not None
+
+    def write(self, log: QueuedLog) -> None:
+        """Write the queue of a log. Raises SyncFailed.
+
+        If it cannot be written the log is `failed`, and is repaired from the journal when it is
+        opened again.
+        """
+        self._behind.pop(log.log.name, None)
+        try:
+            log.unsynced_bytes += log.write()
+        except SyncFailed as error:
+            self.failure = str(error)
+            raise
+        except AppendFailed:
+            return
+        if log.unsynced_bytes > WRITE_BACK_BYTES and self.aside is not None:
+            log.unsynced_bytes = 0
+            self.aside(partial(self._write_back, log.log))
+
+    def _write_back(self, log: Log) -> None:
+        try:
+            log.write_back()
+        except SyncFailed as error:
+            self.failure = str(error)
+
+    def _sync_one(self) -> None:
+        """Sync at most one log for the sake of a full journal, and remove it after the last."""
+        for name in self._journals.waiting_for():
+            log = self._logs[name]
+            if name in self._behind:
+                self.write(log)
+            if not log.log.failed:
+                log.log.sync()
+                self._journals.synced(name, log.log.durable)
+                break
+        self._journals.drop_done()

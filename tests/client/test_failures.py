@@ -1,0 +1,212 @@
+"""The client against nodes that are older, move groups, or do not answer as they should."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiokafka.client import AIOKafkaClient
+
+from groupkeeper.client import CallFailed, Client
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.list_groups import (
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from groupkeeper.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
+from tests.client.stub import HANG_UP, SILENCE, StubNode, cluster
+
+NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
+
+
+def group_list(*names: str) -> Callable[[Any], ListGroupsResponse]:
+    return lambda _: ListGroupsResponse(groups=[ListedGroup(group_id=name) for name in names])
+
+
+def described(*errors: int) -> Callable[[Any], DescribeGroupsResponse]:
+    """One answer after the other, each with one group that has this error code."""
+    left = list(errors)
+    return lambda _: DescribeGroupsResponse(groups=[DescribedGroup(error_code=left.pop(0))])
+
+
+async def test_every_node_is_asked() -> None:
+    one, two = StubNode(1), StubNode(2)
+    one.answers["ListGroups"] = group_list("a", "b")
+    two.answers["ListGroups"] = group_list("c")
+    async with cluster(one, two) as bootstrap, Client(bootstrap) as client:
+        answers = await client.call_each(ListGroupsRequest())
+    found = {node: [each.group_id for each in told.groups] for node, told in answers.items()}
+    assert found == {1: ["a", "b"], 2: ["c"]}
+
+
+async def test_a_request_to_any_node_passes_over_one_that_is_dead() -> None:
+    one, two = StubNode(1), StubNode(2)
+    two.answers["ListGroups"] = group_list("c")
+    async with cluster(one, two) as bootstrap, Client(bootstrap) as client:
+        await one.stop()
+        assert (await client.call(ListGroupsRequest())).groups[0].group_id == "c"
+
+
+async def test_no_node_can_be_reached() -> None:
+    one, two = StubNode(1), StubNode(2)
+    async with cluster(one, two) as bootstrap, Client(bootstrap) as client:
+        await one.stop()
+        await two.stop()
+        with pytest.raises(CallFailed, match=r"^ListGroups: BROKER_NOT_AVAILABLE"):
+            await client.call(ListGroupsRequest())
+
+
+@pytest.mark.parametrize(
+    ("request_", "versions", "chosen"),
+    [
+        (ListGroupsRequest(), (0, 99), 5),
+        (ListGroupsRequest(), (0, 3), 3),
+        (ListGroupsRequest(states_filter=["Stable"]), (0, 4), 4),
+        (OffsetFetchRequest(group_id="g"), (0, 9), 7),
+        (OffsetFetchRequest(group_id="g", topics=None), (0, 3), 3),
+        (OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g")]), (0, 8), 8),
+    ],
+)
+async def test_the_newest_version_that_carries_the_request(
+    request_: object, versions: tuple[int, int], chosen: int
+) -> None:
+    api = type(request_).__name__.removesuffix("Request")
+    node = StubNode(1, {api: versions})
+    node.answers = {
+        **node.answers,
+        "ListGroups": group_list(),
+        "OffsetFetch": lambda _: OffsetFetchResponse(),
+    }
+    async with cluster(node) as bootstrap, Client(bootstrap) as client:
+        await client.call(request_)
+    assert (api, chosen) in node.asked
+
+
+@pytest.mark.parametrize(
+    ("request_", "versions"),
+    [
+        (ListGroupsRequest(states_filter=["Stable"]), (0, 3)),
+        (OffsetFetchRequest(group_id="g", topics=None), (0, 1)),
+        (LeaveGroupRequest(group_id="g", members=[MemberIdentity(reason="why")]), (0, 4)),
+        (ListGroupsRequest(), (6, 9)),
+    ],
+)
+async def test_a_node_that_is_too_old_or_too_new(
+    request_: object, versions: tuple[int, int]
+) -> None:
+    api = type(request_).__name__.removesuffix("Request")
+    low, high = versions
+    told = rf"^{api} to node 1: UNSUPPORTED_VERSION \(the node has versions {low} to {high}, "
+    async with cluster(StubNode(1, {api: versions})) as bootstrap, Client(bootstrap) as client:
+        with pytest.raises(CallFailed, match=told):
+            await client.call(request_)
+
+
+async def test_an_api_that_the_node_does_not_have() -> None:
+    node = StubNode(1, {"ListGroups": None})
+    async with cluster(node) as bootstrap, Client(bootstrap) as client:
+        with pytest.raises(
+            CallFailed, match=r"UNSUPPORTED_VERSION \(the node does not have this API"
+        ):
+            await client.call(ListGroupsRequest())
+
+
+async def test_the_coordinator_is_looked_up_again_when_it_moved() -> None:
+    one, two = StubNode(1), StubNode(2)
+    one.answers["DescribeGroups"] = described(NOT_COORDINATOR, ErrorCode.NONE)
+    async with cluster(one, two) as bootstrap, Client(bootstrap) as client:
+        asked = DescribeGroupsRequest(groups=["g"])
+        answer = await client.call(asked, coordinator_of="g")
+    assert answer.groups[0].error_code == 0
+    apis = [api for api, _ in one.asked if api in ("FindCoordinator", "DescribeGroups")]
+    assert apis == ["FindCoordinator", "DescribeGroups"] * 2
+
+
+async def test_a_coordinator_that_stays_away_is_an_error_after_the_timeout() -> None:
+    node = StubNode(1)
+    node.answers["DescribeGroups"] = described(*[NOT_COORDINATOR] * 9)
+    async with cluster(node) as bootstrap, Client(bootstrap, request_timeout_ms=250) as client:
+        with pytest.raises(CallFailed, match=r"^DescribeGroups to node 1: NOT_COORDINATOR$"):
+            await client.call(DescribeGroupsRequest(groups=["g"]), coordinator_of="g")
+    assert [api for api, _ in node.asked].count("DescribeGroups") > 1
+
+
+async def test_other_errors_of_a_group_are_not_tried_again() -> None:
+    node = StubNode(1)
+    node.answers["DescribeGroups"] = described(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    async with cluster(node) as bootstrap, Client(bootstrap) as client:
+        answer = await client.call(DescribeGroupsRequest(groups=["g"]), coordinator_of="g")
+    assert answer.groups[0].error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (HANG_UP, r"NETWORK_EXCEPTION \(Connection at 127.0.0.1:\d+ closed\)"),
+        (SILENCE, "REQUEST_TIMED_OUT$"),
+        (b"\0\0\0\0\0", "NETWORK_EXCEPTION .ListGroupsResponse"),
+        (ListGroupsResponse(error_code=15), "COORDINATOR_NOT_AVAILABLE$"),
+        (ListGroupsResponse(error_code=999), r"UNKNOWN_SERVER_ERROR \(error 999\)"),
+    ],
+)
+async def test_a_node_that_fails_to_answer(answer: object, told: str) -> None:
+    node = StubNode(1)
+    node.answers["ListGroups"] = lambda _: answer
+    async with cluster(node) as bootstrap, Client(bootstrap, request_timeout_ms=300) as client:
+        with pytest.raises(CallFailed, match=f"^ListGroups to node 1: {told}"):
+            await client.call(ListGroupsRequest(), node=1)
+        node.answers["ListGroups"] = group_list("a")
+        assert (await client.call(ListGroupsRequest(), node=1)).groups[0].group_id == "a"
+
+
+async def test_nothing_of_a_closed_client_is_left() -> None:
+    node = StubNode(1)
+    node.answers["ListGroups"] = group_list()
+    before = asyncio.all_tasks()
+    async with cluster(node) as bootstrap:
+        async with Client(bootstrap) as client:
+            await client.call(ListGroupsRequest())
+        await asyncio.sleep(0)
+        ours = {task for task in asyncio.all_tasks() - before if "StubNode" not in repr(task)}
+        assert not ours
+
+
+async def test_parameters_of_sasl_and_tls_reach_aiokafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, object] = {}
+
+    class Recorder(AIOKafkaClient):
+        def __init__(self, **parameters: object) -> None:
+            given.update(parameters)
+            super().__init__(**parameters)
+
+        async def bootstrap(self) -> None:
+            """Nothing listens."""
+
+    monkeypatch.setattr("groupkeeper.client.client.AIOKafkaClient", Recorder)
+    security = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "lea",
+        "sasl_plain_password": "secret",
+    }
+    async with Client("kafka.example:9093", request_timeout_ms=5000, **security):
+        pass
+    settings = {"client_id": "groupkeeper", "request_timeout_ms": 5000}
+    assert given == {"bootstrap_servers": "kafka.example:9093"} | settings | security
+
+
+async def test_security_parameters_that_do_not_fit_together() -> None:
+    with pytest.raises(ValueError, match="ssl_context"):
+        async with Client("kafka.example:9093", security_protocol="SSL"):
+            pass

@@ -1,0 +1,517 @@
+"""One partition from loading to its end: what it answers when, and how it comes back."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from groupkeeper.coordinator import partition as core
+from groupkeeper.coordinator.apis import refuse
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
+from groupkeeper.protocol.records.consumer_offsets import GroupMetadataKey, encode_key
+from groupkeeper.storage.queued_log import Append
+from tests.support.broken import boom, break_handler
+from tests.support.requests import (
+    codes_of,
+    commit_request,
+    fetch_request,
+    heartbeat,
+    join_request,
+    leave_request,
+    offset_delete_request,
+    sync_request,
+)
+from tests.support.served import Client, Served, groups_apart, settle
+
+Lines = Callable[[], list[dict[str, Any]]]
+PARTITIONS = 4
+
+
+# -- loading ---------------------------------------------------------------------------------------
+
+QUESTIONS: dict[str, tuple[int, int, Any]] = {
+    "JoinGroup": (11, 9, join_request(member_id="m")),
+    "SyncGroup": (14, 5, sync_request("m", 1)),
+    "Heartbeat": (12, 4, heartbeat("m", 1)),
+    "LeaveGroup": (13, 5, leave_request("m")),
+    "OffsetCommit": (8, 8, commit_request({("orders", 0): 1})),
+    "OffsetFetch": (9, 8, fetch_request("g")),
+    "OffsetDelete": (47, 0, offset_delete_request([("orders", 0)])),
+    "DescribeGroups": (15, 5, DescribeGroupsRequest(groups=["g"])),
+    "ListGroups": (16, 4, ListGroupsRequest()),
+    "DeleteGroups": (42, 2, DeleteGroupsRequest(groups_names=["g"])),
+}
+
+
+def error_in(response: Any) -> int:
+    """The first error code, wherever the API has it."""
+    code = getattr(response, "error_code", 0)
+    for part in ("groups", "results"):
+        code = code or next((each.error_code for each in getattr(response, part, [])), 0)
+    if not code and getattr(response, "topics", []):
+        code = next(iter(codes_of(response).values()))
+    return int(code)
+
+
+def ask_everything(served: Served) -> dict[str, int]:
+    """All questions at once, each on a connection of its own; the error codes."""
+    clients = {served.client(): question for question in QUESTIONS.values()}
+    served.at_once({client: client.frame(*question) for client, question in clients.items()})
+    codes = [error_in(client.take()) for client in clients]
+    return dict(zip(QUESTIONS, codes, strict=True))
+
+
+def test_while_loading_everything_is_14_but_heartbeats_are_believed(served: Served) -> None:
+    served.client().commit(1)
+    served.restart()
+    assert served.driver("g").snapshot().state == "loading"
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert ask_everything(served) == dict.fromkeys(QUESTIONS, loading) | {"Heartbeat": 0}
+
+
+def test_while_loading_the_coordinator_is_found(served: Served) -> None:
+    served.client().commit(1)
+    served.restart()
+    assert served.driver("g").snapshot().state == "loading"
+    found = served.client().call(10, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
+    assert [each.error_code for each in found.coordinators] == [0]
+
+
+def test_after_loading_everything_is_as_before(served: Served) -> None:
+    client = served.client()
+    member_id, generation = settle(client)
+    assert client.commit(7, member_id=member_id, generation=generation) == 0
+    served.restart()
+    served.settled()
+    client = served.client()
+    assert client.beat(member_id, generation) == 0
+    assert client.fetched() == {("orders", 0): 7}
+    assert client.sync(member_id, generation).assignment == b"plan"
+
+
+def test_a_partition_without_a_log_serves_at_once(serve: Callable[..., Served]) -> None:
+    served = serve()
+    assert set(served.states()) == {"active"}
+    assert served.server.metrics.replay_seconds.count() == len(served.server.group_partitions) == 50
+
+
+def test_a_first_start_syncs_no_more_for_many_partitions_than_for_one(
+    serve: Callable[..., Served],
+) -> None:
+    many, one = serve(), serve("offsets.topic.num.partitions=1")
+    syncs = [sum("sync" in line for line in each.disk.trace) for each in (many, one)]
+    assert syncs[0] == syncs[1]
+
+
+def test_every_start_writes_under_a_higher_epoch(served: Served) -> None:
+    epochs = []
+    for _ in range(3):
+        served.restart()
+        served.settled()
+        served.client().commit(1)
+        log = served.driver("g").log
+        assert log is not None
+        epochs.append(log.last_epoch)
+    assert epochs == sorted(set(epochs))
+
+
+# -- a restart, for consumers ----------------------------------------------------------------------
+
+
+def test_members_go_on_when_the_gap_is_shorter_than_their_session(served: Served) -> None:
+    dynamic, static = served.client(), served.client()
+    one = settle(dynamic, "d")
+    two = settle(static, "s", group_instance_id="one")
+    served.restart(after=9)
+    client = served.client()
+    assert client.beat(*one, "d") == client.beat(*two, "s", instance_id="one") == 0
+    served.settled()
+    assert client.beat(*one, "d") == client.beat(*two, "s", instance_id="one") == 0
+    assert served.server.metrics.counts["rebalances", "member_joined"] == 0
+
+
+def test_a_static_member_gets_its_place_back_after_a_restart(served: Served) -> None:
+    settle(served.client(), group_instance_id="one")
+    served.restart()
+    served.settled()
+    client = served.client()
+    joined = client.join(group_instance_id="one")
+    assert (joined.error_code, joined.generation_id) == (0, 1)
+    assert client.sync(joined.member_id, 1).assignment == b"plan"
+
+
+def test_sessions_start_anew_after_a_restart_and_then_end(served: Served) -> None:
+    settle(served.client())
+    served.restart(after=60)
+    served.settled()
+    served.advance(9)
+    assert served.members() == 1
+    served.advance(1.1)
+    assert served.members() == 0
+
+
+# -- a log that cannot be read ---------------------------------------------------------------------
+
+
+def damage(served: Served, group_id: str) -> Callable[[], None]:
+    """Stop, and flip a bit in the first of many batches; the way to flip it back."""
+    client = served.client()
+    for offset in (*[0] * 9, 0, 1, 2):
+        assert client.commit(offset, group_id) == 0
+    path = f"data/{served.driver(group_id).name}/00000000000000000000.log"
+    served.stop()
+
+    def flip() -> None:
+        served.disk.flip(path, 70)
+
+    flip()
+    return flip
+
+
+def test_a_damaged_partition_stays_closed_and_the_others_serve(served: Served) -> None:
+    bad, good = groups_apart(PARTITIONS)
+    damage(served, bad)
+    served.start()
+    served.advance(20)
+    client = served.client()
+    assert client.commit(1, good) == 0
+    assert client.commit(9, bad) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert client.join(bad).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert sorted(served.states()) == ["active", "active", "active", "closed"]
+
+
+def test_a_damaged_partition_is_not_ready_and_says_why(served: Served) -> None:
+    bad = groups_apart(PARTITIONS)[0]
+    damage(served, bad)
+    served.start()
+    served.advance(1)
+    status, body = served.page("/readyz")
+    [problem] = json.loads(body)["not_active"]
+    assert (status, problem["partition"]) == (503, served.driver(bad).index)
+    assert "is damaged" in problem["reason"]
+
+
+def test_a_damaged_partition_is_tried_again_ever_more_rarely(served: Served, lines: Lines) -> None:
+    damage(served, "g")
+    served.start()
+    served.advance(10)
+    tries = [line for line in lines() if line["event"] == "cannot be loaded"]
+    assert len(tries) == 7  # at 0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3 seconds
+    served.advance(600)
+    assert 20 < len(lines()) < 40
+
+
+def test_a_repaired_partition_serves_again_without_a_restart(served: Served) -> None:
+    repair = damage(served, "g")
+    served.start()
+    served.advance(1)
+    repair()
+    served.settled()
+    assert served.client().fetched() == {("orders", 0): 2}
+    assert served.page("/readyz")[0] == 200
+    assert served.driver("g").snapshot().reason == ""
+
+
+def test_a_record_that_nobody_can_decode_closes_its_partition(served: Served, lines: Lines) -> None:
+    driver = served.driver("g")
+    assert driver.log is not None
+    key = encode_key(GroupMetadataKey(group="g"))
+    served.server.store.commit([Append(driver.log, 1 << 20, 0, [(key, b"\0\3odd")])])
+    served.restart()
+    served.advance(1)
+    assert served.states().count("active") == PARTITIONS - 1
+    assert served.page("/readyz")[0] == 503
+    assert "cannot be loaded" in [line["event"] for line in lines()]
+
+
+# -- a decision that fails -------------------------------------------------------------------------
+
+
+def test_a_bug_is_the_end_of_its_request_and_of_what_waits(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, other = served.client(), served.client()
+    member_id, _ = settle(other)
+    waiting.send(11, 3, join_request())
+    served.advance(0.01)
+    break_handler(monkeypatch, HeartbeatRequest)
+    assert other.beat(member_id, 1) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert waiting.take().error_code == ErrorCode.NOT_COORDINATOR
+    assert served.server.metrics.counts["partitions_closed", "RuntimeError"] == 1
+
+
+def test_after_a_bug_the_partition_is_what_its_log_says(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = served.client()
+    member_id, generation = settle(client)
+    break_handler(monkeypatch, OffsetCommitRequest)
+    client.commit(1, member_id=member_id, generation=generation)
+    monkeypatch.undo()
+    served.settled()
+    assert client.beat(member_id, generation) == 0
+    assert client.commit(2, member_id=member_id, generation=generation) == 0
+
+
+def test_members_of_a_partition_that_is_loaded_again_are_counted_once(served: Served) -> None:
+    one, two = groups_apart(PARTITIONS)
+    settle(served.client(), one)
+    total = served.driver(one)._services.member_bytes
+    alone = total.used
+    settle(served.client(), two)
+    assert total.used == 2 * alone > 0
+    served.driver(one).not_written(OSError("full"))
+    assert total.used == alone
+    served.settled()
+    assert total.used == 2 * alone
+
+
+def test_a_bug_undoes_what_was_not_written_and_says_so(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was taken by a round under way is written all the same: nobody was told."""
+    committer, other = served.client(), served.client()
+    break_handler(monkeypatch, HeartbeatRequest)
+    served.at_once(
+        {committer: committer.commit_frame(5), other: other.frame(12, 4, heartbeat("m", 1))}
+    )
+    assert committer.committed() == ErrorCode.NOT_COORDINATOR
+    assert other.take().error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    served.settled()
+    assert other.fetched() == {}
+
+
+def test_a_bug_while_a_round_is_under_way_loses_nothing_of_it(
+    served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    committer, other = served.client(), served.client()
+    served.at_once({committer: committer.commit_frame(5)})
+    served.advance(0.0001)
+    break_handler(monkeypatch, HeartbeatRequest)
+    served.at_once({other: other.frame(12, 4, heartbeat("m", 1))})
+    assert committer.committed() == ErrorCode.NOT_COORDINATOR
+    served.settled()
+    assert served.client().fetched() == {("orders", 0): 5}
+    assert [line["event"] for line in lines()] == ["a decision failed"]
+
+
+def test_a_request_that_was_half_answered_is_refused_once(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step holds its answer, the member still holds its token."""
+    waiting, other = served.client(), served.client()
+    member_id, _ = settle(other)
+    waiting.send(11, 3, join_request())
+    served.advance(0.01)
+    token = next(m.awaiting_join for m in served.group().members.values() if m.awaiting_join)
+
+    def half(groups: Any, request: Any, caller: Any, reply_to: Any, step: Any) -> None:
+        step.reply(token, refuse(join_request(), caller, ErrorCode.NONE))
+        boom()
+
+    break_handler(monkeypatch, HeartbeatRequest, half)
+    assert other.beat(member_id, 1) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert waiting.take().error_code == ErrorCode.NOT_COORDINATOR
+    served.settled()
+
+
+def test_an_answer_given_before_the_bug_does_not_leave(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(groups: Any, request: Any, caller: Any, reply_to: Any, step: Any) -> None:
+        step.reply(reply_to, refuse(request, caller, ErrorCode.NONE))
+        boom()
+
+    break_handler(monkeypatch, HeartbeatRequest, half)
+    assert served.client().beat("m", 1) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_timer_that_fails_reloads_the_partition(
+    served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    settle(served.client())
+    monkeypatch.setattr(core, "expire", boom)
+    served.advance(10.1)
+    monkeypatch.undo()
+    served.settled()
+    assert "a timer failed" in [line["event"] for line in lines()]
+    assert served.members() == 1
+    served.advance(10.1)
+    assert served.members() == 0
+
+
+def test_a_failure_while_loading_starts_loading_over(
+    served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    served.client().commit(7)
+    served.restart()
+    client = served.client()
+    monkeypatch.setattr(core, "refuse", boom)
+    served.at_once({client: client.frame(12, 4, heartbeat("m", 1))})
+    assert client.take().error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    monkeypatch.undo()
+    served.settled()
+    served.advance(5)
+    assert served.client().fetched() == {("orders", 0): 7}
+    assert [line["event"] for line in lines()] == ["a decision failed"]
+
+
+# -- time ------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_is_kept_to_the_millisecond(served: Served) -> None:
+    settle(served.client(), session_timeout_ms=30_000)
+    served.advance(29.99)
+    assert served.members() == 1
+    served.advance(0.02)
+    assert served.members() == 0
+
+
+def test_an_earlier_deadline_moves_the_alarm(serve: Callable[..., Served]) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    settle(served.client(), "patient", session_timeout_ms=30_000)
+    settle(served.client(), "hasty", session_timeout_ms=1_000)
+    served.advance(1.01)
+    assert (served.members("patient"), served.members("hasty")) == (1, 0)
+    served.advance(29)
+    assert served.members("patient") == 0
+
+
+def test_a_deadline_that_moves_away_does_not_ring_for_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = Mock(wraps=served.driver("g")._ring)
+    monkeypatch.setattr(served.driver("g"), "_ring", ring)
+    client = served.client()
+    member_id, generation = settle(client)
+    for _ in range(300):
+        served.advance(1)
+        assert client.beat(member_id, generation) == 0
+    assert 0 < ring.call_count < 50
+
+
+def test_a_mass_expiry_takes_turns(serve: Callable[..., Served]) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    clients = {served.client(): f"g{number}" for number in range(core.TIMERS_PER_TURN + 50)}
+    requests = {c: c.frame(11, 3, join_request(group)) for c, group in clients.items()}
+    served.at_once(requests)
+    assert all(client.take().error_code == 0 for client in clients)
+    served.advance(61)
+    assert sum(served.members(group) for group in clients.values()) == 0
+
+
+def test_the_alarm_stays_where_it_is_when_deadlines_move_away(served: Served) -> None:
+    client = served.client()
+    member_id, generation = settle(client)
+    alarm = served.driver("g")._alarm
+    for _ in range(5):
+        served.advance(1)
+        assert client.commit(1, member_id=member_id, generation=generation) == 0
+    assert served.driver("g")._alarm is alarm
+
+
+# -- the offsets topic -----------------------------------------------------------------------------
+
+
+def test_who_fetches_the_offsets_topic_hears_how_much_is_new(served: Served) -> None:
+    grown: list[tuple[int, int]] = []
+    driver = served.driver("g")
+    driver._services.grew = lambda index, size: grown.append((index, size))
+    served.client().commit(1)
+    served.advance(0.1)
+    served.client().commit(2)
+    served.advance(0.1)
+    assert driver.log is not None
+    assert [index for index, _ in grown] == [driver.index] * 2
+    assert sum(size for _, size in grown) == driver.log.size
+
+
+def test_who_fetches_hears_of_what_a_reload_brought(served: Served) -> None:
+    driver = served.driver("g")
+    grown: list[int] = []
+    driver._services.grew = lambda index, size: grown.append(size)
+    served.client().commit(1)
+    driver._fail(RuntimeError("a bug"), "a decision failed")
+    assert driver.log is not None
+    driver.log.close()
+    driver.grown()
+    assert grown == []
+    served.settled()
+    served.advance(0.1)
+    assert sum(grown) == driver.log.size > 0
+
+
+def test_what_was_there_before_the_start_is_not_new(served: Served) -> None:
+    served.client().commit(1)
+    served.restart()
+    served.settled()
+    grown: list[int] = []
+    driver = served.driver("g")
+    assert driver.log is not None
+    before = driver.log.size
+    driver._services.grew = lambda index, size: grown.append(size)
+    served.client().commit(2)
+    served.advance(0.1)
+    assert grown == [driver.log.size - before]
+
+
+# -- the end ---------------------------------------------------------------------------------------
+
+
+def test_when_stopping_new_requests_are_15_and_waiting_ones_16(served: Served) -> None:
+    waiting, other = served.client(), served.client()
+    settle(other)
+    waiting.send(11, 3, join_request())
+    served.advance(0.01)
+    served.server.group_partitions.stop()
+    codes = ask_everything(served)
+    assert codes == dict.fromkeys(QUESTIONS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    served.server.group_partitions.close()
+    assert waiting.take().error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_stopping_partition_keeps_its_timers_still(served: Served) -> None:
+    settle(served.client())
+    served.server.group_partitions.stop()
+    served.advance(60)
+    assert served.members() == 1
+
+
+def test_a_stop_while_loading_ends_the_loading(served: Served) -> None:
+    served.client().commit(1)
+    served.restart()
+    loading = served.driver("g")._loading
+    assert loading is not None
+    served.stop()
+    assert loading.cancelled()
+    served.start()
+    served.settled()
+    assert served.client().fetched() == {("orders", 0): 1}
+
+
+def test_a_stopping_partition_that_fails_is_not_loaded_again(served: Served) -> None:
+    served.server.group_partitions.stop()
+    driver = served.driver("g")
+    driver._fail(RuntimeError("a bug"), "a decision failed")
+    assert (driver._partition.state, driver._loading) == ("closed", None)
+
+
+def test_a_stopping_server_is_not_ready(served: Served) -> None:
+    assert served.page("/readyz")[0] == 200
+    served.server.group_partitions.stop()
+    assert served.page("/readyz")[0] == 503
+
+
+def test_clients_see_the_end_of_their_connections(served: Served) -> None:
+    client: Client = served.client()
+    settle(client)
+    served.stop()
+    served.until(lambda: client.closed)

@@ -1,0 +1,420 @@
+"""The HTTP port over loopback sockets, spoken to in raw bytes."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, Self
+
+import pytest
+
+from groupkeeper.observe import http_limits, http_site
+from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS
+from groupkeeper.observe.http_server import HttpServer
+from tests.support.served import Lines
+
+Ask = Callable[..., Awaitable[bytes]]
+Address = tuple[str, int]
+
+
+def broken() -> http_limits.Page:
+    raise RuntimeError("a bug in a page")
+
+
+async def slow() -> http_limits.Page:
+    """A page that takes more than one iteration of the loop."""
+    made.append("slow")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    return 200, "text/plain", b"slow\n"
+
+
+def hello() -> http_limits.Page:
+    made.append("hello")
+    return 200, "text/plain", b"hi\n"
+
+
+made: list[str] = []
+PAGES: http_limits.Pages = {
+    "/hello": hello,
+    "/broken": broken,
+    "/slow": slow,
+    "/large": lambda: (200, "text/plain", bytes(8_000_000)),
+    "/healthz": lambda: (200, "application/json", b"{}"),
+}
+
+
+@pytest.fixture
+async def address() -> AsyncIterator[Address]:
+    made.clear()
+    server = HttpServer(PAGES, timeout_s=0.3)
+    yield await server.start(("127.0.0.1", 0))
+    await server.close()
+
+
+@pytest.fixture
+async def patient() -> AsyncIterator[Address]:
+    """A port at which nothing ends because of its time."""
+    server = HttpServer(PAGES, timeout_s=60)
+    yield await server.start(("127.0.0.1", 0))
+    await server.close()
+
+
+@pytest.fixture
+def ask(address: Address) -> Ask:
+    async def ask(request: bytes, *, close: bool = True) -> bytes:
+        """Send raw bytes, read to the end of the connection."""
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(request)
+        if close and writer.can_write_eof():
+            writer.write_eof()
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.close()
+
+    return ask
+
+
+def get(path: str, method: str = "GET", more: str = "") -> bytes:
+    return f"{method} {path} HTTP/1.1\r\nHost: here\r\n{more}\r\n".encode()
+
+
+async def test_a_page_is_served(ask: Ask) -> None:
+    answer = await ask(get("/hello"))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"Content-Type: text/plain\r\nContent-Length: 3\r\n" in answer
+    assert answer.endswith(b"\r\n\r\nhi\n")
+
+
+async def test_the_query_does_not_matter(ask: Ask) -> None:
+    assert (await ask(get("/hello?x=1"))).startswith(b"HTTP/1.1 200 OK")
+
+
+async def test_head_has_the_length_and_no_body(ask: Ask) -> None:
+    answer = await ask(get("/hello", "HEAD"))
+    assert b"Content-Length: 3" in answer
+    assert answer.endswith(b"\r\n\r\n")
+
+
+async def test_a_connection_is_kept_alive(ask: Ask) -> None:
+    answer = await ask(get("/hello") + get("/hello", "HEAD") + get("/hello"))
+    assert answer.count(b"200 OK") == 3
+    assert answer.count(b"hi\n") == 2
+
+
+async def test_a_connection_is_closed_on_request(ask: Ask) -> None:
+    answer = await ask(get("/hello", more="Connection: close\r\n") + get("/hello"), close=False)
+    assert answer.count(b"200 OK") == 1
+
+
+async def test_http_1_0_is_answered_and_closed(ask: Ask) -> None:
+    assert b"hi\n" in await ask(b"GET /hello HTTP/1.0\r\n\r\n", close=False)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+async def test_other_methods_are_405_and_told_which_are_good(ask: Ask, method: str) -> None:
+    answer = await ask(get("/hello", method))
+    assert answer.startswith(b"HTTP/1.1 405 Method Not Allowed")
+    assert b"Allow: GET, HEAD" in answer
+
+
+async def test_an_unknown_path_is_404(ask: Ask) -> None:
+    assert (await ask(get("/nothing"))).startswith(b"HTTP/1.1 404 Not Found")
+
+
+async def test_a_page_that_fails_is_500_and_the_next_one_works(ask: Ask) -> None:
+    answer = await ask(get("/broken") + get("/hello"))
+    assert answer.startswith(b"HTTP/1.1 500 Internal Server Error")
+    assert answer.endswith(b"hi\n")
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\x00\x00\x00\x10\x00\x12kafka\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/1.1\r\nbad header\r\n\r\n",
+    ],
+)
+async def test_what_is_not_http_is_400(ask: Ask, request_bytes: bytes) -> None:
+    assert (await ask(request_bytes, close=False)).startswith(b"HTTP/1.1 400 Bad Request")
+
+
+async def test_endless_headers_are_cut_off(ask: Ask) -> None:
+    request = b"GET /hello HTTP/1.1\r\nX: " + b"x" * 3 * http_limits.HEADER_BYTES
+    assert (await ask(request, close=False)).startswith(b"HTTP/1.1 431 ")
+
+
+async def test_a_small_body_is_ignored_and_a_large_one_is_refused(ask: Ask) -> None:
+    small = get("/hello", more="Content-Length: 4\r\n") + b"data" + get("/hello")
+    assert (await ask(small)).count(b"200 OK") == 2
+    size = 2 * http_limits.BODY_BYTES
+    large = get("/hello", more=f"Content-Length: {size}\r\n") + bytes(size)
+    assert b"200 OK" not in await ask(large, close=False)
+
+
+@pytest.mark.parametrize(("method", "body"), [("GET", b"413 "), ("HEAD", b"")])
+async def test_a_request_that_is_too_large_is_told_so(ask: Ask, method: str, body: bytes) -> None:
+    more = f"Content-Length: {http_limits.BODY_BYTES + 1}\r\n"
+    head, _, rest = (await ask(get("/hello", method, more), close=False)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert rest[:4] == body
+
+
+@pytest.mark.parametrize("start", [b"", b"GET /hel"])
+async def test_a_slow_client_is_cut_off(ask: Ask, start: bytes) -> None:
+    async with asyncio.timeout(5):
+        assert await ask(start, close=False) == b""
+
+
+async def test_closing_ends_open_connections(patient: Address) -> None:
+    server = HttpServer(PAGES, timeout_s=60)
+    reader, writer = await asyncio.open_connection(*await server.start(("127.0.0.1", 0)))
+    writer.write(get("/hello"))
+    await reader.readuntil(b"hi\n")
+    await server.close()
+    assert await reader.read() == b""
+    writer.close()
+
+
+# -- the port --------------------------------------------------------------------------------------
+
+
+async def test_a_client_that_comes_before_the_library_is_imported_is_answered() -> None:
+    server = HttpServer(PAGES)
+    address = await server.start(("127.0.0.1", 0))
+    with socket.create_connection(address) as early:
+        early.sendall(get("/hello"))
+        assert not server.serving.done()
+        reader, writer = await asyncio.open_connection(sock=early)
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        writer.close()
+    await server.close()
+
+
+async def test_it_can_be_closed_before_the_library_is_imported() -> None:
+    server = HttpServer(PAGES)
+    address = await server.start(("127.0.0.1", 0))
+    await server.close()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(*address)
+
+
+async def test_an_ipv6_address_is_listened_on_and_told() -> None:
+    server = HttpServer(PAGES)
+    host, port = await server.start(("::1", 0))
+    assert host == "::1"
+    async with Talk((host, port)) as talk:
+        assert (await talk.ask("/hello")).startswith(b"HTTP/1.1 200 OK")
+    await server.close()
+
+
+async def test_a_port_in_use_is_an_os_error(address: Address) -> None:
+    with pytest.raises(OSError, match="in use"):
+        await HttpServer(PAGES).start(address)
+
+
+async def test_two_servers_in_a_process_are_strangers(address: Address, patient: Address) -> None:
+    async with Talk(address) as one, Talk(patient) as other:
+        assert (await one.ask("/hello")).startswith(b"HTTP/1.1 200 OK")
+        assert (await other.ask("/hello")).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ECONNABORTED])
+async def test_a_connection_that_cannot_be_accepted_waits_or_is_gone(
+    address: Address, code: int, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    async with Talk(address) as talk:
+        await talk.ask("/hello")
+    accept = socket.socket.accept
+    failures = [OSError(code, "no")]
+
+    def failing(self: socket.socket) -> Any:
+        if failures:
+            raise failures.pop()
+        return accept(self)
+
+    monkeypatch.setattr(http_site, "ACCEPT_REST_S", 0.01)
+    monkeypatch.setattr(socket.socket, "accept", failing)
+    async with Talk(address) as talk:
+        assert (await talk.ask("/hello")).startswith(b"HTTP/1.1 200 OK")
+    told = [line["event"] for line in lines()]
+    assert told == (["cannot accept"] if code == errno.EMFILE else [])
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+class Talk:
+    """A client with a connection of its own."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    async def __aenter__(self) -> Self:
+        self.reader, self.writer = await asyncio.open_connection(*self._address)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.transport.abort()
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def ask(self, path: str) -> bytes:
+        """The first line of the answer."""
+        await self.send(get(path))
+        return await self.reader.readline()
+
+    async def closed(self) -> bool:
+        """Wait for the end of the connection."""
+        try:
+            while await self.reader.read(1 << 16):
+                pass
+        except ConnectionResetError:
+            pass
+        return True
+
+
+@pytest.mark.parametrize("start", [b"", b"GET /hel", get("/hello", more="Content-Length: 9\r\n")])
+async def test_idle_and_half_sent_requests_make_room_for_a_health_check(
+    patient: Address, start: bytes
+) -> None:
+    async with AsyncExitStack() as stack:
+        idle = []
+        for _ in range(CONNECTIONS):
+            idle.append(await stack.enter_async_context(Talk(patient)))
+            await idle[-1].send(start)
+        async with asyncio.timeout(5):
+            check = await stack.enter_async_context(Talk(patient))
+            assert await check.ask("/healthz") == b"HTTP/1.1 200 OK\r\n"
+            assert await idle[0].closed()  # the one that has been idle longest
+
+
+async def test_a_health_check_is_answered_while_nobody_reads(
+    patient: Address, lines: Lines
+) -> None:
+    async with AsyncExitStack() as stack:
+        for _ in range(CONNECTIONS + 8):
+            reader = await stack.enter_async_context(Talk(patient))
+            await reader.send(get("/large") * 3)
+        async with asyncio.timeout(5):
+            for path in ("/healthz", "/healthz"):
+                check = await stack.enter_async_context(Talk(patient))
+                assert await check.ask(path) == b"HTTP/1.1 200 OK\r\n"
+            check = await stack.enter_async_context(Talk(patient))
+            assert await check.ask("/large") == b"HTTP/1.1 503 Service Unavailable\r\n"
+    assert {"ANSWERS"} <= {line["limit"] for line in lines()} <= {"ANSWERS", "CONNECTIONS"}
+    assert {line["most"] for line in lines()} <= {ANSWERS, CONNECTIONS}
+
+
+async def test_a_flood_of_connections_does_not_hide_a_health_check(patient: Address) -> None:
+    async with AsyncExitStack() as stack:
+        for _ in range(3 * CONNECTIONS):
+            await stack.enter_async_context(Talk(patient))
+        check = await stack.enter_async_context(Talk(patient))
+        for _ in range(CONNECTIONS // 2):
+            await stack.enter_async_context(Talk(patient))
+        async with asyncio.timeout(5):
+            assert await check.ask("/healthz") == b"HTTP/1.1 200 OK\r\n"
+
+
+async def test_others_get_their_turn_between_pipelined_requests(patient: Address) -> None:
+    async with Talk(patient) as greedy, Talk(patient) as other:
+        await other.ask("/hello")
+        await greedy.ask("/hello")
+        made.clear()
+        greedy.writer.write(get("/hello") * 400)
+        other.writer.write(get("/healthz"))
+        async with asyncio.timeout(5):
+            await other.reader.readuntil(b"{}")
+        assert len(made) < 20
+
+
+async def test_an_answer_that_is_not_taken_in_time_ends_the_connection(
+    address: Address, lines: Lines
+) -> None:
+    async with Talk(address) as talk, asyncio.timeout(5):
+        await talk.send(get("/large") * 2)
+        while not lines():  # noqa: ASYNC110  # a line is no event
+            await asyncio.sleep(0.01)
+        assert await talk.closed()
+    assert [line["event"] for line in lines()] == ["answer not taken in time"]
+
+
+async def test_a_request_that_trickles_in_is_cut_off(address: Address) -> None:
+    async with Talk(address) as talk:
+
+        async def trickle() -> None:
+            while True:
+                await talk.send(b"x")
+                await asyncio.sleep(0.02)
+
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(trickle(), 5)
+
+
+async def test_a_page_that_takes_long_is_made_once_for_all(patient: Address) -> None:
+    made.clear()
+    async with AsyncExitStack() as stack:
+        talks = [await stack.enter_async_context(Talk(patient)) for _ in range(10)]
+        answers = await asyncio.gather(*(talk.ask("/slow") for talk in talks))
+        assert set(answers) == {b"HTTP/1.1 200 OK\r\n"}
+        assert made == ["slow"]
+
+
+async def test_such_a_page_is_made_again_when_it_is_old(
+    patient: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_site, "KEPT_S", 0.0)
+    made.clear()
+    for _ in range(2):
+        async with Talk(patient) as talk:
+            await talk.ask("/slow")
+    assert made == ["slow", "slow"]
+
+
+async def test_a_client_that_said_that_it_is_done_gets_a_slow_answer(ask: Ask) -> None:
+    assert (await ask(get("/slow"))).endswith(b"slow\n")
+
+
+async def test_a_body_of_two_lengths_ends_the_connection(ask: Ask) -> None:
+    more = "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"
+    answer = await ask(get("/hello", more=more) + b"0\r\n\r\n" + get("/hello"), close=False)
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request")
+    assert answer.count(b"HTTP/1.1") == 1
+
+
+async def test_a_chunked_body_is_ignored_and_a_large_one_is_refused(ask: Ask) -> None:
+    head = get("/hello", more="Transfer-Encoding: chunked\r\n")
+    small = head + b"4\r\ndata\r\n0\r\n\r\n" + get("/hello")
+    assert (await ask(small)).count(b"200 OK") == 2
+    large = head + b"10000\r\n" + bytes(0x10000) + b"\r\n"
+    assert b"200 OK" not in await ask(large * 2, close=False)
+
+
+async def test_a_client_that_asks_first_is_told_to_go_on(address: Address) -> None:
+    async with Talk(address) as talk:
+        await talk.send(get("/hello", more="Expect: 100-continue\r\nContent-Length: 4\r\n"))
+        assert (await talk.reader.readline()).startswith(b"HTTP/1.1 100 ")
+        await talk.reader.readline()
+        await talk.send(b"data")
+        assert await talk.reader.readline() == b"HTTP/1.1 200 OK\r\n"
+
+
+async def test_a_client_that_asks_first_for_too_much_is_refused(ask: Ask) -> None:
+    size = http_limits.BODY_BYTES + 1
+    more = f"Expect: 100-continue\r\nContent-Length: {size}\r\n"
+    answer = await ask(get("/hello", more=more), close=False)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"HTTP/1.1 100" not in answer
+
+
+async def test_answers_are_not_to_be_stored(ask: Ask) -> None:
+    for path in ("/hello", "/nothing", "/broken"):
+        assert b"Cache-Control: no-store\r\n" in await ask(get(path))
