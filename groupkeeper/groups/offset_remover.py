@@ -2,7 +2,8 @@
 
 Not the deletion of topics; which offsets are removed is decided by the coordinator. A partition
 that is loading, or fails meanwhile, is asked again until it succeeds. One that cannot be loaded is
-not waited for: a durable note says that it has to remove them later (topics/pending_offset_deletions.py).
+not waited for: a durable note says that it has to remove them later
+(topics/pending_offset_deletions.py).
 
 Source: Kafka's GroupCoordinator.onPartitionsDeleted.
 """
