@@ -36,7 +36,7 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.descriptors import limit_of_open_files, share
-from groupkeeper.server.directory import Directory, DirectoryWatch, tell_of
+from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
@@ -171,12 +171,12 @@ class Server:
         self.topics.finish_deletions()
         self._watch = DirectoryWatch(self._writer, self._fence, self._give_up)
 
-    async def introduce(self) -> None:
+    async def log_findings(self) -> None:
         """Log what is remarkable about the data directory. Call it when clients are served: the
         first log line costs time.
         """
-        self._directory.introduce(self.topics.cluster_id)
-        await tell_of(self.topics.unknown_folders())
+        self._directory.log_findings(self.topics.cluster_id)
+        await log_unknown_folders(self.topics.unknown_folders())
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings

@@ -1,4 +1,4 @@
-"""Heartbeats that repeat take a short cut, and nobody can tell but for the time it takes."""
+"""Heartbeats that repeat take a short cut, which only their duration shows."""
 
 from typing import Any
 
@@ -95,7 +95,7 @@ def test_every_beat_is_counted(member: Member) -> None:
 # -- whatever changes the group is heard of --------------------------------------------------------
 
 
-def test_a_new_member_sends_everybody_back_to_join(member: Member) -> None:
+def test_a_new_member_sends_all_back_to_join(member: Member) -> None:
     member.served.client().send(11, 3, join_request())
     member.served.advance(0.1)
     assert member.beat() == ErrorCode.REBALANCE_IN_PROGRESS
