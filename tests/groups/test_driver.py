@@ -220,7 +220,7 @@ def test_a_repaired_partition_serves_again_without_a_restart(served: Served) -> 
     assert served.driver("g").snapshot().reason == ""
 
 
-def test_a_record_that_nobody_can_decode_closes_its_partition(served: Served, lines: Lines) -> None:
+def test_a_record_that_cannot_be_decoded_closes_its_partition(served: Served, lines: Lines) -> None:
     driver = served.driver("g")
     assert driver.log is not None
     key = encode_key(GroupMetadataKey(group="g"))
@@ -277,7 +277,7 @@ def test_members_of_a_partition_that_is_loaded_again_are_counted_once(served: Se
 def test_a_bug_undoes_what_was_not_written_and_says_so(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was taken by a round under way is written all the same: nobody was told."""
+    """Records taken by a round under way are written, but not acknowledged."""
     committer, other = served.client(), served.client()
     break_handler(monkeypatch, HeartbeatRequest)
     served.at_once(
@@ -439,7 +439,7 @@ def test_who_fetches_hears_of_what_a_reload_brought(served: Served) -> None:
     grown: list[int] = []
     driver._services.grew = lambda index, size: grown.append(size)
     served.client().commit(1)
-    driver._fail(RuntimeError("a bug"), "a decision failed")
+    served.fail()
     assert driver.log is not None
     driver.log.close()
     driver.grown()
@@ -500,7 +500,7 @@ def test_a_stop_while_loading_ends_the_loading(served: Served) -> None:
 def test_a_stopping_partition_that_fails_is_not_loaded_again(served: Served) -> None:
     served.server.group_partitions.stop()
     driver = served.driver("g")
-    driver._fail(RuntimeError("a bug"), "a decision failed")
+    served.fail()
     assert (driver._partition.state, driver._loading) == ("closed", None)
 
 

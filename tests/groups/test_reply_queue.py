@@ -105,8 +105,8 @@ def test_a_partition_that_closes_meanwhile_does_not_answer_twice(
     def closing(queue: ReplyQueue) -> None:
         served.check_accounts()
         if not failed:
-            failed.append(served.driver("g"))
-            failed[0]._fail(RuntimeError("a bug"), "a decision failed")
+            failed.append(1)
+            served.fail()
         go_on(queue)
 
     monkeypatch.setattr(ReplyQueue, "_go_on", closing)
@@ -125,7 +125,7 @@ def test_a_partition_that_closes_dismisses_very_many_in_slices(
     served.advance(0.5)
 
     async def fail() -> None:
-        served.driver("g")._fail(RuntimeError("a bug"), "a decision failed")
+        served.fail()
 
     served.run(fail())
     assert {each.take().error_code for each in waiting} == {16}

@@ -31,7 +31,7 @@ READY = re.compile(r"groupkeeper ready kafka=127\.0\.0\.1:(\d+) http=off node=(\
 Process = subprocess.Popen[str]
 Start = Callable[..., Process]
 
-# The server over a disk whose syncs fail as soon as a file named ``broken`` is there.
+# The server over a disk whose syncs fail as soon as a file named `broken` is there.
 LYING_DISK = """
 import errno, os, sys
 from groupkeeper.storage.files import Files
@@ -121,7 +121,7 @@ class Client:
         assert self.take(19, 4).topics[0].error_code == 0
 
     def commit(self) -> int:
-        """For topic ``t``; the error code, which is 3 when there is no such topic."""
+        """For topic `t`; the error code, 3 if it does not exist."""
         self.send(8, 8, commit_request({("t", 0): 1}))
         return codes_of(self.take(8, 8))["t", 0]
 
@@ -261,7 +261,7 @@ def test_an_unknown_setting_is_one_line_and_exit_code_2(start: Start) -> None:
 
 
 def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None:
-    """After an fsync that failed nobody knows what is on the disk: better no server than a wrong
+    """After a failed fsync it is unknown what is on the disk: better no server than a wrong
     one.
     """
     process = start(command=[sys.executable, "-c", LYING_DISK, "serve", "--http", "off", "--dev"])
@@ -279,7 +279,7 @@ def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None
 def test_a_data_directory_that_goes_away_ends_the_process(
     start: Start, tmp_path: Path, replaced: bool
 ) -> None:
-    """What is acknowledged now, nobody would find. Also without any request."""
+    """What is acknowledged now would be lost. Also without any request."""
     process = start()
     port_of(process)
     if replaced:
