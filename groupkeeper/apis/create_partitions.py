@@ -1,14 +1,13 @@
-"""CreatePartitions: check each wish, grow the topics that can grow, say what became of each.
+"""CreatePartitions: check each topic, add partitions where that is possible, report each result.
 
-Not the growing itself (topic_admin.py). Source: Kafka's ``ControllerApis.createPartitions`` and
-``ReplicationControlManager.createPartitions``; KIP-195.
+The catalog is changed in topic_admin.py. Source: Kafka's `ControllerApis.createPartitions` and
+`ReplicationControlManager.createPartitions`; KIP-195.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from groupkeeper.apis import assignments
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.node import Node
@@ -20,151 +19,139 @@ from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.refusals import NOT_REFUSED, Refusal, Refused
 from groupkeeper.topics.slices import counts, each
 from groupkeeper.topics.topic_admin import (
     MAX_PARTITIONS,
     TOO_MANY_PARTITIONS,
     UNWRITABLE,
-    Refusal,
-    Room,
-    UnwantedError,
+    check_replicas,
 )
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
-_UNKNOWN: Final[Refusal] = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
 _TOO_LARGE: Final = f"A topic has at most {MAX_PARTITIONS} partitions."
-_TWICE: Final[Refusal] = (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+_DUPLICATE: Final = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 
 
 class CreatePartitionsHandler:
     """Answers CreatePartitions."""
 
-    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+    def __init__(self, topics: Topics, node: Node) -> None:
         self._admin = topics.admin
         self._node_id = node.node_id
-        self._late = topics.late
+        self._response_tasks = topics.response_tasks
 
     def handle(
         self, request: CreatePartitionsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response if there is no time for anything, else None and the response later."""
+        """Reply at once if the timeout leaves no time; else return None and reply later."""
         if request.timeout_ms <= 0:
-            timed_out: Refusal = (ErrorCode.REQUEST_TIMED_OUT, None)
+            timed_out = Refusal(ErrorCode.REQUEST_TIMED_OUT)
             results = yield from each(request.topics, lambda topic: _result(topic.name, timed_out))
             return CreatePartitionsResponse(results=results)
-        self._late.start(
-            self._grow(request),
-            reply_to,
-            lambda: _broken(request),
-        )
+        self._response_tasks.start(self._grow(request), reply_to, lambda: _failed(request))
         return None
 
     async def _grow(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
         async with self._admin.changing:
-            grown, results = await self._late.turns.run(self._plan(request.topics))
+            grown, results = await self._response_tasks.turns.run(self._plan(request.topics))
             if grown and not request.validate_only:
-                code = await self._admin.change(list(grown.values()))
-                for name in grown if code != ErrorCode.NONE else ():
-                    results[name] = _result(name, (code, UNWRITABLE))
+                error = await self._admin.change(list(grown.values()))
+                for name in grown if error != ErrorCode.NONE else ():
+                    results[name] = _result(name, Refusal(error, UNWRITABLE))
         return CreatePartitionsResponse(results=list(results.values()))
 
     def _plan(
-        self, wishes: Sequence[CreatePartitionsTopic]
+        self, topics: Sequence[CreatePartitionsTopic]
     ) -> Slices[tuple[dict[str, Topic], dict[str, CreatePartitionsTopicResult]]]:
-        """The topics as they shall be, and one result for every name: as in Kafka, those that
-        were named more than once come first.
+        """The changed topics, and one result for every name. As in Kafka, names that occur more
+        than once come first.
         """
-        times = yield from counts(wishes, lambda wish: wish.name)
+        times = yield from counts(topics, lambda requested: requested.name)
         grown: dict[str, Topic] = {}
         results: dict[str, CreatePartitionsTopicResult] = {}
-        asked = _Asked(self._admin.room())
+        capacity = self._admin.capacity()
+        left = MAX_PARTITIONS
 
-        def refuse_repeated(name: str) -> None:
+        def refuse_duplicate(name: str) -> None:
             if times[name] > 1:
-                results[name] = _result(name, _TWICE)
+                results[name] = _result(name, _DUPLICATE)
 
-        def plan(wish: CreatePartitionsTopic) -> None:
-            if wish.name in results:
+        def plan(requested: CreatePartitionsTopic) -> None:
+            nonlocal left
+            name = requested.name
+            if name in results:
                 return
-            topic = self._admin.catalog.by_name.get(wish.name)
-            refusal = _UNKNOWN if topic is None else self._refusal(wish, topic, asked)
-            results[wish.name] = _result(wish.name, refusal)
-            if topic is not None and refusal is None:
-                grown[wish.name] = replace(topic, partition_count=wish.count)
+            try:
+                topic = self._checked(requested, left)
+                additional = requested.count - topic.partition_count
+                capacity.take(0, additional)
+            except Refused as refused:
+                results[name] = _result(name, refused.refusal)
+            else:
+                left -= additional
+                results[name] = _result(name)
+                grown[name] = replace(topic, partition_count=requested.count)
 
-        yield from each(times, refuse_repeated)
-        yield from each(wishes, plan)
+        yield from each(times, refuse_duplicate)
+        yield from each(topics, plan)
         return grown, results
 
-    def _refusal(
-        self, wish: CreatePartitionsTopic, topic: Topic, asked: "_Asked"
-    ) -> Refusal | None:
-        """Why the topic cannot grow so, checked in Kafka's order, or None."""
-        additional = wish.count - topic.partition_count
+    def _checked(self, requested: CreatePartitionsTopic, left: int) -> Topic:
+        """The topic as it is. Raises Refused if it cannot grow; checks in Kafka's order.
+
+        `left`: partitions that the request may still add.
+        """
+        name, count = requested.name, requested.count
+        topic = self._admin.catalog.by_name.get(name)
+        if topic is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        additional = count - topic.partition_count
         if additional <= 0:
-            return ErrorCode.INVALID_PARTITIONS, _no_increase(wish, topic.partition_count)
-        misplaced = self._misplaced(wish, additional)
-        if misplaced is not None:
-            return assignments.INVALID_ASSIGNMENT, misplaced
+            raise Refused(ErrorCode.INVALID_PARTITIONS, _no_increase(requested, count - additional))
+        self._check_assignments(requested, additional)
         if topic.internal:
-            # Kafka would do it, and look for its groups in the wrong partitions from then on.
-            fixed = f"Topic '{wish.name}' is internal: its partitions were fixed when it was made."
-            return ErrorCode.INVALID_TOPIC_EXCEPTION, fixed
-        if additional > asked.left:
-            return ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS
-        if wish.count > MAX_PARTITIONS:
-            return ErrorCode.POLICY_VIOLATION, _TOO_LARGE
-        return asked.take(additional)
-
-    def _misplaced(self, wish: CreatePartitionsTopic, additional: int) -> str | None:
-        """What is wrong with a manual assignment, or None."""
-        if wish.assignments is None:
-            return None
-        if len(wish.assignments) != additional:
-            return (
-                f"Attempted to add {additional} additional partition(s), but only "
-                f"{len(wish.assignments)} assignment(s) were specified."
+            # Kafka adds them, and from then on looks for groups in the wrong partitions.
+            raise Refused(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' is internal: its number of partitions is fixed.",
             )
-        complaints = (
-            assignments.complaint(assignment.broker_ids, self._node_id)
-            for assignment in wish.assignments
-        )
-        return next((complaint for complaint in complaints if complaint is not None), None)
+        if additional > left:
+            raise Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
+        if count > MAX_PARTITIONS:
+            raise Refused(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
+        return topic
+
+    def _check_assignments(self, requested: CreatePartitionsTopic, additional: int) -> None:
+        if requested.assignments is None:
+            return
+        if len(requested.assignments) != additional:
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Attempted to add {additional} additional partition(s), but only "
+                f"{len(requested.assignments)} assignment(s) were specified.",
+            )
+        for assignment in requested.assignments:
+            check_replicas(assignment.broker_ids, self._node_id)
 
 
-class _Asked:
-    """What one request may still add."""
-
-    def __init__(self, room: Room) -> None:
-        self.left = MAX_PARTITIONS
-        self._room = room
-
-    def take(self, partitions: int) -> Refusal | None:
-        try:
-            self._room.take(0, partitions)
-        except UnwantedError as unwanted:
-            return unwanted.code, unwanted.message
-        self.left -= partitions
-        return None
-
-
-def _no_increase(wish: CreatePartitionsTopic, count: int) -> str:
-    if wish.count == count:
+def _no_increase(requested: CreatePartitionsTopic, count: int) -> str:
+    if requested.count == count:
         return f"Topic already has {count} partition(s)."
     return (
-        f"The topic {wish.name} currently has {count} partition(s); "
-        f"{wish.count} would not be an increase."
+        f"The topic {requested.name} currently has {count} partition(s); "
+        f"{requested.count} would not be an increase."
     )
 
 
-def _result(name: str, refusal: Refusal | None) -> CreatePartitionsTopicResult:
-    code, message = refusal or (ErrorCode.NONE, None)
-    return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
+def _result(name: str, refusal: Refusal = NOT_REFUSED) -> CreatePartitionsTopicResult:
+    error, message = refusal
+    return CreatePartitionsTopicResult(name=name, error_code=error, error_message=message)
 
 
-def _broken(request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    broken: Refusal = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+def _failed(request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     return CreatePartitionsResponse(
-        results=[_result(topic.name, broken) for topic in request.topics]
+        results=[_result(topic.name, refusal) for topic in request.topics]
     )

@@ -1,14 +1,13 @@
-"""CreateTopics: check each wish, create all that stand, say what became of each.
+"""CreateTopics: check each topic, create those that pass, report each result.
 
-Not the creating itself (topic_admin.py). Source: Kafka's ``ControllerApis.createTopics`` and
-``ReplicationControlManager.createTopics``; KIP-464 (defaults), KIP-525 (what was made), KIP-516
-(ids).
+The catalog is changed in topic_admin.py. Source: Kafka's `ControllerApis.createTopics` and
+`ReplicationControlManager.createTopics`; KIP-464 (defaults), KIP-525 (configs in the response),
+KIP-516 (ids).
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from groupkeeper.apis import assignments
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.node import Node
@@ -24,24 +23,25 @@ from groupkeeper.protocol.messages.create_topics import (
 from groupkeeper.protocol.wire import cut_text
 from groupkeeper.topics import configs
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.names import collision_key
+from groupkeeper.topics.refusals import NOT_REFUSED, Refusal, Refused
 from groupkeeper.topics.slices import Pace, counts, each
 from groupkeeper.topics.topic_admin import (
     MAX_PARTITIONS,
     TOO_MANY_PARTITIONS,
     UNWRITABLE,
-    UnwantedError,
+    check_replicas,
 )
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 _DEFAULT: Final = -1
 _REPLICAS: Final = 1
 _CONFIGS: Final = 10
-"""What it costs to list a topic's configs, in small things."""
+"""Cost of listing a topic's configs, in items of a `Pace`."""
 
 _MAX_RECORDS: Final = 10_000
-"""Kafka's controller makes all topics of a request in one batch, and this is its limit."""
+"""Kafka's controller creates all topics of a request in one batch, which has this limit."""
 
 _TOO_MANY_RECORDS: Final = "Unable to perform excessively large batch operation."
 
@@ -49,112 +49,108 @@ _TOO_MANY_RECORDS: Final = "Unable to perform excessively large batch operation.
 class CreateTopicsHandler:
     """Answers CreateTopics."""
 
-    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+    def __init__(self, topics: Topics, node: Node) -> None:
         self._admin = topics.admin
         self._node_id = node.node_id
         self._effective = topics.effective
         self._num_partitions = topics.settings.num_partitions
-        self._late = topics.late
+        self._response_tasks = topics.response_tasks
 
     def handle(
         self, request: CreateTopicsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response if nothing is tried, else None and the response later."""
+        """Reply at once if nothing can be created; else return None and reply later."""
         if request.timeout_ms <= 0:
-            return (yield from _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None))
-        if sum((yield from each(request.topics, self._wished_count))) > MAX_PARTITIONS:
-            code = ErrorCode.POLICY_VIOLATION
-            return (yield from _refuse_all(request, code, TOO_MANY_PARTITIONS))
-        self._late.start(self._create(request), reply_to, lambda: _broken(request))
+            return (yield from _refuse_all(request, Refusal(ErrorCode.REQUEST_TIMED_OUT)))
+        if sum((yield from each(request.topics, self._requested_count))) > MAX_PARTITIONS:
+            refusal = Refusal(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
+            return (yield from _refuse_all(request, refusal))
+        self._response_tasks.start(self._create(request), reply_to, lambda: _failed(request))
         return None
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        turns = self._late.turns
-        await self._admin.ended(wish.name for wish in request.topics)
+        turns = self._response_tasks.turns
+        await self._admin.await_deletion(requested.name for requested in request.topics)
         async with self._admin.changing:
             planned, results = await turns.run(self._plan(request.topics))
             if sum(map(_record_count, planned.values())) > _MAX_RECORDS:
-                refusal = _refuse_all(request, ErrorCode.POLICY_VIOLATION, _TOO_MANY_RECORDS)
-                return await turns.run(refusal)
-            code = ErrorCode.NONE
+                refusal = Refusal(ErrorCode.POLICY_VIOLATION, _TOO_MANY_RECORDS)
+                return await turns.run(_refuse_all(request, refusal))
+            error = ErrorCode.NONE
             if planned and not request.validate_only:
-                code = await self._admin.create(list(planned.values()))
-        if code != ErrorCode.NONE:
-            results.update((name, _refused(name, code, UNWRITABLE)) for name in planned)
+                error = await self._admin.create(list(planned.values()))
+        if error != ErrorCode.NONE:
+            refusal = Refusal(error, UNWRITABLE)
+            results.update((name, _result(name, refusal)) for name in planned)
         else:
             await turns.run(self._fill_in(planned.values(), results))
         return CreateTopicsResponse(topics=list(results.values()))
 
     def _plan(
-        self, wishes: Sequence[CreatableTopic]
+        self, topics: Sequence[CreatableTopic]
     ) -> Slices[tuple[dict[str, Topic], dict[str, CreatableTopicResult]]]:
-        """The topics to create, and a result for every name in the order given; for those to
-        create it is still to be filled in.
+        """The topics to create, and a result for every name in the order given. `_fill_in`
+        completes the results of those to create.
         """
-        times = yield from counts(wishes, lambda wish: wish.name)
+        times = yield from counts(topics, lambda requested: requested.name)
         planned: dict[str, Topic] = {}
         results: dict[str, CreatableTopicResult] = {}
         taken: dict[str, str] = {}
-        room = self._admin.room()
+        capacity = self._admin.capacity()
 
-        def plan(wish: CreatableTopic) -> None:
-            results[wish.name] = _refused(wish.name, ErrorCode.NONE, None)
+        def plan(requested: CreatableTopic) -> None:
+            name = requested.name
+            results[name] = _result(name, NOT_REFUSED)
             try:
-                if times[wish.name] > 1:
-                    raise UnwantedError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                topic = self._checked(wish, taken)
-                room.take(1, topic.partition_count)
-            except UnwantedError as unwanted:
-                results[wish.name] = _refused(wish.name, unwanted.code, unwanted.message)
+                if times[name] > 1:
+                    raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                topic = self._checked(requested, taken)
+                capacity.take(1, topic.partition_count)
+            except Refused as refused:
+                results[name] = _result(name, refused.refusal)
             else:
-                planned[wish.name] = topic
-                taken[collision_key(wish.name)] = wish.name
+                planned[name] = topic
+                taken[collision_key(name)] = name
 
-        yield from each(wishes, plan)
+        yield from each(topics, plan)
         return planned, results
 
-    def _checked(self, wish: CreatableTopic, taken: dict[str, str]) -> Topic:
-        """The topic as it would be made; raises UnwantedError. Checks in Kafka's order."""
-        complaint = self._admin.name_complaint(wish.name)
-        if complaint is None and collision_key(wish.name) in taken:
-            complaint = (
-                f"Topic '{wish.name}' collides with topic: {taken[collision_key(wish.name)]}"
+    def _checked(self, requested: CreatableTopic, taken: dict[str, str]) -> Topic:
+        """The topic to create. Raises Refused; checks in Kafka's order."""
+        name = requested.name
+        refusal = self._admin.check_name(name)
+        if refusal is not None:
+            raise Refused(*refusal)
+        other = taken.get(collision_key(name))
+        if other is not None:
+            raise Refused(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with topic: {other}"
             )
-        if complaint is not None:
-            raise UnwantedError(ErrorCode.INVALID_TOPIC_EXCEPTION, complaint)
-        if wish.name in self._admin.catalog.by_name:
-            raise UnwantedError(
-                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wish.name}' already exists."
-            )
-        if self._admin.is_ending(wish.name):
-            raise UnwantedError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"The deleted topic '{wish.name}' is not yet gone without a trace.",
-            )
-        try:
-            own = configs.settled({config.name: config.value for config in wish.configs})
-        except configs.InvalidConfigError as invalid:
-            raise UnwantedError(ErrorCode.INVALID_CONFIG, str(invalid)) from None
-        return self._admin.new_topic(wish.name, self._partition_count(wish), own)
+        if name in self._admin.catalog.by_name:
+            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        if self._admin.is_being_deleted(name):
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"Topic '{name}' is still being deleted.")
+        own = configs.validated({config.name: config.value for config in requested.configs})
+        return self._admin.new_topic(name, self._partition_count(requested), own)
 
     def _fill_in(
         self, topics: Iterable[Topic], results: dict[str, CreatableTopicResult]
     ) -> Slices[None]:
-        """What was made. Topics with the same configs share one list of all in effect."""
+        """Topics with the same configs share one list of the configs in effect."""
         pace = Pace()
-        told: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
+        listed: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
         for topic in topics:
             own = frozenset(topic.configs.items())
-            is_new = own not in told
+            is_new = own not in listed
             if is_new:
-                told[own] = self._configs(topic)
+                listed[own] = self._configs(topic)
             results[topic.name] = CreatableTopicResult(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 error_message=None,
                 num_partitions=topic.partition_count,
                 replication_factor=_REPLICAS,
-                configs=told[own],
+                configs=listed[own],
             )
             if pace.spent(_CONFIGS if is_new else 1):
                 yield
@@ -167,91 +163,85 @@ class CreateTopicsHandler:
             for config in self._effective.of(topic)
         ]
 
-    def _partition_count(self, wish: CreatableTopic) -> int:
-        if wish.assignments:
-            return self._assigned_count(wish)
-        wanted = wish.replication_factor
-        if wanted != _DEFAULT and wanted <= 0:
-            raise UnwantedError(
+    def _partition_count(self, requested: CreatableTopic) -> int:
+        if requested.assignments:
+            return self._assigned_count(requested)
+        replicas = requested.replication_factor
+        if replicas != _DEFAULT and replicas <= 0:
+            raise Refused(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 "Replication factor must be larger than 0, or -1 to use the default value.",
             )
-        count = self._wished_count(wish)
+        count = self._requested_count(requested)
         if count <= 0:
-            raise UnwantedError(
+            raise Refused(
                 ErrorCode.INVALID_PARTITIONS,
                 "Number of partitions was set to an invalid non-positive value.",
             )
-        if wanted > _REPLICAS:
-            raise UnwantedError(
+        if replicas > _REPLICAS:
+            raise Refused(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"Unable to replicate the partition {wanted} time(s): The target replication "
-                f"factor of {wanted} cannot be reached because only {_REPLICAS} broker(s) are "
+                f"Unable to replicate the partition {replicas} time(s): The target replication "
+                f"factor of {replicas} cannot be reached because only {_REPLICAS} broker(s) are "
                 "registered.",
             )
         return count
 
-    def _wished_count(self, wish: CreatableTopic) -> int:
-        """How many partitions the topic would have; 0 if the wish makes no sense."""
-        if wish.assignments:
-            return len(wish.assignments)
-        if wish.num_partitions == _DEFAULT:
+    def _requested_count(self, requested: CreatableTopic) -> int:
+        """How many partitions the topic would have; 0 if the number is invalid."""
+        if requested.assignments:
+            return len(requested.assignments)
+        if requested.num_partitions == _DEFAULT:
             return self._num_partitions
-        return max(wish.num_partitions, 0)
+        return max(requested.num_partitions, 0)
 
-    def _assigned_count(self, wish: CreatableTopic) -> int:
-        """A manual assignment can only say how many partitions there are."""
+    def _assigned_count(self, requested: CreatableTopic) -> int:
+        """All that a manual assignment can decide is the number of partitions."""
         for value, what in (
-            (wish.replication_factor, "replication factor"),
-            (wish.num_partitions, "numPartitions"),
+            (requested.replication_factor, "replication factor"),
+            (requested.num_partitions, "numPartitions"),
         ):
             if value != _DEFAULT:
-                raise UnwantedError(
+                raise Refused(
                     ErrorCode.INVALID_REQUEST,
                     f"A manual partition assignment was specified, but {what} was not set to -1.",
                 )
-        complaint = self._misplaced(wish.assignments)
-        if complaint is not None:
-            raise UnwantedError(assignments.INVALID_ASSIGNMENT, complaint)
-        return len(wish.assignments)
+        self._check_assignments(requested.assignments)
+        return len(requested.assignments)
 
-    def _misplaced(self, given: Iterable[CreatableReplicaAssignment]) -> str | None:
-        """What is wrong with a manual assignment, or None."""
+    def _check_assignments(self, assignments: Iterable[CreatableReplicaAssignment]) -> None:
+        error = ErrorCode.INVALID_REPLICA_ASSIGNMENT
         indexes: set[int] = set()
-        for assignment in given:
+        for assignment in assignments:
             index = assignment.partition_index
             if index in indexes:
-                return f"Found multiple manual partition assignments for partition {index}"
+                raise Refused(
+                    error, f"Found multiple manual partition assignments for partition {index}"
+                )
             indexes.add(index)
-            complaint = assignments.complaint(assignment.broker_ids, self._node_id)
-            if complaint is not None:
-                return complaint
+            check_replicas(assignment.broker_ids, self._node_id)
         if indexes != set(range(len(indexes))):
-            return "partitions should be a consecutive 0-based integer sequence"
-        return None
+            raise Refused(error, "partitions should be a consecutive 0-based integer sequence")
 
 
 def _record_count(topic: Topic) -> int:
-    """Records that Kafka's controller writes for a new topic."""
+    """How many records Kafka's controller writes for a new topic."""
     return 1 + topic.partition_count + len(topic.configs)
 
 
-def _refused(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:
+def _result(name: str, refusal: Refusal) -> CreatableTopicResult:
+    error, message = refusal
     shown = None if message is None else cut_text(message)
-    return CreatableTopicResult(name=name, error_code=code, error_message=shown)
+    return CreatableTopicResult(name=name, error_code=error, error_message=shown)
 
 
-def _refuse_all(
-    request: CreateTopicsRequest, code: ErrorCode, message: str | None
-) -> Slices[CreateTopicsResponse]:
-    names = yield from counts(request.topics, lambda wish: wish.name)
-    results = yield from each(names, lambda name: _refused(name, code, message))
+def _refuse_all(request: CreateTopicsRequest, refusal: Refusal) -> Slices[CreateTopicsResponse]:
+    names = yield from counts(request.topics, lambda requested: requested.name)
+    results = yield from each(names, lambda name: _result(name, refusal))
     return CreateTopicsResponse(topics=results)
 
 
-def _broken(request: CreateTopicsRequest) -> CreateTopicsResponse:
-    code = ErrorCode.UNKNOWN_SERVER_ERROR
-    names = dict.fromkeys(wish.name for wish in request.topics)
-    return CreateTopicsResponse(
-        topics=[_refused(name, code, "The server failed") for name in names]
-    )
+def _failed(request: CreateTopicsRequest) -> CreateTopicsResponse:
+    refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed")
+    names = dict.fromkeys(requested.name for requested in request.topics)
+    return CreateTopicsResponse(topics=[_result(name, refusal) for name in names])

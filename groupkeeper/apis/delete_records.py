@@ -18,10 +18,10 @@ from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from groupkeeper.topics.embedded import EmbeddedTopics
-from groupkeeper.topics.opening import Place
-from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.log_opener import PartitionId
+from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.slices import Pace, each
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 _NO_OFFSET: Final = -1
@@ -30,94 +30,102 @@ _NO_OFFSET: Final = -1
 class DeleteRecordsHandler:
     """Answers DeleteRecords, one request at a time: an older start must not overwrite a newer."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._partitions = topics.partitions
-        self._opening = topics.opening
-        self._late = topics.late
+        self._log_opener = topics.log_opener
+        self._response_tasks = topics.response_tasks
         self._deleting = asyncio.Lock()
 
     def handle(
         self, request: DeleteRecordsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[None]:
         wanted = yield from _wanted(request)
-        self._late.start(self._delete(wanted), reply_to, lambda: _broken(wanted))
+        self._response_tasks.start(self._delete(wanted), reply_to, lambda: _broken(wanted))
 
-    async def _delete(self, wanted: Mapping[Place, int]) -> DeleteRecordsResponse:
-        run = self._late.turns.run
+    async def _delete(self, wanted: Mapping[PartitionId, int]) -> DeleteRecordsResponse:
+        run = self._response_tasks.turns.run
         async with self._deleting:
-            unready = await run(self._opening.unready(wanted, lambda place: (place,), _is_open))
+            unready = await run(
+                self._log_opener.unready(wanted, lambda partition_id: (partition_id,), _is_open)
+            )
             await self._partitions.prepare(unready)
-            results: dict[Place, DeleteRecordsPartitionResult] = {}
+            results: dict[PartitionId, DeleteRecordsPartitionResult] = {}
             due = await run(self._due(wanted, results))
-            for place in due:
-                results[place] = await self._delete_before(place, wanted[place])
+            for partition_id in due:
+                results[partition_id] = await self._delete_before(
+                    partition_id, wanted[partition_id]
+                )
         return await run(_response(results))
 
     def _due(
-        self, wanted: Mapping[Place, int], results: dict[Place, DeleteRecordsPartitionResult]
-    ) -> Slices[list[Place]]:
+        self,
+        wanted: Mapping[PartitionId, int],
+        results: dict[PartitionId, DeleteRecordsPartitionResult],
+    ) -> Slices[list[PartitionId]]:
         """Where there is something to do. The other results are known, and their order is."""
         due = []
 
-        def check(place: Place) -> None:
-            checked = self._checked(place, wanted[place])
+        def check(partition_id: PartitionId) -> None:
+            checked = self._checked(partition_id, wanted[partition_id])
             if isinstance(checked, tuple):
-                due.append(place)
-                checked = _refused(place, ErrorCode.NONE)
-            results[place] = checked
+                due.append(partition_id)
+                checked = _refused(partition_id, ErrorCode.NONE)
+            results[partition_id] = checked
 
         yield from each(wanted, check)
         return due
 
-    async def _delete_before(self, place: Place, offset: int) -> DeleteRecordsPartitionResult:
-        checked = self._checked(place, offset)
+    async def _delete_before(
+        self, partition_id: PartitionId, offset: int
+    ) -> DeleteRecordsPartitionResult:
+        checked = self._checked(partition_id, offset)
         if not isinstance(checked, tuple):
             return checked
         partition, start = checked
         if not await self._partitions.delete_before(partition, start):
-            return _refused(place, _why_not(partition))
-        return DeleteRecordsPartitionResult(partition_index=place[1], low_watermark=start)
+            return _refused(partition_id, _why_not(partition))
+        return DeleteRecordsPartitionResult(partition_index=partition_id[1], low_watermark=start)
 
     def _checked(
-        self, place: Place, offset: int
-    ) -> DeleteRecordsPartitionResult | tuple[Partition, int]:
+        self, partition_id: PartitionId, offset: int
+    ) -> DeleteRecordsPartitionResult | tuple[TopicPartition, int]:
         """What can be said at once, or which partition is to begin where."""
-        partition = self._partitions.find(*place)
+        partition = self._partitions.find(*partition_id)
         if partition is None:
-            return _refused(place, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return _refused(partition_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if partition.topic.internal:
-            return _refused(place, ErrorCode.INVALID_TOPIC_EXCEPTION)
+            return _refused(partition_id, ErrorCode.INVALID_TOPIC_EXCEPTION)
         if not partition.topic.deletes_records:
-            return _refused(place, ErrorCode.POLICY_VIOLATION)
+            return _refused(partition_id, ErrorCode.POLICY_VIOLATION)
         log = partition.log
         if log is None:
-            return _refused(place, ErrorCode.KAFKA_STORAGE_ERROR)
+            return _refused(partition_id, ErrorCode.KAFKA_STORAGE_ERROR)
         start = log.next_offset if offset == HIGH_WATERMARK else offset
         if not 0 <= start <= log.next_offset:
-            return _refused(place, ErrorCode.OFFSET_OUT_OF_RANGE)
+            return _refused(partition_id, ErrorCode.OFFSET_OUT_OF_RANGE)
         if start > log.start_offset:
             return partition, start
         return DeleteRecordsPartitionResult(
-            partition_index=place[1], low_watermark=log.start_offset
+            partition_index=partition_id[1], low_watermark=log.start_offset
         )
 
 
-def _why_not(partition: Partition) -> ErrorCode:
+def _why_not(partition: TopicPartition) -> ErrorCode:
     if partition.deleted:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def _refused(place: Place, code: ErrorCode) -> DeleteRecordsPartitionResult:
+def _refused(partition_id: PartitionId, code: ErrorCode) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(
-        partition_index=place[1], low_watermark=_NO_OFFSET, error_code=code
+        partition_index=partition_id[1], low_watermark=_NO_OFFSET, error_code=code
     )
 
 
-def _wanted(request: DeleteRecordsRequest) -> Slices[dict[Place, int]]:
+def _wanted(request: DeleteRecordsRequest) -> Slices[dict[PartitionId, int]]:
     """As in Kafka, the last offset counts for a partition that is named more than once."""
     pace = Pace()
-    wanted: dict[Place, int] = {}
+    wanted: dict[PartitionId, int] = {}
     for topic in request.topics:
         if pace.spent():
             yield
@@ -128,28 +136,30 @@ def _wanted(request: DeleteRecordsRequest) -> Slices[dict[Place, int]]:
     return wanted
 
 
-def _is_open(partition: Partition) -> bool:
+def _is_open(partition: TopicPartition) -> bool:
     return partition.readable
 
 
 def _response(
-    results: Mapping[Place, DeleteRecordsPartitionResult],
+    results: Mapping[PartitionId, DeleteRecordsPartitionResult],
 ) -> Slices[DeleteRecordsResponse]:
     topics: dict[str, DeleteRecordsTopicResult] = {}
 
-    def add(place: Place) -> None:
-        topic = topics.setdefault(place[0], DeleteRecordsTopicResult(name=place[0]))
-        topic.partitions.append(results[place])
+    def add(partition_id: PartitionId) -> None:
+        topic = topics.setdefault(partition_id[0], DeleteRecordsTopicResult(name=partition_id[0]))
+        topic.partitions.append(results[partition_id])
 
     yield from each(results, add)
     return DeleteRecordsResponse(topics=list(topics.values()))
 
 
-def _broken(wanted: Mapping[Place, int]) -> DeleteRecordsResponse:
+def _broken(wanted: Mapping[PartitionId, int]) -> DeleteRecordsResponse:
     code = ErrorCode.UNKNOWN_SERVER_ERROR
     return DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(name=place[0], partitions=[_refused(place, code)])
-            for place in wanted
+            DeleteRecordsTopicResult(
+                name=partition_id[0], partitions=[_refused(partition_id, code)]
+            )
+            for partition_id in wanted
         ]
     )

@@ -1,6 +1,6 @@
-"""DeleteTopics: delete the topics that are there, by name or id; say what became of each.
+"""DeleteTopics: delete topics by name or id, report each result.
 
-Not the deleting itself (topic_admin.py). Source: Kafka's ``ControllerApis.deleteTopics``; KIP-516
+The deletion itself is in topic_admin.py. Source: Kafka's `ControllerApis.deleteTopics`; KIP-516
 (by id).
 """
 
@@ -17,23 +17,21 @@ from groupkeeper.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.names import RESERVED
+from groupkeeper.topics.refusals import NOT_REFUSED, Refusal
 from groupkeeper.topics.slices import counts, each
-from groupkeeper.topics.topic_admin import UNWRITABLE, Refusal
+from groupkeeper.topics.topic_admin import UNWRITABLE
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 NO_ID: Final = bytes(16)
 
-_UNKNOWN_ID: Final[Refusal] = (
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    "This server does not host this topic ID.",
-)
-_UNKNOWN_NAME: Final[Refusal] = (
+_UNKNOWN_ID: Final = Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+_UNKNOWN_NAME: Final = Refusal(
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "This server does not host this topic-partition.",
 )
-_MEANT_TWICE: Final[Refusal] = (
+_DUPLICATE_ID: Final = Refusal(
     ErrorCode.INVALID_REQUEST,
     "The provided topic name maps to an ID that was already supplied.",
 )
@@ -42,68 +40,68 @@ _MEANT_TWICE: Final[Refusal] = (
 class DeleteTopicsHandler:
     """Answers DeleteTopics."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._admin = topics.admin
-        self._late = topics.late
+        self._response_tasks = topics.response_tasks
 
     def handle(
         self, request: DeleteTopicsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response if there is no time for anything, else None and the response later."""
+        """Reply at once if the timeout leaves no time; else return None and reply later."""
         wanted = request.topics or (
             yield from each(request.topic_names, lambda name: DeleteTopicState(name=name))
         )
         if request.timeout_ms <= 0:
-            timed_out: Refusal = (ErrorCode.REQUEST_TIMED_OUT, None)
+            timed_out = Refusal(ErrorCode.REQUEST_TIMED_OUT)
             results = yield from each(
                 wanted, lambda state: _result(state.name, state.topic_id, timed_out)
             )
             return DeleteTopicsResponse(responses=results)
-        self._late.start(
-            self._delete(wanted),
-            reply_to,
-            lambda: _broken(wanted),
-        )
+        self._response_tasks.start(self._delete(wanted), reply_to, lambda: _failed(wanted))
         return None
 
     async def _delete(self, wanted: list[DeleteTopicState]) -> DeleteTopicsResponse:
         async with self._admin.changing:
-            doomed, results = await self._late.turns.run(self._plan(wanted))
-            code = await self._admin.delete(list(doomed.values())) if doomed else ErrorCode.NONE
+            deleted, results = await self._response_tasks.turns.run(self._plan(wanted))
+            error = await self._admin.delete(list(deleted.values())) if deleted else ErrorCode.NONE
         message = UNWRITABLE
-        if code == ErrorCode.NONE and not await self._admin.ended(doomed):
-            code, message = ErrorCode.REQUEST_TIMED_OUT, "The deletion is not finished yet"
-        if code != ErrorCode.NONE:
+        if error == ErrorCode.NONE and not await self._admin.await_deletion(deleted):
+            error, message = ErrorCode.REQUEST_TIMED_OUT, "The deletion is not finished yet"
+        if error != ErrorCode.NONE:
             for result in results:
                 if result.error_code == ErrorCode.NONE:
-                    result.error_code, result.error_message = code, message
+                    result.error_code, result.error_message = error, message
         return DeleteTopicsResponse(responses=results)
 
     def _plan(
         self, wanted: Iterable[DeleteTopicState]
     ) -> Slices[tuple[dict[str, Topic], list[DeletableTopicResult]]]:
-        """The topics to delete, and one result for each that is named, if all goes well."""
+        """The topics to delete, and one result for each topic named, as if nothing fails."""
         times = yield from counts(wanted, lambda state: (state.name, state.topic_id))
-        doomed: dict[str, Topic] = {}
+        deleted: dict[str, Topic] = {}
         results: list[DeletableTopicResult] = []
 
         def plan(name: str | None, topic_id: bytes) -> None:
-            refusal = _unclear(name, topic_id, times[name, topic_id])
+            refusal = _check(name, topic_id, times[name, topic_id])
             topic = self._find(name, topic_id)
             if refusal is not None or topic is None:
                 unknown = _UNKNOWN_ID if name is None else _UNKNOWN_NAME
                 results.append(_result(name, topic_id, refusal or unknown))
                 return
             if name is None and times.get((topic.name, NO_ID)) == 1:
-                return  # it has its result under its name
-            meant_twice = name is not None and (None, topic.topic_id) in times
-            refusal = _MEANT_TWICE if meant_twice else _internal(topic)
+                return  # its result is the one of its name
+            refusal = NOT_REFUSED
+            if name is not None and (None, topic.topic_id) in times:
+                refusal = _DUPLICATE_ID
+            elif topic.name in RESERVED:
+                message = f"Topic '{topic.name}' is internal."
+                refusal = Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
             results.append(_result(topic.name, topic.topic_id, refusal))
-            if refusal is None:
-                doomed[topic.name] = topic
+            if refusal is NOT_REFUSED:
+                deleted[topic.name] = topic
 
         yield from each(times, lambda named: plan(*named))
-        return doomed, results
+        return deleted, results
 
     def _find(self, name: str | None, topic_id: bytes) -> Topic | None:
         if name is not None:
@@ -111,34 +109,28 @@ class DeleteTopicsHandler:
         return self._admin.catalog.by_id.get(topic_id)
 
 
-def _unclear(name: str | None, topic_id: bytes, count: int) -> Refusal | None:
-    """Why it cannot be said what is meant, or None. `count`: how often it is asked for."""
+def _check(name: str | None, topic_id: bytes, count: int) -> Refusal | None:
+    """Why the request does not identify a topic, or None. `count`: how often it names this one."""
     by_id = topic_id != NO_ID
-    complaint = None
+    message = None
     if by_id and name is not None:
-        complaint = "You may not specify both topic name and topic id."
+        message = "You may not specify both topic name and topic id."
     elif not by_id and name is None:
-        complaint = "Neither topic name nor id were specified."
+        message = "Neither topic name nor id were specified."
     elif count > 1:
-        complaint = f"Duplicate topic {'id' if by_id else 'name'}."
-    return None if complaint is None else (ErrorCode.INVALID_REQUEST, complaint)
+        message = f"Duplicate topic {'id' if by_id else 'name'}."
+    return None if message is None else Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
-def _internal(topic: Topic) -> Refusal | None:
-    if topic.name not in RESERVED:
-        return None
-    return ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' is internal."
-
-
-def _result(name: str | None, topic_id: bytes, refusal: Refusal | None) -> DeletableTopicResult:
-    code, message = refusal or (ErrorCode.NONE, None)
+def _result(name: str | None, topic_id: bytes, refusal: Refusal) -> DeletableTopicResult:
+    error, message = refusal
     return DeletableTopicResult(
-        name=name, topic_id=topic_id, error_code=code, error_message=message
+        name=name, topic_id=topic_id, error_code=error, error_message=message
     )
 
 
-def _broken(wanted: Iterable[DeleteTopicState]) -> DeleteTopicsResponse:
-    broken: Refusal = (ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed")
+def _failed(wanted: Iterable[DeleteTopicState]) -> DeleteTopicsResponse:
+    refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed")
     return DeleteTopicsResponse(
-        responses=[_result(state.name, state.topic_id, broken) for state in wanted]
+        responses=[_result(state.name, state.topic_id, refusal) for state in wanted]
     )

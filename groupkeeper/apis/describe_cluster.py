@@ -15,13 +15,13 @@ from groupkeeper.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.topics import Topics
 
 
 class DescribeClusterHandler:
     """Answers DescribeCluster."""
 
-    def __init__(self, node: Node, topics: EmbeddedTopics) -> None:
+    def __init__(self, node: Node, topics: Topics) -> None:
         self._node = node
         self._topics = topics
 

@@ -22,16 +22,19 @@ from groupkeeper.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.names import check_name
+from groupkeeper.topics.refusals import Refusal
 from groupkeeper.topics.slices import Pace, counts, each
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 MAX_PAGE: Final = 2000
 """Most partitions of one page, whatever the client asks for (Kafka's
 ``max.request.partition.size.limit``)."""
 
+
+_UNKNOWN: Final = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 _RUN: Final = 2000
 """Names sorted in one slice."""
@@ -40,7 +43,7 @@ _RUN: Final = 2000
 class DescribeTopicPartitionsHandler:
     """Answers DescribeTopicPartitions."""
 
-    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+    def __init__(self, topics: Topics, node: Node) -> None:
         self._admin = topics.admin
         self._node_id = node.node_id
 
@@ -54,17 +57,17 @@ class DescribeTopicPartitionsHandler:
         ordered = yield from _sorted(wanted or list(self._admin.catalog.by_name))
         if cursor is not None:
             del ordered[: bisect_left(ordered, cursor.topic_name)]
-        room = max(1, min(request.response_partition_limit, MAX_PAGE))
-        return (yield from self._page(ordered, cursor, room))
+        limit = max(1, min(request.response_partition_limit, MAX_PAGE))
+        return (yield from self._page(ordered, cursor, limit))
 
     def _page(
-        self, ordered: Iterable[str], cursor: Cursor | None, room: int
+        self, ordered: Iterable[str], cursor: Cursor | None, limit: int
     ) -> Slices[DescribeTopicPartitionsResponse]:
-        """`room` partitions of topics in this order; topics that there are not take none."""
+        """`limit` partitions of topics in this order; topics that there are not take none."""
         page = DescribeTopicPartitionsResponse()
         pace = Pace()
         for name in ordered:
-            if room == 0:
+            if limit == 0:
                 page.next_cursor = Cursor(topic_name=name)
                 break
             topic = self._admin.catalog.by_name.get(name)
@@ -75,13 +78,13 @@ class DescribeTopicPartitionsHandler:
                 continue
             first = 0 if cursor is None or cursor.topic_name != name else cursor.partition_index
             indexes = range(first, topic.partition_count)
-            page.topics.append(self._topic(topic, indexes[:room]))
-            if pace.spent(len(indexes[:room])):
+            page.topics.append(self._topic(topic, indexes[:limit]))
+            if pace.spent(len(indexes[:limit])):
                 yield
-            if len(indexes) > room:
-                page.next_cursor = Cursor(topic_name=name, partition_index=indexes[room])
+            if len(indexes) > limit:
+                page.next_cursor = Cursor(topic_name=name, partition_index=indexes[limit])
                 break
-            room -= len(indexes)
+            limit -= len(indexes)
         return page
 
     def _topic(self, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
@@ -106,12 +109,10 @@ class DescribeTopicPartitionsHandler:
         )
 
     def _unknown(self, name: str) -> DescribeTopicPartitionsResponseTopic:
-        illegal = names.complaint(name) is not None
+        refusal = check_name(name) or _UNKNOWN
         return DescribeTopicPartitionsResponseTopic(
             name=name,
-            error_code=ErrorCode.INVALID_TOPIC_EXCEPTION
-            if illegal
-            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_code=refusal.error,
             topic_authorized_operations=TOPIC_OPERATIONS,
         )
 

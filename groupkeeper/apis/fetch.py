@@ -16,11 +16,11 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import FetchRequest, FetchResponse
-from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.fetch_reader import ReadResult
 from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
-from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.read import Look
+from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import TURN_S, Slices, Work
 
 _FULL_FETCH: Final = (0, -1)
@@ -34,10 +34,10 @@ gone, and clients that are there ask for half a second, at most for their reques
 class FetchHandler:
     """Answers Fetch and keeps those that wait."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._reader = topics.reader
-        self._late = topics.late
-        self.turns = topics.late.turns
+        self._response_tasks = topics.response_tasks
+        self.turns = topics.response_tasks.turns
         self._failed = topics.failed
         self._closing = False
         self._ended = asyncio.Event()
@@ -54,11 +54,11 @@ class FetchHandler:
         unopened, cold = yield from self._reader.unready(request)
         if not unopened and not cold:
             return (yield from self._read_or_wait(request, reply_to))
-        self._late.start(self._read_later(request, unopened, reply_to), reply_to, _broken)
+        self._response_tasks.start(self._read_later(request, unopened, reply_to), reply_to, _broken)
         return None
 
     async def _read_later(
-        self, request: FetchRequest, unopened: list[Partition], reply_to: ReplyTo
+        self, request: FetchRequest, unopened: list[TopicPartition], reply_to: ReplyTo
     ) -> Response | None:
         await self._reader.prepare(request, unopened, self.turns)
         return await self.turns.run(self._read_or_wait(request, reply_to))
@@ -76,42 +76,42 @@ class FetchHandler:
         self, request: FetchRequest, reply_to: ReplyTo
     ) -> Slices[FetchResponse | None]:
         if request.max_wait_ms <= 0 or request.min_bytes <= 0 or not request.topics:
-            look = yield from self._reader.look(request)
-            return look.response
+            result = yield from self._reader.read(request)
+            return result.response
         waiting = WaitingFetch(self, request, reply_to)
         try:
             # What is appended to a partition that was read already must not be missed.
-            look = yield from self._reader.look(request, waiting.watch)
-            missing = min(request.min_bytes, look.budget) - look.size
-            if missing > 0 and not look.failed and self._may_wait(look):
+            result = yield from self._reader.read(request, waiting.watch)
+            missing = min(request.min_bytes, result.budget) - result.size
+            if missing > 0 and not result.failed and self._may_wait(result):
                 self.waiting[waiting] = None
-                waiting.wait(missing, look.partitions)
+                waiting.wait(missing, result.partitions)
                 return None
             yield from waiting.unwatch()
         except BaseException:  # the client is gone, or this is a bug: nobody must be left to watch
             self.turns.start(waiting.unwatch(), lambda _: None)
             raise
-        return look.response
+        return result.response
 
-    def _may_wait(self, look: Look) -> bool:
+    def _may_wait(self, result: ReadResult) -> bool:
         if self._closing:
             return False
-        if self._watched + look.partitions > WATCHED_MOST:
+        if self._watched + result.partitions > WATCHED_MOST:
             limit = f"waiting Fetches name more than {WATCHED_MOST} partitions"
             self._failed("fetch", OverLimitError(limit))
             return False
-        self._watched += look.partitions
+        self._watched += result.partitions
         return True
 
     def finish(self, waiting: "WaitingFetch") -> Slices[FetchResponse]:
         """Stop watching, look once more."""
         yield from waiting.unwatch()
         try:
-            look = yield from self._reader.look(waiting.request)
+            result = yield from self._reader.read(waiting.request)
         except Exception as error:  # noqa: BLE001  # a request ends here, and must be answered
             self._failed("request", error)
             return _broken()
-        return look.response
+        return result.response
 
     def answered(self, waiting: "WaitingFetch") -> None:
         """It waits no more."""
@@ -132,7 +132,7 @@ class WaitingFetch:
     """A Fetch that waits for bytes to come; answered exactly once."""
 
     __slots__ = (
-        "_fetching",
+        "_handler",
         "_missing",
         "_reply_to",
         "_state",
@@ -142,18 +142,18 @@ class WaitingFetch:
         "request",
     )
 
-    def __init__(self, fetching: FetchHandler, request: FetchRequest, reply_to: ReplyTo) -> None:
+    def __init__(self, handler: FetchHandler, request: FetchRequest, reply_to: ReplyTo) -> None:
         self.request = request
         self.partitions = 0
         """As many as it names."""
-        self._fetching = fetching
+        self._handler = handler
         self._reply_to = reply_to
         self._missing = 0
-        self._watched: list[Partition] = []
+        self._watched: list[TopicPartition] = []
         self._timer: asyncio.TimerHandle | None = None
         self._state = _State.READING
 
-    def watch(self, partition: Partition) -> None:
+    def watch(self, partition: TopicPartition) -> None:
         """Count what is appended from now on."""
         self._watched.append(partition)
         partition.watch(self)
@@ -190,20 +190,20 @@ class WaitingFetch:
 
     def _wake(self) -> None:
         self._state = _State.WOKEN
-        self._fetching.turns.first(self._turn)
+        self._handler.turns.first(self._turn)
 
     def _turn(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._go_on(Work(self._fetching.finish(self)))
+        self._go_on(Work(self._handler.finish(self)))
 
     def _go_on(self, work: Work[FetchResponse]) -> None:
         loop = asyncio.get_running_loop()
         if work.run(loop.time, loop.time() + TURN_S):
-            self._fetching.answered(self)
+            self._handler.answered(self)
             self._reply_to.answer(work.result)
         else:
-            self._fetching.turns.again(partial(self._go_on, work))
+            self._handler.turns.again(partial(self._go_on, work))
 
 
 def _broken() -> FetchResponse:

@@ -5,7 +5,6 @@ Source: Kafka's `KafkaApis.handleFindCoordinatorRequest`; KIP-699 (several keys)
 
 from typing import Final
 
-from groupkeeper.apis.refusals import MALFORMED
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.node import Node
@@ -21,6 +20,7 @@ from groupkeeper.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from groupkeeper.topics.refusals import MALFORMED
 
 MAX_KEYS_ASKED: Final = 100_000
 """How many groups one FindCoordinator may name; more are INVALID_REQUEST."""

@@ -13,8 +13,8 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from groupkeeper.apis.gather import After, Gather
+from groupkeeper.apis.groups_request import DeleteSeveral, DescribeSeveral, FetchSeveral, Several
 from groupkeeper.apis.offset_fetch import flat_reply, groups_asked
-from groupkeeper.apis.several import DeleteSeveral, DescribeSeveral, FetchSeveral, Several
 from groupkeeper.coordinator.admin import ListOfGroups
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit, commit_refused

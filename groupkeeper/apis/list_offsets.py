@@ -29,11 +29,11 @@ from groupkeeper.protocol.messages.list_offsets import (
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import TURN_S, Slices
 
 _NAMES_SINCE: Final = {
@@ -47,11 +47,11 @@ _NAMES_SINCE: Final = {
 
 
 @dataclass(slots=True)
-class _Sought:
+class _Lookup:
     """A result that still lacks an offset, because it is one by time."""
 
     result: ListOffsetsPartitionResponse
-    partition: Partition
+    partition: TopicPartition
     log: Log
     wanted: ListOffsetsPartition
 
@@ -59,9 +59,9 @@ class _Sought:
 class ListOffsetsHandler:
     """Answers ListOffsets."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._partitions = topics.partitions
-        self._opening = topics.opening
+        self._log_opener = topics.log_opener
         self._lookup = topics.lookup
         self._failed = topics.failed
 
@@ -70,7 +70,7 @@ class ListOffsetsHandler:
     ) -> Slices[Response | None]:
         """The response, or None when logs have to be opened or looked through first."""
         version = caller.api_version
-        return self._opening.answer_when_readable(
+        return self._log_opener.answer_when_readable(
             request.topics,
             lambda topic: ((topic.name, wanted.partition_index) for wanted in topic.partitions),
             lambda: self._list(request, version, reply_to),
@@ -82,26 +82,26 @@ class ListOffsetsHandler:
         self, request: ListOffsetsRequest, version: int, reply_to: ReplyTo
     ) -> Slices[Response | None]:
         repeated = yield from _repeated(request)
-        sought: list[_Sought] = []
+        lookups: list[_Lookup] = []
 
         def answer(
             topic: ListOffsetsTopic, wanted: ListOffsetsPartition
         ) -> ListOffsetsPartitionResponse:
             if (topic.name, wanted.partition_index) in repeated:
                 return _error(wanted, ErrorCode.INVALID_REQUEST)
-            return self._answer(topic.name, wanted, version, sought)
+            return self._answer(topic.name, wanted, version, lookups)
 
         topics = yield from each_within(request.topics, _partitions_of, answer, _result)
         response = ListOffsetsResponse(topics=topics)
-        if not sought:
+        if not lookups:
             return response
-        self._opening.late.start(
-            self._look_up(sought, response, version), reply_to, lambda: _broken(request)
+        self._log_opener.response_tasks.start(
+            self._look_up(lookups, response, version), reply_to, lambda: _broken(request)
         )
         return None
 
     def _answer(
-        self, topic_name: str, wanted: ListOffsetsPartition, version: int, sought: list[_Sought]
+        self, topic_name: str, wanted: ListOffsetsPartition, version: int, lookups: list[_Lookup]
     ) -> ListOffsetsPartitionResponse:
         if wanted.timestamp < 0 and version < _NAMES_SINCE.get(wanted.timestamp, version + 1):
             return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
@@ -118,7 +118,7 @@ class ListOffsetsHandler:
         )
         by_time = wanted.timestamp >= 0 or wanted.timestamp == MAX_TIMESTAMP
         if by_time and partition.log is not None:
-            sought.append(_Sought(result, partition, partition.log, wanted))
+            lookups.append(_Lookup(result, partition, partition.log, wanted))
         elif version == 0:
             result.old_style_offsets = _old_style(partition, wanted)
         elif not by_time:
@@ -126,11 +126,11 @@ class ListOffsetsHandler:
         return result
 
     async def _look_up(
-        self, sought: list[_Sought], response: ListOffsetsResponse, version: int
+        self, lookups: list[_Lookup], response: ListOffsetsResponse, version: int
     ) -> ListOffsetsResponse:
-        turns, loop = self._opening.late.turns, asyncio.get_running_loop()
+        turns, loop = self._log_opener.response_tasks.turns, asyncio.get_running_loop()
         deadline = loop.time() + TURN_S
-        for one in sought:
+        for one in lookups:
             result, partition = one.result, one.partition
             try:
                 found = await self._found(one)
@@ -155,31 +155,31 @@ class ListOffsetsHandler:
                 deadline = loop.time() + TURN_S
         return response
 
-    def _unreadable(self, sought: _Sought, error: Exception) -> ErrorCode:
-        partition = sought.partition
+    def _unreadable(self, lookups: _Lookup, error: Exception) -> ErrorCode:
+        partition = lookups.partition
         if partition.deleted:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # so are the files
         self._failed(partition.folder, error)
-        if partition.log is sought.log:
+        if partition.log is lookups.log:
             partition.close()
         return ErrorCode.KAFKA_STORAGE_ERROR
 
-    async def _found(self, sought: _Sought) -> tuple[int, int] | None:
-        timestamp = sought.wanted.timestamp
+    async def _found(self, lookups: _Lookup) -> tuple[int, int] | None:
+        timestamp = lookups.wanted.timestamp
         if timestamp == MAX_TIMESTAMP:
-            return await self._lookup.newest(sought.log)
-        return await self._lookup.first(sought.log, timestamp)
+            return await self._lookup.newest(lookups.log)
+        return await self._lookup.first(lookups.log, timestamp)
 
 
 def _fill(
-    result: ListOffsetsPartitionResponse, partition: Partition, offset: int, timestamp: int
+    result: ListOffsetsPartitionResponse, partition: TopicPartition, offset: int, timestamp: int
 ) -> None:
     result.offset = offset
     result.timestamp = timestamp
     result.leader_epoch = UNKNOWN_EPOCH if offset < 0 else epoch_at(partition.log, offset)
 
 
-def _end(partition: Partition, name: int) -> int:
+def _end(partition: TopicPartition, name: int) -> int:
     """The offset that has a name; -1 for none. The ends of a log have no timestamp."""
     if name == LATEST_TIMESTAMP:
         return _bounds(partition)[1]
@@ -188,13 +188,13 @@ def _end(partition: Partition, name: int) -> int:
     return -1  # LATEST_TIERED_TIMESTAMP: all storage is local
 
 
-def _bounds(partition: Partition) -> tuple[int, int]:
+def _bounds(partition: TopicPartition) -> tuple[int, int]:
     """First and next offset; the coordinator's partitions have no log until a group needs them."""
     log = partition.log
     return (0, 0) if log is None else (log.start_offset, log.next_offset)
 
 
-def _old_style(partition: Partition, wanted: ListOffsetsPartition) -> list[int]:
+def _old_style(partition: TopicPartition, wanted: ListOffsetsPartition) -> list[int]:
     """Version 0: offsets where reading may start, newest first, at most as many as asked for.
 
     Kafka lists segments by the age of their files; here it is the log's end, its start, or the

@@ -26,10 +26,11 @@ from groupkeeper.protocol.messages.metadata import (
 )
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.partition import LEADER_EPOCH
+from groupkeeper.topics.refusals import Refused
 from groupkeeper.topics.slices import Item, Pace, each
-from groupkeeper.topics.topic_admin import MAX_PARTITIONS, UnwantedError
+from groupkeeper.topics.topic_admin import MAX_PARTITIONS
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 _NO_ID: Final = bytes(16)
@@ -48,14 +49,14 @@ CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10,
 class MetadataHandler:
     """Answers Metadata."""
 
-    def __init__(self, topics: EmbeddedTopics, node: Node) -> None:
+    def __init__(self, topics: Topics, node: Node) -> None:
         self._admin = topics.admin
         self._catalog = topics.catalog
         self._node = node
         auto_create = topics.settings.auto_create_topics_enable
         self._auto_create_partitions = topics.settings.num_partitions if auto_create else None
         """None: topics are not created."""
-        self._late = topics.late
+        self._response_tasks = topics.response_tasks
         self._shared: list[MetadataResponsePartition] = []
         """Partitions of ordinary topics differ by their index only, so all answers share them."""
 
@@ -74,7 +75,7 @@ class MetadataHandler:
             return (yield from self._answer(request, topics))
         missing = yield from self._to_create(request, wanted, version)
         if missing:
-            self._late.start(
+            self._response_tasks.start(
                 self._create_and_answer(request, wanted, missing),
                 reply_to,
                 lambda: self._broken(request, wanted),
@@ -97,17 +98,17 @@ class MetadataHandler:
         name = topic.name
         if name is None or topic.topic_id != _NO_ID or name in self._catalog.by_name:
             return None
-        return name if self._admin.name_complaint(name) is None else None
+        return name if self._admin.check_name(name) is None else None
 
     async def _create_and_answer(
         self, request: MetadataRequest, wanted: list[MetadataRequestTopic], missing: list[str]
     ) -> MetadataResponse:
         partitions = self._auto_create_partitions
         assert partitions is not None, "creation is allowed"
-        turns = self._late.turns
+        turns = self._response_tasks.turns
         most = MAX_PARTITIONS // partitions
         refused = dict.fromkeys(missing[most:], _NO_ROOM)
-        await self._admin.ended(missing[:most])
+        await self._admin.await_deletion(missing[:most])
         async with self._admin.changing:
             # Somebody else may have made some of them while this request waited.
             free = await turns.run(each(missing[:most], self._is_free))
@@ -123,14 +124,14 @@ class MetadataHandler:
         self, names: Iterable[str], partitions: int, refused: dict[str, ErrorCode]
     ) -> Slices[list[Topic]]:
         """As many as there is room for."""
-        room = self._admin.room()
+        capacity = self._admin.capacity()
         new = []
 
         def make(name: str) -> None:
             try:
-                room.take(1, partitions)
-            except UnwantedError as unwanted:
-                refused[name] = unwanted.code
+                capacity.take(1, partitions)
+            except Refused as why:
+                refused[name] = why.refusal.error
             else:
                 new.append(self._admin.new_topic(name, partitions, {}))
 
@@ -153,8 +154,8 @@ class MetadataHandler:
     def _is_free(self, name: str) -> bool:
         return (
             name not in self._catalog.by_name
-            and not self._admin.is_ending(name)
-            and self._admin.name_complaint(name) is None
+            and not self._admin.is_being_deleted(name)
+            and self._admin.check_name(name) is None
         )
 
     def _found(self, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
@@ -166,7 +167,7 @@ class MetadataHandler:
         topic = self._catalog.by_name.get(wanted.name)
         if topic is not None:
             return self._topic(topic)
-        if self._admin.name_complaint(wanted.name) is not None:
+        if self._admin.check_name(wanted.name) is not None:
             return _error(wanted, ErrorCode.INVALID_TOPIC_EXCEPTION)
         return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

@@ -17,25 +17,25 @@ from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.leader_epochs import check_leader_epoch, end_of_epoch
-from groupkeeper.topics.partition import LEADER_EPOCH, Partition
+from groupkeeper.topics.partition import LEADER_EPOCH, TopicPartition
 from groupkeeper.topics.slices import each_within
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 
 class OffsetForLeaderEpochHandler:
     """Answers OffsetForLeaderEpoch."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._partitions = topics.partitions
-        self._opening = topics.opening
+        self._log_opener = topics.log_opener
 
     def handle(
         self, request: OffsetForLeaderEpochRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
         """The response, or None when logs have to be opened first."""
-        return self._opening.answer_when_readable(
+        return self._log_opener.answer_when_readable(
             request.topics,
             lambda topic: ((topic.topic, wanted.partition) for wanted in topic.partitions),
             lambda: self._answer(request),
@@ -60,7 +60,7 @@ class OffsetForLeaderEpochHandler:
         return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-def _without_log(partition: Partition, wanted: OffsetForLeaderPartition) -> ErrorCode:
+def _without_log(partition: TopicPartition, wanted: OffsetForLeaderPartition) -> ErrorCode:
     if not partition.topic.internal:
         return ErrorCode.KAFKA_STORAGE_ERROR
     # The coordinator has none yet, or has closed it for a moment: whoever knows of a later epoch

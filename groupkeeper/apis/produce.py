@@ -23,14 +23,13 @@ from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.batches import (
     NO_TRANSACTIONS,
-    TRANSACTIONS_REFUSED,
-    RefusedError,
     check_batch,
 )
-from groupkeeper.topics.embedded import EmbeddedTopics
 from groupkeeper.topics.names import RESERVED
-from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.partition import TopicPartition
+from groupkeeper.topics.refusals import Refusal, Refused
 from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 FIRST_VERSION: Final = 3
@@ -38,6 +37,7 @@ FIRST_VERSION: Final = 3
 formats."""
 
 _NO_OFFSET: Final = -1
+_STORAGE_ERROR: Final = Refusal(ErrorCode.KAFKA_STORAGE_ERROR)
 
 # What an append costs, in small things: it, the first one of a log that makes its files, and so
 # many bytes of its batch.
@@ -49,9 +49,9 @@ _BYTES: Final = 8 * 1024
 class ProduceHandler:
     """Answers Produce."""
 
-    def __init__(self, topics: EmbeddedTopics) -> None:
+    def __init__(self, topics: Topics) -> None:
         self._partitions = topics.partitions
-        self._opening = topics.opening
+        self._log_opener = topics.log_opener
         self._message_max_bytes = topics.settings.message_max_bytes
         self._failed = topics.failed
 
@@ -65,13 +65,13 @@ class ProduceHandler:
             refused = yield from each_within(
                 request.topic_data,
                 _partitions_of,
-                lambda topic, data: _refused(data.index, *refusal),
+                lambda topic, data: _refused(data.index, refusal),
                 _result,
             )
             return _reply(request, refused)
         unready = yield from self._unready(request)
         return (
-            yield from self._opening.answer(
+            yield from self._log_opener.answer(
                 unready,
                 lambda: self._append_all(request, version),
                 reply_to,
@@ -79,10 +79,10 @@ class ProduceHandler:
             )
         )
 
-    def _unready(self, request: ProduceRequest) -> Slices[Iterable[Partition]]:
+    def _unready(self, request: ProduceRequest) -> Slices[Iterable[TopicPartition]]:
         """The partitions for which something is to be done before their batches are appended."""
         pace = Pace()
-        unready: dict[Partition, None] = {}
+        unready: dict[TopicPartition, None] = {}
         for topic in request.topic_data:
             for data in topic.partition_data:
                 partition = self._partitions.find(topic.name, data.index)
@@ -95,7 +95,7 @@ class ProduceHandler:
                 yield
         return unready
 
-    def _is_ready(self, partition: Partition, size: int) -> bool:
+    def _is_ready(self, partition: TopicPartition, size: int) -> bool:
         """What is refused in any case is."""
         return (
             partition.topic.internal
@@ -123,26 +123,26 @@ class ProduceHandler:
     ) -> PartitionProduceResponse:
         try:
             return self._append_checked(topic_name, data, api_version)
-        except RefusedError as refused:
-            return _refused(data.index, refused.code, refused.message)
+        except Refused as refused:
+            return _refused(data.index, refused.refusal)
         except StorageError as error:
             self._failed(f"{topic_name}-{data.index}", error)
             self._partitions.write_failed(topic_name, data.index)
-            return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR)
+            return _refused(data.index, _STORAGE_ERROR)
 
     def _append_checked(
         self, topic_name: str, data: PartitionProduceData, api_version: int
     ) -> PartitionProduceResponse:
         if topic_name in RESERVED:
-            raise RefusedError(
+            raise Refused(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic_name}"
             )
         partition = self._partitions.find(topic_name, data.index)
         if partition is None:
-            return _refused(data.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
         if log is None or self._partitions.refuses_writes(partition):
-            return _refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR)
+            return _refused(data.index, _STORAGE_ERROR)
         limit = partition.topic.max_message_bytes
         if limit is None:
             limit = self._message_max_bytes
@@ -156,34 +156,34 @@ class ProduceHandler:
         )
 
 
-def _duplicate(partition: Partition, header: BatchHeader) -> int | None:
-    """Where the batch is stored already, or None; raises RefusedError if it does not fit."""
+def _duplicate(partition: TopicPartition, header: BatchHeader) -> int | None:
+    """Where the batch is stored already, or None; raises Refused if it does not fit."""
     if header.producer_id < 0:
         return None
     stored_at = partition.producers.duplicate_of(
         header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta
     )
     if stored_at is None:
-        code = partition.producers.check(
+        error = partition.producers.check(
             header.producer_id, header.producer_epoch, header.base_sequence
         )
-        if code != ErrorCode.NONE:
-            raise RefusedError(
-                code,
+        if error != ErrorCode.NONE:
+            raise Refused(
+                error,
                 f"Producer {header.producer_id} with epoch {header.producer_epoch} "
                 f"and sequence {header.base_sequence} does not fit what was stored",
             )
     return stored_at
 
 
-def _refusal(request: ProduceRequest, api_version: int) -> tuple[ErrorCode, str | None] | None:
-    """What is wrong with the request as a whole is still answered partition by partition."""
+def _refusal(request: ProduceRequest, api_version: int) -> Refusal | None:
+    """Why the whole request is refused, or None. Every partition gets the refusal."""
     if api_version < FIRST_VERSION:
-        return ErrorCode.UNSUPPORTED_VERSION, None
+        return Refusal(ErrorCode.UNSUPPORTED_VERSION)
     if request.acks not in (-1, 0, 1):
-        return ErrorCode.INVALID_REQUIRED_ACKS, None
+        return Refusal(ErrorCode.INVALID_REQUIRED_ACKS)
     if request.transactional_id is not None:
-        return TRANSACTIONS_REFUSED, NO_TRANSACTIONS
+        return NO_TRANSACTIONS
     return None
 
 
@@ -191,9 +191,10 @@ def _partitions_of(topic: TopicProduceData) -> Sequence[PartitionProduceData]:
     return topic.partition_data
 
 
-def _refused(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+def _refused(index: int, refusal: Refusal) -> PartitionProduceResponse:
+    error, message = refusal
     return PartitionProduceResponse(
-        index=index, error_code=code, base_offset=_NO_OFFSET, error_message=message
+        index=index, error_code=error, base_offset=_NO_OFFSET, error_message=message
     )
 
 
@@ -204,11 +205,11 @@ def _result(
 
 
 def _broken(request: ProduceRequest) -> Response:
-    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     return _reply(
         request,
         [
-            _result(topic, [_refused(data.index, code) for data in topic.partition_data])
+            _result(topic, [_refused(data.index, refusal) for data in topic.partition_data])
             for topic in request.topic_data
         ],
     )

@@ -9,14 +9,15 @@ from enum import Enum, IntEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from groupkeeper.apis.alter_configs import AlterConfigsHandler
 from groupkeeper.apis.api_versions import ApiVersionsHandler
-from groupkeeper.apis.configs.broker import BrokerConfigs
-from groupkeeper.apis.configs.routes import ConfigHandlers
+from groupkeeper.apis.broker_configs import BrokerConfigs
 from groupkeeper.apis.create_partitions import CreatePartitionsHandler
 from groupkeeper.apis.create_topics import CreateTopicsHandler
 from groupkeeper.apis.delete_records import DeleteRecordsHandler
 from groupkeeper.apis.delete_topics import DeleteTopicsHandler
 from groupkeeper.apis.describe_cluster import DescribeClusterHandler
+from groupkeeper.apis.describe_configs import DescribeConfigsHandler, ListConfigResourcesHandler
 from groupkeeper.apis.describe_topic_partitions import DescribeTopicPartitionsHandler
 from groupkeeper.apis.fetch import FetchHandler
 from groupkeeper.apis.find_coordinator import FindCoordinatorHandler
@@ -31,15 +32,15 @@ from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.node import Node
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.settings.table import Settings
-from groupkeeper.topics.embedded import EmbeddedTopics
+from groupkeeper.topics.topics import Topics
 
 
 @dataclass
-class Parts:
+class Dependencies:
     """What handlers are made of. Each of the shared ones is made when a row first asks for it."""
 
     group_partitions: GroupPartitions
-    topics: EmbeddedTopics
+    topics: Topics
     node: Node
     settings: Settings
 
@@ -48,8 +49,12 @@ class Parts:
         return GroupHandlers(self.group_partitions, self.topics.partition_count)
 
     @cached_property
-    def configs(self) -> ConfigHandlers:
-        return ConfigHandlers(self.topics, BrokerConfigs(self.node.node_id, self.settings))
+    def broker_configs(self) -> BrokerConfigs:
+        return BrokerConfigs(self.node.node_id, self.settings)
+
+    @cached_property
+    def alter_configs(self) -> AlterConfigsHandler:
+        return AlterConfigsHandler(self.topics, self.broker_configs)
 
     @cached_property
     def api_versions(self) -> ApiVersionsHandler:
@@ -102,7 +107,7 @@ class Row(NamedTuple):
     subject: Subject
     rights: tuple[Right, ...]
     """Source: the methods of Kafka's `KafkaApis`."""
-    handler: Callable[[Parts], Handler]
+    handler: Callable[[Dependencies], Handler]
 
 
 GROUP, GROUPS, TOPICS, RESOURCES, NONE = Subject
@@ -223,13 +228,28 @@ TABLE: Final = (
         lambda of: DeleteRecordsHandler(of.topics).handle,
     ),
     # configs
-    Row(ApiKey.DESCRIBE_CONFIGS, RESOURCES, SEE_CONFIGS, lambda of: of.configs.describe),
-    Row(ApiKey.ALTER_CONFIGS, RESOURCES, CHANGE_CONFIGS, lambda of: of.configs.alter),
-    Row(ApiKey.INCREMENTAL_ALTER_CONFIGS, RESOURCES, CHANGE_CONFIGS, lambda of: of.configs.alter),
-    Row(ApiKey.LIST_CONFIG_RESOURCES, NONE, SEE_CONFIGS, lambda of: of.configs.list_resources),
+    Row(
+        ApiKey.DESCRIBE_CONFIGS,
+        RESOURCES,
+        SEE_CONFIGS,
+        lambda of: DescribeConfigsHandler(of.topics, of.broker_configs).handle,
+    ),
+    Row(ApiKey.ALTER_CONFIGS, RESOURCES, CHANGE_CONFIGS, lambda of: of.alter_configs.handle),
+    Row(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        RESOURCES,
+        CHANGE_CONFIGS,
+        lambda of: of.alter_configs.handle,
+    ),
+    Row(
+        ApiKey.LIST_CONFIG_RESOURCES,
+        NONE,
+        SEE_CONFIGS,
+        lambda of: ListConfigResourcesHandler(of.topics, of.broker_configs).handle,
+    ),
 )
 
 
-def handlers(of: Parts, rows: Iterable[Row] = TABLE) -> dict[int, Handler]:
+def handlers(of: Dependencies, rows: Iterable[Row] = TABLE) -> dict[int, Handler]:
     """The handler of each API, by its key."""
     return {row.key: row.handler(of) for row in rows}

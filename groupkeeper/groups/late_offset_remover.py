@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
-from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.turns import Slices, Turns
 
 
@@ -18,11 +18,11 @@ class LateOffsetRemover:
 
     turns: Turns
     clock: Clock
-    unforgotten: Unforgotten
+    pending_offset_deletions: PendingOffsetDeletions
 
     def is_due(self, index: int) -> bool:
         """Whether a note says that the partition has to remove offsets."""
-        return bool(self.unforgotten.of(index))
+        return bool(self.pending_offset_deletions.of(index))
 
     async def run(
         self,
@@ -39,11 +39,11 @@ class LateOffsetRemover:
         and OSError if the note cannot be removed.
         """
         await self.turns.run(self._remove(partition, carry_out))
-        while topics := self.unforgotten.of(index):
+        while topics := self.pending_offset_deletions.of(index):
             partition.forget_when_loaded(topics)
             await self.turns.run(self._remove(partition, carry_out))
             await durable(partition)
-            await self.unforgotten.remove(topics, index)
+            await self.pending_offset_deletions.remove(topics, index)
             await self.turns.run(self._remove(partition, carry_out))
 
     def _remove(self, partition: Partition, carry_out: Callable[[Step], None]) -> Slices[None]:

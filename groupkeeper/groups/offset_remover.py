@@ -2,7 +2,8 @@
 
 Not the deletion of topics; which offsets are removed is decided by the coordinator. A partition
 that is loading, or fails meanwhile, is asked again until it succeeds. One that cannot be loaded is
-not waited for: a durable note says that it has to remove them later (topics/unforgotten.py).
+not waited for: a durable note says that it has to remove them later
+(topics/pending_offset_deletions.py).
 
 Source: Kafka's GroupCoordinator.onPartitionsDeleted.
 """
@@ -19,7 +20,7 @@ from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.turns import Turns, Work
 
 PAUSE_FIRST_S: Final = 0.05
@@ -37,16 +38,19 @@ class OffsetRemover:
     """Called with the names of deleted topics; see `EmbeddedTopics.topics_deleted`."""
 
     def __init__(
-        self, group_partitions: GroupPartitions, turns: Turns, unforgotten: Unforgotten
+        self,
+        group_partitions: GroupPartitions,
+        turns: Turns,
+        pending_offset_deletions: PendingOffsetDeletions,
     ) -> None:
         self._group_partitions = group_partitions
         self._turns = turns
-        self._unforgotten = unforgotten
+        self._pending_offset_deletions = pending_offset_deletions
 
     async def __call__(self, topics: list[str]) -> None:
         """Return when no offset of these topics would come back after a crash.
 
-        Raises StoppingError, and what `Unforgotten.add` raises.
+        Raises StoppingError, and what `PendingOffsetDeletions.add` raises.
         """
         deleted, left = set(topics), list(self._group_partitions)
         self._group_partitions.deleted_topics.note(deleted)  # first: commits under way see it
@@ -74,7 +78,7 @@ class OffsetRemover:
         if not all(driver.cannot_be_loaded for driver in drivers):
             return False
         partitions = [driver.index for driver in drivers]
-        await self._unforgotten.add(topics, partitions)
+        await self._pending_offset_deletions.add(topics, partitions)
         _log.warning(
             "offsets of deleted topics are removed later",
             topics=len(topics),

@@ -112,7 +112,7 @@ class Directory:
             _log.info("data directory upgraded", to_format=VERSION, **about)
 
 
-async def log_strange_folders(strange_folders: Awaitable[Sequence[str]]) -> None:
+async def log_unknown_folders(strange_folders: Awaitable[Sequence[str]]) -> None:
     """Log partition folders that belong to no topic: clients cannot reach their data."""
     try:
         names = await strange_folders

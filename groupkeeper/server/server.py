@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from groupkeeper.apis.table import Parts, handlers
+from groupkeeper.apis.table import Dependencies, handlers
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import limits_of
 from groupkeeper.connections.call import ConnectionServices
@@ -36,13 +36,13 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.descriptors import limit_of_open_files, share
-from groupkeeper.server.directory import Directory, DirectoryWatch, log_strange_folders
+from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
 from groupkeeper.storage.files import Files
-from groupkeeper.topics.embedded import EmbeddedTopics, TopicsWorld
 from groupkeeper.topics.limits import OverLimitError
+from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import Turns
 
 MAX_GROUPS: Final = 1_000_000
@@ -107,12 +107,12 @@ class Server:
         topics = self._world.topics or TopicsWorld(
             files=self._world.files,
             failed=_topics_failed,
-            told=lambda what: _log.warning("topics: repaired", what=what),
+            repaired=lambda what: _log.warning("topics: repaired", what=what),
             folders=self.store.folders,
             open_files_most=self._descriptors.topic_logs,
         )
         self._node = Node(options.node_id, self.address)
-        self.topics = EmbeddedTopics(self.store, settings, topics, self.turns)
+        self.topics = Topics(self.store, settings, topics, self.turns)
         self._directory.write_format()
 
     def _claim(self, shards: int) -> list[int]:
@@ -149,7 +149,9 @@ class Server:
             give_up=self._give_up,
             turns=self.turns,
             replies=ReplyQueue(self.turns),
-            late_offset_remover=LateOffsetRemover(self.turns, clock, self.topics.unforgotten),
+            late_offset_remover=LateOffsetRemover(
+                self.turns, clock, self.topics.pending_offset_deletions
+            ),
             member_bytes=Total(),
         )
         self.group_partitions = GroupPartitions(self._epochs, services)
@@ -159,7 +161,9 @@ class Server:
         )
         self.metrics.topics = self.topics.snapshot
         self.topics.serve_group_logs(self.group_partitions.log_of)
-        remover = OffsetRemover(self.group_partitions, self.turns, self.topics.unforgotten)
+        remover = OffsetRemover(
+            self.group_partitions, self.turns, self.topics.pending_offset_deletions
+        )
         self.topics.topics_deleted.append(remover)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
@@ -172,11 +176,11 @@ class Server:
         first log line costs time.
         """
         self._directory.log_findings(self.topics.cluster_id)
-        await log_strange_folders(self.topics.strange_folders())
+        await log_unknown_folders(self.topics.unknown_folders())
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
-        parts = Parts(self.group_partitions, self.topics, self._node, self._settings)
+        parts = Dependencies(self.group_partitions, self.topics, self._node, self._settings)
         limits = limits_of(settings)
         self.topics.answer_room(lambda: limits.unsent.room)
         idle_ms = settings.connections_max_idle_ms

@@ -1,10 +1,8 @@
-"""Whether what a producer sent may go into a log as it came.
+"""Checks a produced batch: framing, checksum, size and the rules for clients.
 
-Looks at framing, checksum, size and the rules for clients.
-
-Not decompression and not the single records: a batch is stored and handed out as one piece.
-Source: Kafka's ``ProduceRequest.validateRecords``, ``UnifiedLog.analyzeAndValidateRecords`` and
-``LogValidator``.
+A batch is neither decompressed nor are its records read: it is stored and returned as a whole.
+Source: Kafka's `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords` and
+`LogValidator`.
 """
 
 from typing import Final
@@ -17,50 +15,43 @@ from groupkeeper.protocol.record_batch import (
     check_crc,
     read_header,
 )
+from groupkeeper.topics.refusals import Refusal, Refused
 
 ZSTD: Final = 4
 ZSTD_SINCE: Final = 7
-"""The first Produce version that may carry it (KIP-110)."""
+"""The first Produce version in which zstd is allowed (KIP-110)."""
 
-TRANSACTIONS_REFUSED: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-"""Final in every client, so that a transactional producer fails at once."""
-
-NO_TRANSACTIONS: Final = "Transactions are not supported by this server"
+NO_TRANSACTIONS: Final = Refusal(
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    "Transactions are not supported by this server",
+)
+"""No client retries this error, so a transactional producer fails at once."""
 
 _MAGIC_AT: Final = 16
-
-
-class RefusedError(Exception):
-    """This batch does not go into a log."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 def check_batch(
     records: bytes | memoryview | None, api_version: int, max_bytes: int
 ) -> BatchHeader:
-    """The header of the one batch in `records`; raises RefusedError with Kafka's code."""
+    """The header of the one batch in `records`; raises Refused with Kafka's code."""
     if not records or len(records) <= _MAGIC_AT:
-        raise RefusedError(
+        raise Refused(
             ErrorCode.INVALID_RECORD,
             "A produce request must have exactly one record batch per partition",
         )
     if records[_MAGIC_AT] != MAGIC:
-        raise RefusedError(
+        raise Refused(
             ErrorCode.INVALID_RECORD,
             f"A record batch must have magic {MAGIC}, this one has {records[_MAGIC_AT]}",
         )
     header = _framed(records)
     if header.size > max_bytes:
-        raise RefusedError(
+        raise Refused(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"The record batch size is {header.size} bytes, more than the maximum of {max_bytes}",
         )
     if not check_crc(records, header):
-        raise RefusedError(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: wrong checksum")
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: wrong checksum")
     _check_fields(header, api_version)
     return header
 
@@ -69,13 +60,11 @@ def _framed(records: bytes | memoryview) -> BatchHeader:
     try:
         header = read_header(records)
     except CorruptBatch as error:
-        raise RefusedError(
-            ErrorCode.CORRUPT_MESSAGE, f"The record batch is corrupt: {error}"
-        ) from error
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"The record batch is corrupt: {error}") from error
     if header.size > len(records):
-        raise RefusedError(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: it is cut off")
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: it is cut off")
     if header.size < len(records):
-        raise RefusedError(
+        raise Refused(
             ErrorCode.INVALID_RECORD,
             "A produce request must have exactly one record batch per partition",
         )
@@ -83,29 +72,29 @@ def _framed(records: bytes | memoryview) -> BatchHeader:
 
 
 def _check_fields(header: BatchHeader, api_version: int) -> None:
-    complaint = None
+    message = None
     if header.base_offset != 0:
-        complaint = f"The base offset of a produced batch must be 0, but it is {header.base_offset}"
+        message = f"The base offset of a produced batch must be 0, but it is {header.base_offset}"
     elif header.is_control:
-        complaint = "Clients are not allowed to write control records"
+        message = "Clients are not allowed to write control records"
     elif header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
-        complaint = (
+        message = (
             f"Inconsistent batch offset range: {header.record_count} records, "
             f"last offset delta {header.last_offset_delta}"
         )
     elif header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
-        complaint = (
+        message = (
             f"Invalid sequence number {header.base_sequence} or epoch {header.producer_epoch} "
             f"of producer {header.producer_id}"
         )
     elif header.codec > ZSTD:
-        complaint = f"Unknown compression type id {header.codec}"
-    if complaint is not None:
-        raise RefusedError(ErrorCode.INVALID_RECORD, complaint)
+        message = f"Unknown compression type id {header.codec}"
+    if message is not None:
+        raise Refused(ErrorCode.INVALID_RECORD, message)
     if header.codec == ZSTD and api_version < ZSTD_SINCE:
-        raise RefusedError(
+        raise Refused(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests before version {ZSTD_SINCE} are not allowed to use zstd",
         )
     if header.is_transactional:
-        raise RefusedError(TRANSACTIONS_REFUSED, NO_TRANSACTIONS)
+        raise Refused(*NO_TRANSACTIONS)

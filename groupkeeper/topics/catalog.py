@@ -33,8 +33,8 @@ from groupkeeper.storage.opening import NO_END
 from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogLog
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 from groupkeeper.topics.names import GROUP_TOPIC, collision_key
-from groupkeeper.topics.offload import OffLoop
 from groupkeeper.topics.slices import each
+from groupkeeper.topics.worker import Worker
 from groupkeeper.turns import Turns
 
 COMPACTED_BYTES: Final = 1024 * 1024
@@ -45,7 +45,7 @@ PRODUCER_ID_BLOCK: Final = 1_000
 
 _CLEANUP_POLICY = "cleanup.policy"
 _TOPIC_PREFIX = "topic:"
-_UNFORGOTTEN_PREFIX = "unforgotten:"
+_PENDING_PREFIX = "unforgotten:"
 _CLUSTER = FIRST_KEY.decode()
 _PRODUCER_IDS = "producer-ids"
 
@@ -111,10 +111,10 @@ def _tombstone(topic: Topic) -> Entry:
     return _TOPIC_PREFIX + topic.name, None
 
 
-def _unforgotten(of: tuple[str, frozenset[int]]) -> Entry:
+def _pending_offset_deletions(of: tuple[str, frozenset[int]]) -> Entry:
     name, partitions = of
     value: dict[str, object] = {"partitions": sorted(partitions)}
-    return _UNFORGOTTEN_PREFIX + name, value if partitions else None
+    return _PENDING_PREFIX + name, value if partitions else None
 
 
 def _producer_ids(following: int) -> Entry:
@@ -128,13 +128,13 @@ class Catalog:
         self,
         open_log: Callable[[int], CatalogLog],
         group_partitions: int,
-        off_loop: OffLoop,
+        worker: Worker,
         turns: Turns,
     ) -> None:
         """`open_log` is given the offset from which on to cut the log off."""
         self._open_log = open_log
         self._group_partitions = group_partitions
-        self._off_loop = off_loop
+        self._worker = worker
         self._turns = turns
         self._log: CatalogLog | None = None
         self._end = NO_END
@@ -151,9 +151,9 @@ class Catalog:
         self.widest = 0
         """No topic of now has more partitions."""
         self.cluster_id = ""
-        self.leftovers: dict[str, Topic] = {}
+        self.being_deleted: dict[str, Topic] = {}
         """Topics whose deletion is promised while something of theirs may still be there."""
-        self.unforgotten: dict[str, frozenset[int]] = {}
+        self.pending_offset_deletions: dict[str, frozenset[int]] = {}
         """Names of deleted topics, which may be those of new ones by now, and the partitions of the
         group topic that may still have offsets of the old ones."""
         self._next_producer_id = 0
@@ -202,21 +202,21 @@ class Catalog:
     async def delete(self, topics: Sequence[Topic], wall_ms: int) -> None:
         """Promise the deletion: the topics are gone for clients, their rests are due."""
         await self._write(topics, _deletion, wall_ms)
-        await self._turns.run(each(topics, self._doom))
+        await self._turns.run(each(topics, self._mark_deleted))
 
     async def purged(self, topics: Sequence[Topic], wall_ms: int) -> None:
         """Nothing is left of them. Until this is written, every start ends them again."""
         await self._write(topics, _tombstone, wall_ms)
-        await self._turns.run(each(topics, self._cross_out))
+        await self._turns.run(each(topics, self._remove_deleted))
 
-    async def set_unforgotten(
+    async def set_pending_offset_deletions(
         self, changes: Sequence[tuple[str, frozenset[int]]], wall_ms: int
     ) -> None:
         """Which partitions may have offsets of deleted topics of these names: durable, then
         visible. Raises StorageError: all is then as it was.
         """
-        await self._write(changes, _unforgotten, wall_ms)
-        await self._turns.run(each(changes, lambda change: self._set_unforgotten(*change)))
+        await self._write(changes, _pending_offset_deletions, wall_ms)
+        await self._turns.run(each(changes, lambda change: self._set_pending(*change)))
 
     async def reserve_producer_ids(self, wall_ms: int) -> range:
         """The next block of producer ids; no id is ever given out twice, crashes included."""
@@ -251,20 +251,20 @@ class Catalog:
         topic.configs = changed.configs
         self.counts[topic.name] = topic.partition_count
 
-    def _doom(self, topic: Topic) -> None:
+    def _mark_deleted(self, topic: Topic) -> None:
         self._remove(topic)
         topic.deleted = True
-        self.leftovers[topic.name] = topic
+        self.being_deleted[topic.name] = topic
 
-    def _cross_out(self, topic: Topic) -> None:
-        assert self.leftovers.get(topic.name) is topic, "nobody else takes it out"
-        del self.leftovers[topic.name]
+    def _remove_deleted(self, topic: Topic) -> None:
+        assert self.being_deleted.get(topic.name) is topic, "nobody else takes it out"
+        del self.being_deleted[topic.name]
 
-    def _set_unforgotten(self, name: str, partitions: frozenset[int]) -> None:
+    def _set_pending(self, name: str, partitions: frozenset[int]) -> None:
         if partitions:
-            self.unforgotten[name] = partitions
+            self.pending_offset_deletions[name] = partitions
         else:
-            self.unforgotten.pop(name, None)
+            self.pending_offset_deletions.pop(name, None)
 
     def _remove(self, topic: Topic) -> None:
         self.partition_total -= topic.partition_count
@@ -283,7 +283,7 @@ class Catalog:
     ) -> None:
         if changed:
             records = await self._turns.run(each(changed, lambda one: _record(entry(one))))
-            await self._off_loop(lambda: self._append(records, wall_ms))
+            await self._worker(lambda: self._append(records, wall_ms))
 
     def _append(self, records: Sequence[KeyValue], wall_ms: int) -> None:
         log = self._opened()
@@ -315,8 +315,8 @@ class Catalog:
             (_CLUSTER, {"id": self.cluster_id}),
             (_PRODUCER_IDS, {"next": self._next_producer_id}),
             *(topic.entry() for topic in self.by_name.values() if not topic.internal),
-            *(topic.entry(deleted=True) for topic in self.leftovers.values()),
-            *map(_unforgotten, self.unforgotten.items()),
+            *(topic.entry(deleted=True) for topic in self.being_deleted.values()),
+            *map(_pending_offset_deletions, self.pending_offset_deletions.items()),
         ]
 
     def _opened(self) -> CatalogLog:
@@ -352,9 +352,9 @@ class Catalog:
     def _replay(self, key: str, data: bytes | None) -> None:
         if key.startswith(_TOPIC_PREFIX):
             self._replay_topic(key.removeprefix(_TOPIC_PREFIX), data)
-        elif key.startswith(_UNFORGOTTEN_PREFIX):
+        elif key.startswith(_PENDING_PREFIX):
             partitions = frozenset[int](json.loads(data)["partitions"] if data else ())
-            self._set_unforgotten(key.removeprefix(_UNFORGOTTEN_PREFIX), partitions)
+            self._set_pending(key.removeprefix(_PENDING_PREFIX), partitions)
         elif data is not None and key == _CLUSTER:
             self.cluster_id = json.loads(data)["id"]
         elif data is not None and key == _PRODUCER_IDS:
@@ -364,12 +364,12 @@ class Catalog:
         known = self.by_name.get(name)
         if known is not None:
             self._remove(known)
-        self.leftovers.pop(name, None)
+        self.being_deleted.pop(name, None)
         if data is None:
             return
         value: _TopicValue = json.loads(data)
         topic = Topic(name, bytes.fromhex(value["id"]), value["partitions"], value["configs"])
         if value.get("deleted"):
-            self.leftovers[name] = topic
+            self.being_deleted[name] = topic
         else:
             self._add(topic)

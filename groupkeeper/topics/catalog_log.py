@@ -94,17 +94,17 @@ class CatalogFolders:
         files: Files,
         data_dir: str,
         limits: Limits,
-        told: Callable[[str], None],
+        repaired: Callable[[str], None],
         *,
         must_exist: bool = False,
     ) -> None:
-        """``told`` hears, in words, what was damaged and is made whole. ``must_exist``: there was
+        """`repaired` is told, in words, what was damaged and repaired. `must_exist`: there was
         a catalog before, so nothing at all is a loss.
         """
         self._files = files
         self._data_dir = data_dir
         self._limits = limits
-        self._told = told
+        self._repaired = repaired
         self._must_exist = must_exist
 
     def open(self, end: int = NO_END) -> CatalogLog:
@@ -157,7 +157,7 @@ class CatalogFolders:
             return _Copy(folder, None, str(problem), -1)
         if end == NO_END:  # else it is a change that was refused
             for what in log.take_repairs():
-                self._told(what)
+                self._repaired(what)
         return _Copy(folder, log, "", log.next_offset)
 
     def _make_again(self, copy: _Copy, best: _Copy) -> Log:
@@ -173,7 +173,7 @@ class CatalogFolders:
         self._files.sync_folder(copy.folder)
         self._files.sync_folder(parent_of(copy.folder))
         log = open_log(self._files, copy.folder, self._limits)
-        self._told(
+        self._repaired(
             f"{copy.folder} is made again from {best.folder}, up to offset {best.end}: {found}"
         )
         return log

@@ -1,8 +1,7 @@
-"""Topic configs: which names Kafka knows, which values it takes, and what holds where none is set.
+"""Topic configs: the names that Kafka knows, the values it accepts, and the defaults.
 
-Not the server's settings, and no requests. Every config is kept and given back; only
-``max.message.bytes`` acts.
-Source: Kafka 4.1's ``LogConfig`` and ``TopicConfig``, and its answers on the wire.
+Every config is stored and described; `max.message.bytes` and `cleanup.policy` have an effect.
+Source: Kafka 4.1's `LogConfig` and `TopicConfig`, and its answers on the wire.
 """
 
 import math
@@ -11,7 +10,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypedDict, Unpack
 
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import ConfigKind
+from groupkeeper.topics.refusals import Refused
 
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"
 _LEAST_LAG: Final = "min.compaction.lag.ms"
@@ -20,19 +21,19 @@ _TIERED: Final = "remote.storage.enable"
 
 _INT_MAX: Final = 2**31 - 1
 _LONG_MAX: Final = 2**63 - 1
-# Compiled by their first use, not by the start of the server. Each stretch of digits can be read in
-# one way only: a value is as long as a client likes, and must not cost more than its length.
+# Compiled at first use, not when the server starts. No stretch of digits can match in two ways:
+# clients send values of any length, and matching must take linear time.
 _WHOLE: Final = r"[+-]?[0-9]{1,32}"
 _DECIMAL: Final = (
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?|[+-]?(?:NaN|Infinity)"
 )
 _REPLICAS: Final = r"([0-9]+:[0-9]+)?"
 _SPACE: Final = "".join(map(chr, range(33)))
-"""What Java's ``String.trim`` takes away."""
+"""What Java's `String.trim` removes."""
 
 
-class InvalidConfigError(Exception):
-    """A config that cannot be. One sentence, as Kafka says it."""
+def _refused(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_CONFIG, message)
 
 
 class TopicConfig(NamedTuple):
@@ -42,15 +43,15 @@ class TopicConfig(NamedTuple):
     kind: ConfigKind
     default: str
     broker_key: str | None = None
-    """The broker's setting that counts while the topic has none of its own."""
+    """The broker config that applies to topics that do not set this one."""
     low: int | None = None
     high: int | None = None
     besides: int | None = None
-    """One value that is good outside of the range."""
+    """One value that is valid outside of the range."""
     words: tuple[str, ...] = ()
 
     def read(self, text: str) -> str:
-        """The value in its usual form. Raises InvalidConfigError."""
+        """The value in canonical form. Raises Refused."""
         text = text.strip(_SPACE)
         match self.kind:
             case ConfigKind.BOOLEAN:
@@ -119,8 +120,8 @@ class TopicConfig(NamedTuple):
         if text not in self.words:
             raise self._invalid(text, f"String must be one of: {', '.join(self.words)}")
 
-    def _invalid(self, value: str, why: str) -> InvalidConfigError:
-        return InvalidConfigError(f"Invalid value {value} for configuration {self.name}: {why}")
+    def _invalid(self, value: str, why: str) -> Refused:
+        return _refused(f"Invalid value {value} for configuration {self.name}: {why}")
 
 
 class _More(TypedDict, total=False):
@@ -210,13 +211,13 @@ TABLE: Final[Mapping[str, TopicConfig]] = {
 
 
 def _java_double(value: float) -> str:
-    """As Java's ``Double.toString``, which Kafka shows."""
+    """As Java's `Double.toString`, which Kafka shows."""
     shown = repr(value)
     if math.isnan(value) or math.isinf(value):
         return shown.replace("nan", "NaN").replace("inf", "Infinity")
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return shown
-    # Imported late: hardly a value is so small, and the server shall start fast.
+    # Imported late: few values are so small, and the server starts faster without it.
     from decimal import Decimal
 
     mantissa, exponent = f"{Decimal(shown).normalize():E}".split("E")
@@ -224,35 +225,35 @@ def _java_double(value: float) -> str:
 
 
 def parts(text: str, *, empty: bool = False) -> list[str]:
-    """The items of a list, as Kafka cuts them; empty ones only if asked for."""
+    """The items of a list, split as in Kafka; empty ones only with `empty`."""
     if not text.strip(_SPACE):
         return []
     items = [item.strip(_SPACE) for item in text.split(",")]
     return items if empty else [item for item in items if item]
 
 
-def settled(
+def validated(
     given: Mapping[str, str | None], stored: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """All configs of one topic in their usual form. Nulls are refused first, then unknown names,
-    then values, then what does not go together. Raises InvalidConfigError.
+    """Validate all configs of one topic; they are returned in canonical form. Nulls are refused
+    first, then unknown names, then values, then values that contradict each other. Raises Refused.
 
-    `stored`: what the topic has already. What is still as it is there is kept and not judged again:
-    the release that stored it may have known other names and other bounds.
+    `stored`: the topic's configs so far. A value that is the same there is not validated again:
+    the release that stored it may have known other names and bounds.
     """
     texts = {name: text for name, text in given.items() if text is not None}
     for name in given:
         if name not in texts:
-            raise InvalidConfigError(f"Null value not supported for topic configs: {name}")
+            raise _refused(f"Null value not supported for topic configs: {name}")
     new = {name for name, text in texts.items() if stored.get(name) != text}
     for name in texts:
         if name in new and name not in TABLE:
-            raise InvalidConfigError(f"Unknown topic config name: {name}")
-    settled = {
+            raise _refused(f"Unknown topic config name: {name}")
+    configs = {
         name: TABLE[name].read(text) if name in new else text for name, text in texts.items()
     }
-    _check_together(settled, new)
-    return settled
+    _check_together(configs, new)
+    return configs
 
 
 def _check_together(configs: Mapping[str, str], new: set[str]) -> None:
@@ -262,11 +263,11 @@ def _check_together(configs: Mapping[str, str], new: set[str]) -> None:
             for name in (_LEAST_LAG, _MOST_LAG)
         )
         if least > most:
-            raise InvalidConfigError(
+            raise _refused(
                 f"conflict topic config setting {_LEAST_LAG} ({least}) > {_MOST_LAG} ({most})"
             )
     if _TIERED in new and configs[_TIERED] == "true":
-        raise InvalidConfigError(
+        raise _refused(
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."
         )

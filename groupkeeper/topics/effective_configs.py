@@ -13,7 +13,7 @@ from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES, TABLE, TopicConfig
 
 
-class Place(NamedTuple):
+class ConfigSynonym(NamedTuple):
     """A value, and the key under which it is set there."""
 
     key: str
@@ -27,7 +27,7 @@ class EffectiveConfig(NamedTuple):
     row: TopicConfig
     value: str
     source: ConfigSource
-    places: list[Place]
+    synonyms: list[ConfigSynonym]
     """Where the value was looked for, strongest first."""
 
 
@@ -56,26 +56,26 @@ class EffectiveConfigs:
         """All configs, in alphabetical order."""
         own = self.own(topic)
         for name, inherited in self.inherited.items():
-            yield self.set_there(name, own[name]) if name in own else inherited
+            yield self.with_topic_value(name, own[name]) if name in own else inherited
 
     def own(self, topic: Topic) -> Mapping[str, str]:
         """What the topic has of its own. There may be names that are no longer known."""
         return self._of_group_topic if topic.internal else topic.configs
 
-    def set_there(self, name: str, value: str) -> EffectiveConfig:
+    def with_topic_value(self, name: str, value: str) -> EffectiveConfig:
         """A known config that a topic has of its own."""
         inherited = self.inherited[name]
-        place = Place(name, value, ConfigSource.TOPIC)
-        return _first(inherited.row, [place, *inherited.places])
+        synonym = ConfigSynonym(name, value, ConfigSource.TOPIC)
+        return _first(inherited.row, [synonym, *inherited.synonyms])
 
-    def _inherited(self, row: TopicConfig) -> Iterator[Place]:
+    def _inherited(self, row: TopicConfig) -> Iterator[ConfigSynonym]:
         if row.broker_key is not None:
             value = self._of_server.get(row.name, row.default)
             if value != row.default:
-                yield Place(row.broker_key, value, ConfigSource.STATIC_BROKER)
-            yield Place(row.broker_key, row.default, ConfigSource.DEFAULT)
+                yield ConfigSynonym(row.broker_key, value, ConfigSource.STATIC_BROKER)
+            yield ConfigSynonym(row.broker_key, row.default, ConfigSource.DEFAULT)
 
 
-def _first(row: TopicConfig, places: list[Place]) -> EffectiveConfig:
-    first = places[0] if places else Place("", row.default, ConfigSource.DEFAULT)
-    return EffectiveConfig(row, first.value, first.source, places)
+def _first(row: TopicConfig, synonyms: list[ConfigSynonym]) -> EffectiveConfig:
+    first = synonyms[0] if synonyms else ConfigSynonym("", row.default, ConfigSource.DEFAULT)
+    return EffectiveConfig(row, first.value, first.source, synonyms)

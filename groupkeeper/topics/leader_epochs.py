@@ -11,7 +11,7 @@ from typing import Final
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.storage.log import Log
-from groupkeeper.topics.partition import LEADER_EPOCH, Partition
+from groupkeeper.topics.partition import LEADER_EPOCH, TopicPartition
 
 UNKNOWN_EPOCH: Final = -1
 """What a client sends that does not check epochs, and what it gets where there is none."""
@@ -19,7 +19,7 @@ UNKNOWN_EPOCH: Final = -1
 UNKNOWN_END: Final = (UNKNOWN_EPOCH, -1)
 
 
-def check_leader_epoch(partition: Partition, current: int) -> ErrorCode:
+def check_leader_epoch(partition: TopicPartition, current: int) -> ErrorCode:
     """NONE, or the error that makes the client refresh its metadata."""
     if current in (UNKNOWN_EPOCH, partition.leader_epoch):
         return ErrorCode.NONE

@@ -1,11 +1,14 @@
-"""Which topic names are legal, which collide, and which belong to the server.
+"""Which topic names are legal, which collide, and which are reserved.
 
 Not the catalog: nothing here knows which topics exist.
-Source: Kafka's ``org.apache.kafka.common.internals.Topic``.
+Source: Kafka's `org.apache.kafka.common.internals.Topic`.
 """
 
 import re
 from typing import Final
+
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.topics.refusals import Refusal
 
 GROUP_TOPIC: Final = "__consumer_offsets"
 """The group coordinator's log, visible to clients as an internal topic."""
@@ -14,28 +17,31 @@ RESERVED: Final = frozenset({GROUP_TOPIC, "__group_events"})
 """Names that clients may neither create, delete nor produce to."""
 
 MAX_LENGTH: Final = 249
-"""A folder is called ``<topic>-<partition>``, and 255 bytes is what file systems take."""
+"""A folder is called `<topic>-<partition>`, and file systems take names of 255 bytes."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-def complaint(name: str) -> str | None:
-    """What is wrong with a name, or None. Ask before it gets near the file system."""
+def check_name(name: str) -> Refusal | None:
+    """Why a name is illegal, or None. To be called before a name reaches the file system."""
     if not name:
-        return "Topic name is invalid: the empty string is not allowed"
+        return _illegal("the empty string is not allowed")
     if name in (".", ".."):
-        return f"Topic name is invalid: '{name}' is not allowed"
+        return _illegal(f"'{name}' is not allowed")
     if len(name) > MAX_LENGTH:
-        return (
-            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "
-            f"{MAX_LENGTH}"
+        return _illegal(
+            f"the length of '{name}' is longer than the max allowed length {MAX_LENGTH}"
         )
     if _LEGAL.fullmatch(name) is None:
-        return (
-            f"Topic name is invalid: '{name}' contains one or more characters other than "
-            "ASCII alphanumerics, '.', '_' and '-'"
+        return _illegal(
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
+            "and '-'"
         )
     return None
+
+
+def _illegal(reason: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
 def collision_key(name: str) -> str:

@@ -48,7 +48,7 @@ class Watcher(Protocol):
         """Nothing is as it was: look again at once (the topic was deleted)."""
 
 
-class Partition:
+class TopicPartition:
     """One partition of one topic. It makes no files before the first append."""
 
     __slots__ = (

@@ -20,10 +20,10 @@ from groupkeeper.storage.opening import NO_END, open_log
 from groupkeeper.storage.segment import Segment
 from groupkeeper.storage.start import write_start
 from groupkeeper.topics.catalog import Catalog, Topic
-from groupkeeper.topics.offload import OffLoop
-from groupkeeper.topics.partition import Partition
+from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.worker import Worker
 from groupkeeper.turns import Slices, Turns
 
 AT_ONCE: Final = 16
@@ -34,7 +34,7 @@ RETRY_MOST_S: Final = 5.0
 """A log that could not be opened or written is tried again at once, then after pauses that double
 up to the longest: opening reads much of it, and requests come again at once."""
 
-Read = tuple[Partition, int, int]
+Read = tuple[TopicPartition, int, int]
 """Of a partition from an offset on so many bytes."""
 
 Failed = Callable[[str, BaseException], None]
@@ -49,13 +49,13 @@ class TopicFolders:
         files: Files,
         data_dir: str,
         limits: Limits,
-        told: Callable[[str], None],
+        repaired: Callable[[str], None],
         known: FolderList | None = None,
     ) -> None:
-        """`told` hears what was damaged and could be put right; `known` are the folders that must
+        """`repaired` is told what was damaged and repaired; `known` are the folders that must
         be there.
         """
-        self._told = told
+        self._repaired = repaired
         self._known = known
         self._files = files
         self._data_dir = data_dir
@@ -67,10 +67,10 @@ class TopicFolders:
         Raises StorageError and OSError.
         """
         if self._known is not None and (what := self._known.check(name)):
-            self._told(what)
+            self._repaired(what)
         log = open_log(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
         for what in log.take_repairs():
-            self._told(what)
+            self._repaired(what)
         return log
 
     def note_start(self, name: str, offset: int) -> None:
@@ -104,41 +104,41 @@ class TopicFolders:
         self._files.sync_folder(self._data_dir)
 
 
-class Partitions:
+class TopicPartitions:
     """Finds, opens and deletes partitions."""
 
     def __init__(
         self,
         catalog: Catalog,
         folders: TopicFolders,
-        off_loop: OffLoop,
+        worker: Worker,
         turns: Turns,
         failed: Failed,
         producers: ProducerMemory,
     ) -> None:
         self._catalog = catalog
         self._folders = folders
-        self._off_loop = off_loop
+        self._worker = worker
         self._turns = turns
         self._failed = failed
         self._producers = producers
-        self._unopened: RetryTimes[Partition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
-        self._unwritten: RetryTimes[Partition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
-        self._known: dict[tuple[str, int], Partition] = {}
-        self._detached: dict[tuple[Topic, int], Partition] = {}
+        self._unopened: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
+        self._unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
+        self._known: dict[tuple[str, int], TopicPartition] = {}
+        self._detached: dict[tuple[Topic, int], TopicPartition] = {}
         """Those of deleted topics whose files are still there."""
         self.group_log: Callable[[int], Log | None] = lambda index: None
         """The log of a partition of the group topic, where there is one: set by the coordinator's
         host."""
 
-    def find(self, topic_name: str, index: int) -> Partition | None:
+    def find(self, topic_name: str, index: int) -> TopicPartition | None:
         """The partition, opened or not; None if there is no such topic or no such index."""
         partition = self._known.get((topic_name, index))
         if partition is None or partition.deleted:
             topic = self._catalog.by_name.get(topic_name)
             if topic is None or not 0 <= index < topic.partition_count:
                 return None
-            partition = self._known[topic_name, index] = Partition(
+            partition = self._known[topic_name, index] = TopicPartition(
                 topic, index, self._turns, self._producers, self._folders.note_made
             )
         if partition.topic.internal:
@@ -153,20 +153,20 @@ class Partitions:
         if partition is not None:
             partition.grew(size)
 
-    async def strangers(self) -> list[str]:
+    async def unknown_folders(self) -> list[str]:
         """Folders on the disk that are no topic's: it was deleted behind our back, or the folder
         comes from elsewhere. Raises OSError.
         """
-        names = await self._off_loop(self._folders.names)
+        names = await self._worker(self._folders.names)
         # Whatever was there then is in one of these, unless it has been deleted meanwhile.
-        topics = [*self._catalog.by_name.values(), *self._catalog.leftovers.values()]
-        return await self._off_loop(lambda: _strangers(names, topics))
+        topics = [*self._catalog.by_name.values(), *self._catalog.being_deleted.values()]
+        return await self._worker(lambda: _unknown_folders(names, topics))
 
     def opened(self) -> int:
         """How many logs of topics are open now."""
         return sum(p.log is not None and not p.topic.internal for p in self._known.values())
 
-    async def prepare(self, partitions: Iterable[Partition]) -> None:
+    async def prepare(self, partitions: Iterable[TopicPartition]) -> None:
         """Open what is not open, write back what is due. What fails has no log afterwards, and is
         not tried again for a while.
         """
@@ -175,7 +175,7 @@ class Partitions:
         wanted = [each for each in partitions if not self._unopened.waits(each, now)]
         for first in range(0, len(wanted), AT_ONCE):
             some = wanted[first : first + AT_ONCE]
-            for partition in await self._off_loop(partial(self._prepare, some)):
+            for partition in await self._worker(partial(self._prepare, some)):
                 self._unopened.failed(partition, seconds())
 
     async def warm(self, reads: Iterable[Read]) -> None:
@@ -183,7 +183,7 @@ class Partitions:
         cache.
         """
         for partition, offset, size in reads:
-            await self._off_loop(partial(partition.warm, offset, size))
+            await self._worker(partial(partition.warm, offset, size))
 
     def write_failed(self, topic_name: str, index: int) -> None:
         """An append failed; others are refused for a while."""
@@ -191,11 +191,11 @@ class Partitions:
         if partition is not None:
             self._unwritten.failed(partition, asyncio.get_running_loop().time())
 
-    def refuses_writes(self, partition: Partition) -> bool:
+    def refuses_writes(self, partition: TopicPartition) -> bool:
         """Appends have failed, and the next one is not to be tried yet."""
         return self._unwritten.waits(partition, asyncio.get_running_loop().time())
 
-    def _prepare(self, partitions: list[Partition]) -> list[Partition]:
+    def _prepare(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Those that could not be opened."""
         unopened = []
         for partition in partitions:
@@ -212,13 +212,13 @@ class Partitions:
                 unopened.append(partition)
         return unopened
 
-    async def delete_before(self, partition: Partition, offset: int) -> bool:
+    async def delete_before(self, partition: TopicPartition, offset: int) -> bool:
         """Keep nothing before an offset of an open partition: durable, then visible, then the files
         go. False, and told, if the disk refuses. If only the last step failed, the next use opens
         the log again, and it begins there.
         """
         try:
-            if not await self._off_loop(lambda: self._note_start(partition, offset)):
+            if not await self._worker(lambda: self._note_start(partition, offset)):
                 return False
             log = partition.log
             gone = () if log is None else await self._turns.run(log.begin_at(offset))
@@ -229,14 +229,14 @@ class Partitions:
             if isinstance(error, StorageError):
                 partition.close()
             return False
-        return await self._off_loop(lambda: self._remove_segments(partition, gone))
+        return await self._worker(lambda: self._remove_segments(partition, gone))
 
-    def _note_start(self, partition: Partition, offset: int) -> bool:
+    def _note_start(self, partition: TopicPartition, offset: int) -> bool:
         if not partition.deleted:
             self._folders.note_start(partition.folder, offset)
         return not partition.deleted
 
-    def _remove_segments(self, partition: Partition, segments: Iterable[Segment]) -> bool:
+    def _remove_segments(self, partition: TopicPartition, segments: Iterable[Segment]) -> bool:
         """False if the topic is deleted: the files' names may be those of a new one's."""
         if partition.deleted:
             return False
@@ -274,8 +274,8 @@ class Partitions:
         """
         rests = ((topic, index) for topic in topics for index in range(topic.partition_count))
         while some := list(islice(rests, AT_ONCE)):
-            await self._off_loop(partial(self._remove, some))
-        await self._off_loop(self._folders.sync)
+            await self._worker(partial(self._remove, some))
+        await self._worker(self._folders.sync)
 
     def _remove(self, rests: Iterable[tuple[Topic, int]]) -> None:
         for topic, index in rests:
@@ -290,7 +290,7 @@ class Partitions:
             partition.close()
 
 
-def _strangers(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
+def _unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
     counts = {topic.name: topic.partition_count for topic in topics}
     parted = ((name, *name.rpartition("-")[::2]) for name in names)
     return [name for name, topic, index in parted if int(index) >= counts.get(topic, 0)]

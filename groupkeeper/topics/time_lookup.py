@@ -22,7 +22,7 @@ from groupkeeper.storage.log import Log
 from groupkeeper.storage.scan import Batch
 from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.offload import OffLoop
+from groupkeeper.topics.worker import Worker
 from groupkeeper.turns import Slices, Turns
 
 Found = tuple[int, int]
@@ -30,7 +30,7 @@ Found = tuple[int, int]
 
 R = TypeVar("R")
 
-Look = Callable[[Iterator[Found]], Slices[R]]
+Scan = Callable[[Iterator[Found]], Slices[R]]
 """Goes through the records of one batch."""
 
 FALSE_PROMISES: Final = 3
@@ -51,8 +51,8 @@ _RECORDS: Final = 2_000
 class TimeLookup:
     """Looks into logs. Raises OSError, StorageError, CorruptBatch and OverLimitError."""
 
-    def __init__(self, off_loop: OffLoop, turns: Turns) -> None:
-        self._off_loop = off_loop
+    def __init__(self, worker: Worker, turns: Turns) -> None:
+        self._worker = worker
         self._turns = turns
         self._large = asyncio.Lock()
         """Memory for one large batch is enough."""
@@ -91,29 +91,29 @@ class TimeLookup:
                 break  # one that lost records by their deletion may come first, and promise more
         return newest
 
-    async def _search(self, promise: tuple[Segment, Batch], budget: "_Budget", look: Look[R]) -> R:
+    async def _search(self, promise: tuple[Segment, Batch], budget: "_Budget", scan: Scan[R]) -> R:
         segment, batch = promise
         data = segment.read(batch.position, batch.size)
         header = read_header(data)
         budget.spend(header.record_count)
         folded = data[HEADER_SIZE : header.end]
         if not header.codec:
-            return await self._turns.run(look(record_times(folded, header)))
+            return await self._turns.run(scan(record_times(folded, header)))
         try:
             small = decompress(header.codec, folded, _SMALL)
         except DecompressionError:  # or it is not what it says, which is found out there
-            return await self._search_large(folded, header, look)
-        return await self._turns.run(look(record_times(small, header)))
+            return await self._search_large(folded, header, scan)
+        return await self._turns.run(scan(record_times(small, header)))
 
-    async def _search_large(self, folded: bytes, header: BatchHeader, look: Look[R]) -> R:
+    async def _search_large(self, folded: bytes, header: BatchHeader, scan: Scan[R]) -> R:
         async with self._large:
             try:
-                data = await self._off_loop(
+                data = await self._worker(
                     lambda: decompress_mapped(header.codec, folded, DECOMPRESSED_LIMIT)
                 )
             except DecompressionError as error:
                 raise CorruptBatch(f"the batch at offset {header.base_offset}: {error}") from error
-            return await self._turns.run(look(record_times(data, header)))
+            return await self._turns.run(scan(record_times(data, header)))
 
 
 class _Budget:
@@ -139,15 +139,15 @@ class _Budget:
 
 
 async def _of_what_is_kept(
-    log: Log, look: Callable[[int], Awaitable[Found | None]]
+    log: Log, scan: Callable[[int], Awaitable[Found | None]]
 ) -> Found | None:
-    """`look`, from the start of the log. Once more whenever files that it reads are gone because
+    """`scan`, from the start of the log. Once more whenever files that it reads are gone because
     the start has moved: those that happen to be open can be read to the end.
     """
     while True:
         start = log.start_offset
         try:
-            return await look(start)
+            return await scan(start)
         except FileNotFoundError:
             if log.start_offset == start:
                 raise

@@ -11,9 +11,9 @@ The second part knows a topic by its name only: offsets, folders and the catalog
 nothing else. So it must never run for a topic whose name is another one's by then. That holds
 because of this:
 
-* A name belongs to one topic at most: the one in ``by_name`` or the one in ``leftovers``. From the
+* A name belongs to one topic at most: the one in `by_name` or the one in `being_deleted`. From the
   first to the second it goes in one step, and nobody gets a name that is in either.
-* A topic is ended only while it, the very object, is in ``leftovers``, and by one task at a time:
+* A topic is ended only while it, the very object, is in `being_deleted`, and by one task at a time:
   whoever else wants it ended waits for that. Only the end takes it out of there, last of all.
 * A deletion of many topics takes many slices, and the first of them may be ended, and even be made
   again, before the last one is gone. Whoever holds an old object has to compare it.
@@ -21,7 +21,6 @@ because of this:
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper.protocol.errors import ErrorCode
@@ -30,7 +29,8 @@ from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST, OverLimitError
 from groupkeeper.topics.partition import LEADER_EPOCH
-from groupkeeper.topics.partitions import Failed, Partitions
+from groupkeeper.topics.partitions import Failed, TopicPartitions
+from groupkeeper.topics.refusals import Refusal, Refused
 from groupkeeper.topics.slices import each
 from groupkeeper.turns import Slices, Turns
 
@@ -49,9 +49,6 @@ FULL: Final = (
 UNWRITABLE: Final = "The catalog of topics cannot be written"
 """What clients are told of a change that is not made because it cannot be kept."""
 
-Refusal = tuple[ErrorCode, str | None]
-"""An error code and what to say about it."""
-
 PATIENCE_S: Final = 10.0
 """How long a request waits for the end of a deletion, which goes on without it."""
 
@@ -60,26 +57,7 @@ TopicsDeleted = Callable[[list[str]], Awaitable[None]]
 when it cannot be done in this process any more: the next one tries again."""
 
 
-class UnwantedError(Exception):
-    """What is wished for this topic cannot be; the others of the request go on."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-
-
-@dataclass(slots=True)
-class Outside:
-    """What comes from outside and tests want to choose."""
-
-    wall_ms: Callable[[], int]
-    """Epoch milliseconds."""
-    new_id: Callable[[], bytes]
-    """Sixteen random bytes."""
-
-
-class Room:
+class Capacity:
     """What one request may still add under the server's limits."""
 
     def __init__(self, catalog: Catalog, failed: Failed) -> None:
@@ -93,9 +71,27 @@ class Room:
             failed, self._failed = self._failed, None
             if failed is not None:
                 failed("topics", OverLimitError(FULL))
-            raise UnwantedError(ErrorCode.POLICY_VIOLATION, FULL)
+            raise Refused(ErrorCode.POLICY_VIOLATION, FULL)
         self._topics -= topics
         self._partitions -= partitions
+
+
+def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
+    """Raise Refused unless the one broker is all that a client assigns a partition to.
+
+    Source: Kafka's `ReplicationControlManager.validateManualPartitionAssignment`.
+    """
+    assignment = "The manual partition assignment includes"
+    message = None
+    other = min((each for each in broker_ids if each != node_id), default=None)
+    if not broker_ids:
+        message = f"{assignment} an empty replica list."
+    elif other is not None:
+        message = f"{assignment} broker {other}, but no such broker is registered."
+    elif len(broker_ids) > 1:
+        message = f"{assignment} the broker {node_id} more than once."
+    if message is not None:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
 
 
 class TopicAdmin:
@@ -104,42 +100,45 @@ class TopicAdmin:
     def __init__(
         self,
         catalog: Catalog,
-        partitions: Partitions,
-        outside: Outside,
+        partitions: TopicPartitions,
+        wall_ms: Callable[[], int],
+        random_bytes: Callable[[int], bytes],
         failed: Failed,
         turns: Turns,
     ) -> None:
         self.catalog = catalog
         self._partitions = partitions
-        self._outside = outside
+        self._wall_ms = wall_ms
+        self._random_bytes = random_bytes
         self._failed = failed
         self._turns = turns
         self.changing = asyncio.Lock()
         self.topics_deleted: list[TopicsDeleted] = []
-        self._ending: dict[Topic, asyncio.Future[bool]] = {}
+        self._deletions: dict[Topic, asyncio.Future[bool]] = {}
         """Deletions under way; the result says whether all is forgotten."""
         # Any: what a task returns is nobody's business here.
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def name_complaint(self, name: str) -> str | None:
-        """Why no topic can get this name, whether it exists or not."""
-        wrong = names.complaint(name)
-        if wrong is not None:
-            return wrong
+    def check_name(self, name: str) -> Refusal | None:
+        """Why no topic can have this name, whether it exists or not; None if one can."""
+        refusal = names.check_name(name)
+        if refusal is not None:
+            return refusal
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION
         other = self.catalog.find_collision(name)
         if other is not None:
-            return f"Topic '{name}' collides with existing topic: {other}"
+            return Refusal(error, f"Topic '{name}' collides with existing topic: {other}")
         if name in names.RESERVED and name not in self.catalog.by_name:
-            return f"Topic name is invalid: '{name}' is kept for the server"
+            return Refusal(error, f"Topic name is invalid: '{name}' is reserved")
         return None
 
     def new_topic(self, name: str, partition_count: int, configs: dict[str, str]) -> Topic:
         """A topic with an id of its own, not yet created."""
-        return Topic(name, self._outside.new_id(), partition_count, configs)
+        return Topic(name, self._random_bytes(16), partition_count, configs)
 
-    def room(self) -> Room:
+    def capacity(self) -> Capacity:
         """For one request, from its checks to the end of the change."""
-        return Room(self.catalog, self._failed)
+        return Capacity(self.catalog, self._failed)
 
     def leader_epoch(self, topic: Topic, index: int) -> int:
         """The present epoch of one of the topic's partitions."""
@@ -148,42 +147,44 @@ class TopicAdmin:
 
     async def create(self, topics: Sequence[Topic]) -> ErrorCode:
         """All of them or, when the disk refuses, none."""
-        return await self._written(self.catalog.create(topics, self._outside.wall_ms()))
+        return await self._written(self.catalog.create(topics, self._wall_ms()))
 
     async def change(self, topics: Sequence[Topic]) -> ErrorCode:
         """Existing topics become what these copies are; all of them or none."""
-        return await self._written(self.catalog.change(topics, self._outside.wall_ms()))
+        return await self._written(self.catalog.change(topics, self._wall_ms()))
 
     async def delete(self, topics: Sequence[Topic]) -> ErrorCode:
-        """All of them are gone for clients, or none; the rest is begun. See `ended`."""
-        code = await self._written(self.catalog.delete(topics, self._outside.wall_ms()))
+        """All of them are gone for clients, or none; the rest is begun. See `await_deletion`."""
+        code = await self._written(self.catalog.delete(topics, self._wall_ms()))
         if code == ErrorCode.NONE:
-            await self._turns.run(self._begin_to_end(topics))
+            await self._turns.run(self._start_deletions(topics))
         return code
 
-    async def ended(self, names: Iterable[str]) -> bool:
+    async def await_deletion(self, names: Iterable[str]) -> bool:
         """Wait for the end of these topics' deletions, within limits; what failed is tried again.
 
         True when nothing is remembered of any of them. Their files may still resist, and their
-        names are not free then: see `is_ending`.
+        names are not free then: see `is_being_deleted`.
         """
-        if not self.catalog.leftovers:
+        if not self.catalog.being_deleted:
             return True
-        found = await self._turns.run(each(dict.fromkeys(names), self.catalog.leftovers.get))
+        found = await self._turns.run(each(dict.fromkeys(names), self.catalog.being_deleted.get))
         deleted = [topic for topic in found if topic is not None]
-        ends = await self._turns.run(self._begin_to_end(deleted))
+        ends = await self._turns.run(self._start_deletions(deleted))
         if not ends:
             return True
         done, pending = await asyncio.wait(ends, timeout=PATIENCE_S)
         return not pending and all(end.result() for end in done)
 
-    def is_ending(self, name: str) -> bool:
+    def is_being_deleted(self, name: str) -> bool:
         """A topic of this name was deleted and is not yet gone without a trace."""
-        return name in self.catalog.leftovers
+        return name in self.catalog.being_deleted
 
     def finish_deletions(self) -> None:
         """Begin to finish what was interrupted, by a crash or by a disk that refused."""
-        self._start(self._turns.run(self._begin_to_end(list(self.catalog.leftovers.values()))))
+        self._start(
+            self._turns.run(self._start_deletions(list(self.catalog.being_deleted.values())))
+        )
 
     async def close(self) -> None:
         """Wait for the deletions under way; whoever forgets for them gives up by itself."""
@@ -198,19 +199,19 @@ class TopicAdmin:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
-    def _begin_to_end(self, topics: Iterable[Topic]) -> Slices[set[asyncio.Future[bool]]]:
+    def _start_deletions(self, topics: Iterable[Topic]) -> Slices[set[asyncio.Future[bool]]]:
         """Begin with those that nobody is ending; the ends of all that are not ended yet."""
         end: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         idle: list[Topic] = []
         ends: set[asyncio.Future[bool]] = set()
 
         def claim(topic: Topic) -> None:
-            if self.catalog.leftovers.get(topic.name) is not topic:
+            if self.catalog.being_deleted.get(topic.name) is not topic:
                 return  # somebody else was faster: its name may be another topic's
-            if topic not in self._ending:
-                self._ending[topic] = end
+            if topic not in self._deletions:
+                self._deletions[topic] = end
                 idle.append(topic)
-            ends.add(self._ending[topic])
+            ends.add(self._deletions[topic])
 
         yield from each(topics, claim)
         if idle:
@@ -234,8 +235,8 @@ class TopicAdmin:
                 await forget(names)
             forgotten = True
             await self._partitions.purge(topics)
-            await self.catalog.purged(topics, self._outside.wall_ms())
+            await self.catalog.purged(topics, self._wall_ms())
         except Exception as error:  # noqa: BLE001  # whatever it is: the topics stay to be finished
             self._failed("rests of deleted topics", error)
-        await self._turns.run(each(topics, self._ending.pop))
+        await self._turns.run(each(topics, self._deletions.pop))
         end.set_result(forgotten)

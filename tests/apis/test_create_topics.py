@@ -20,13 +20,13 @@ from tests.topics.scene import Scene
 ASSIGNMENT = 39
 
 
-def wish(name, partitions=1, replicas=1, **more):
+def requested(name, partitions=1, replicas=1, **more):
     return CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas, **more)
 
 
 def assigned(*partitions):
     """A wish with a manual assignment, given as (index, brokers)."""
-    return wish(
+    return requested(
         "new",
         -1,
         -1,
@@ -37,13 +37,13 @@ def assigned(*partitions):
     )
 
 
-async def ask(scene, *wishes, **more):
-    request = CreateTopicsRequest(topics=list(wishes), **more)
+async def ask(scene, *requested_topics, **more):
+    request = CreateTopicsRequest(topics=list(requested_topics), **more)
     return (await scene.ask(ApiKey.CREATE_TOPICS, request, 7)).topics
 
 
 async def test_a_topic_is_made_and_described(scene):
-    result = (await ask(scene, wish("new", 5)))[0]
+    result = (await ask(scene, requested("new", 5)))[0]
     assert (result.error_code, result.error_message) == (0, None)
     assert (result.num_partitions, result.replication_factor) == (5, 1)
     seen = (await scene.metadata("new")).topics[0]
@@ -52,13 +52,13 @@ async def test_a_topic_is_made_and_described(scene):
 
 
 async def test_minus_one_stands_for_the_defaults(scene):
-    result = (await ask(scene, wish("new", -1, -1)))[0]
+    result = (await ask(scene, requested("new", -1, -1)))[0]
     assert (result.num_partitions, result.replication_factor) == (3, 1)
 
 
 async def test_configs_are_kept_and_told_with_all_that_are_in_effect(scene):
     configs = [CreatableTopicConfig(name="retention.ms", value=" +1000 ")]
-    result = (await ask(scene, wish("new", configs=configs)))[0]
+    result = (await ask(scene, requested("new", configs=configs)))[0]
     told = {c.name: (c.value, c.config_source, c.read_only) for c in result.configs}
     assert told["retention.ms"] == ("1000", 1, False)
     assert told["max.message.bytes"] == ("1048588", 5, False)
@@ -68,12 +68,12 @@ async def test_configs_are_kept_and_told_with_all_that_are_in_effect(scene):
 
 async def test_a_name_that_fills_its_string_is_cut_in_the_message(scene):
     configs = [CreatableTopicConfig(name="n" * 32_767, value="1")]
-    result = (await ask(scene, wish("new", configs=configs)))[0]
+    result = (await ask(scene, requested("new", configs=configs)))[0]
     assert (result.error_code, len(result.error_message)) == (ErrorCode.INVALID_CONFIG, 32_767)
 
 
 async def test_validate_only_makes_nothing(scene):
-    result = (await ask(scene, wish("new", 5), validate_only=True))[0]
+    result = (await ask(scene, requested("new", 5), validate_only=True))[0]
     assert (result.error_code, result.num_partitions) == (0, 5)
     assert scene.topics.partition_count("new") is None
 
@@ -81,33 +81,35 @@ async def test_validate_only_makes_nothing(scene):
 @pytest.mark.parametrize(
     ("wanted", "code", "words"),
     [
-        (wish("t"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists."),
-        (wish("__consumer_offsets"), ErrorCode.TOPIC_ALREADY_EXISTS, "already exists"),
-        (wish("__group_events"), ErrorCode.INVALID_TOPIC_EXCEPTION, "kept for the server"),
-        (wish("../../etc"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters"),
-        (wish(""), ErrorCode.INVALID_TOPIC_EXCEPTION, "empty"),
-        (wish("x" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, "249"),
-        (wish("new", 0), ErrorCode.INVALID_PARTITIONS, "non-positive"),
-        (wish("new", -2), ErrorCode.INVALID_PARTITIONS, "non-positive"),
-        (wish("new", MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION, "large number"),
-        (wish("new", 1, 3), ErrorCode.INVALID_REPLICATION_FACTOR, "only 1 broker"),
-        (wish("new", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
-        (wish("new", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
-        (wish("new", 0, 3), ErrorCode.INVALID_PARTITIONS, "non-positive"),
-        (wish("new", 0, -2), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
-        (wish("new", MAX_PARTITIONS), ErrorCode.POLICY_VIOLATION, "large batch"),
+        (requested("t"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists."),
+        (requested("__consumer_offsets"), ErrorCode.TOPIC_ALREADY_EXISTS, "already exists"),
+        (requested("__group_events"), ErrorCode.INVALID_TOPIC_EXCEPTION, "is reserved"),
+        (requested("../../etc"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters"),
+        (requested(""), ErrorCode.INVALID_TOPIC_EXCEPTION, "empty"),
+        (requested("x" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, "249"),
+        (requested("new", 0), ErrorCode.INVALID_PARTITIONS, "non-positive"),
+        (requested("new", -2), ErrorCode.INVALID_PARTITIONS, "non-positive"),
+        (requested("new", MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION, "large number"),
+        (requested("new", 1, 3), ErrorCode.INVALID_REPLICATION_FACTOR, "only 1 broker"),
+        (requested("new", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
+        (requested("new", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
+        (requested("new", 0, 3), ErrorCode.INVALID_PARTITIONS, "non-positive"),
+        (requested("new", 0, -2), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
+        (requested("new", MAX_PARTITIONS), ErrorCode.POLICY_VIOLATION, "large batch"),
         (
-            wish("new", configs=[CreatableTopicConfig(name="no.such", value="1")]),
+            requested("new", configs=[CreatableTopicConfig(name="no.such", value="1")]),
             ErrorCode.INVALID_CONFIG,
             "no.such",
         ),
         (
-            wish("new", configs=[CreatableTopicConfig(name="retention.ms", value=None)]),
+            requested("new", configs=[CreatableTopicConfig(name="retention.ms", value=None)]),
             ErrorCode.INVALID_CONFIG,
             "Null",
         ),
         (
-            wish("new", configs=[CreatableTopicConfig(name="max.message.bytes", value="many")]),
+            requested(
+                "new", configs=[CreatableTopicConfig(name="max.message.bytes", value="many")]
+            ),
             ErrorCode.INVALID_CONFIG,
             "many",
         ),
@@ -121,14 +123,14 @@ async def test_what_cannot_be_made(scene, wanted, code, words):
 
 
 async def test_names_that_collide(scene):
-    results = await ask(scene, wish("a.b"), wish("a_b"), wish("c"))
+    results = await ask(scene, requested("a.b"), requested("a_b"), requested("c"))
     assert [r.error_code for r in results] == [0, ErrorCode.INVALID_TOPIC_EXCEPTION, 0]
-    result = (await ask(scene, wish("a_b")))[0]
+    result = (await ask(scene, requested("a_b")))[0]
     assert (result.error_code, "a.b" in result.error_message) == (17, True)
 
 
 async def test_a_name_twice_in_one_request_is_refused_once(scene):
-    results = await ask(scene, wish("new"), wish("other"), wish("new"))
+    results = await ask(scene, requested("new"), requested("other"), requested("new"))
     assert [(r.name, r.error_code) for r in results] == [("new", 42), ("other", 0)]
     assert scene.topics.partition_count("new") is None
 
@@ -156,13 +158,15 @@ async def test_wrong_assignments(scene, wanted, words):
 
 
 async def test_too_many_partitions_refuse_the_whole_request(scene):
-    results = await ask(scene, wish("a", MAX_PARTITIONS - 10), wish("b", -1), wish("c", 8))
+    results = await ask(
+        scene, requested("a", MAX_PARTITIONS - 10), requested("b", -1), requested("c", 8)
+    )
     assert [r.error_code for r in results] == [ErrorCode.POLICY_VIOLATION] * 3
     assert scene.topics.snapshot().topics == 1
 
 
 async def test_too_large_a_batch_is_refused_before_anything_is_told_of_it(scene, described):
-    results = await ask(scene, *(wish(f"n{number}") for number in range(5_001)))
+    results = await ask(scene, *(requested(f"n{number}") for number in range(5_001)))
     assert {r.error_code for r in results} == {ErrorCode.POLICY_VIOLATION}
     assert scene.topics.snapshot().topics == 1
     assert described == []
@@ -170,7 +174,9 @@ async def test_too_large_a_batch_is_refused_before_anything_is_told_of_it(scene,
 
 async def test_configs_in_effect_are_found_once_for_topics_with_the_same(scene, described):
     own = [CreatableTopicConfig(name="retention.ms", value="1000")]
-    results = await ask(scene, wish("a"), wish("b", configs=own), wish("c"), validate_only=True)
+    results = await ask(
+        scene, requested("a"), requested("b", configs=own), requested("c"), validate_only=True
+    )
     values = [next(c.value for c in r.configs if c.name == "retention.ms") for r in results]
     assert values == ["604800000", "1000", "604800000"]
     assert described == ["a", "b"]
@@ -191,7 +197,7 @@ def described(monkeypatch):
 
 
 async def test_without_time_nothing_is_made(scene):
-    result = (await ask(scene, wish("new"), timeout_ms=0))[0]
+    result = (await ask(scene, requested("new"), timeout_ms=0))[0]
     assert (result.error_code, result.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
     assert scene.topics.partition_count("new") is None
 
@@ -204,14 +210,14 @@ async def test_an_assignment_leaves_no_room_for_counts(scene, field):
 
 
 async def test_two_requests_at_once_make_one_topic(scene):
-    requests = [CreateTopicsRequest(topics=[wish("new")]) for _ in range(2)]
+    requests = [CreateTopicsRequest(topics=[requested("new")]) for _ in range(2)]
     replies = [scene.send(ApiKey.CREATE_TOPICS, request, 7) for request in requests]
     answers = await asyncio.gather(*(reply.wait() for reply in replies))
     assert sorted(a.topics[0].error_code for a in answers) == [0, ErrorCode.TOPIC_ALREADY_EXISTS]
 
 
 async def test_the_answer_waits_for_the_disk(scene):
-    await ask(scene, wish("new"))
+    await ask(scene, requested("new"))
     scene.disk.power_cut("lose")
     scene.files.kill()
     assert Scene(scene.disk).topics.partition_count("new") == 1
@@ -219,7 +225,7 @@ async def test_the_answer_waits_for_the_disk(scene):
 
 async def test_a_full_disk_makes_none_of_them(scene):
     scene.disk.capacity = 0
-    results = await ask(scene, wish("a"), wish("t"), wish("b"))
+    results = await ask(scene, requested("a"), requested("t"), requested("b"))
     assert [r.error_code for r in results] == [56, 36, 56]
     scene.disk.capacity = None
-    assert [r.error_code for r in await ask(scene, wish("a"), wish("b"))] == [0, 0]
+    assert [r.error_code for r in await ask(scene, requested("a"), requested("b"))] == [0, 0]

@@ -228,13 +228,13 @@ async def test_stopping_answers_those_that_wait(scene):
 async def test_stopping_leaves_nobody_to_wait_whose_log_is_just_being_opened(scene):
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
-    opening = again.send_fetch(("t", 0, 0), max_wait_ms=LONG)
+    log_opener = again.send_fetch(("t", 0, 0), max_wait_ms=LONG)
     stopping = asyncio.ensure_future(again.topics.close())
     for _ in range(3):
         await asyncio.sleep(0)
     held.go.set()
     await stopping
-    assert opening.answered
+    assert log_opener.answered
 
 
 @in_virtual_time
@@ -332,13 +332,13 @@ async def test_who_comes_before_the_others_are_told_is_not_told_what_it_has_read
     for number in range(300):
         wait_for(scene, order, number, 0)
     scene.send_produce("t", 0, batch("a"))
-    late = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=3 * size)
+    response_tasks = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=3 * size)
     scene.send_produce("t", 0, batch("a"))
     await order.complete.wait()
     await asyncio.sleep(0)
-    assert not late.answered
+    assert not response_tasks.answered
     await scene.produce("t", 0, batch("a"))
-    assert (await late.wait()).responses[0].partitions[0].high_watermark == 3
+    assert (await response_tasks.wait()).responses[0].partitions[0].high_watermark == 3
 
 
 async def test_an_append_answers_nobody_itself(scene):

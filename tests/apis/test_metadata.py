@@ -176,18 +176,18 @@ async def test_one_request_makes_no_more_partitions_than_create_topics_may(scene
 @pytest.mark.parametrize("everything", [True, False], ids=["all topics", "topics by name"])
 async def test_what_is_made_while_metadata_is_told_is_told_whole(scene, everything):
     named = [MetadataRequestTopic(name=f"none{n}") for n in range(400)]
-    named += [MetadataRequestTopic(name=name) for name in ("grown", "late")]
+    named += [MetadataRequestTopic(name=name) for name in ("grown", "response_tasks")]
     for n in range(400):
         await scene.create(f"some{n}")
     await scene.create("grown", partitions=3)
     request = MetadataRequest(topics=None if everything else named, allow_auto_topic_creation=False)
     telling = scene.handlers[ApiKey.METADATA](request, Caller(8), Reply())
     next(telling)
-    await scene.create("late", partitions=300)
+    await scene.create("response_tasks", partitions=300)
     growth = CreatePartitionsTopic(name="grown", count=200, assignments=None)
     growing = CreatePartitionsRequest(topics=[growth], timeout_ms=1000)
     await scene.ask(ApiKey.CREATE_PARTITIONS, growing, 2)
     found = {topic.name: len(topic.partitions) for topic in whole(telling).topics}
     assert found["grown"] == 200
-    assert found.get("late", 300) == 300
-    assert everything or "late" in found
+    assert found.get("response_tasks", 300) == 300
+    assert everything or "response_tasks" in found

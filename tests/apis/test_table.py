@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.apis.table import TABLE, Parts, Row, Subject, handlers
+from groupkeeper.apis.table import TABLE, Dependencies, Row, Subject, handlers
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.node import Node
 from groupkeeper.protocol.api_keys import ApiKey
@@ -19,9 +19,9 @@ FIELDS = {
 }
 
 
-def parts(served: Served) -> Parts:
+def parts(served: Served) -> Dependencies:
     server = served.server
-    return Parts(server.group_partitions, server.topics, Node(0, server.address), Settings())
+    return Dependencies(server.group_partitions, server.topics, Node(0, server.address), Settings())
 
 
 def test_every_api_of_the_registry_has_one_row(served: Served) -> None:

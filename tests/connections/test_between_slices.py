@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.apis.groups import PIECE_PARTITIONS
-from groupkeeper.apis.table import Parts, handlers
+from groupkeeper.apis.table import Dependencies, handlers
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
@@ -34,7 +34,7 @@ class Sliced:
     def __init__(self, served: Served, key: int, version: int, request: Any) -> None:
         server = served.server
         node = Node(0, server.address)
-        parts = Parts(server.group_partitions, server.topics, node, server.topics.settings)
+        parts = Dependencies(server.group_partitions, server.topics, node, server.topics.settings)
         handler: Any = handlers(parts)[key]
         self._served, self._token = served, Token()
         self._slices: Generator[None, None, Any] = handler(request, Caller(version), self._token)

@@ -95,9 +95,9 @@ class Cleaning:
         server = self._life.server
         topics = server.topics
         left = {
-            "tasks": len(topics.late._tasks),
+            "tasks": len(topics.response_tasks._tasks),
             "fetches": len(topics.waiting_fetches),
-            "deletions": len(topics.admin._ending) + len(topics.catalog.leftovers),
+            "deletions": len(topics.admin._deletions) + len(topics.catalog.leftovers),
             "topics": len(topics.catalog.by_name) - 2,
             "partitions": sum(not p.topic.internal for p in topics.partitions._known.values()) - 1,
             "groups": len(self._in_memory()),

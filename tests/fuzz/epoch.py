@@ -269,13 +269,13 @@ class Epoch:
     def _check(self) -> None:
         """At any time: invariants, and every request under way held exactly once."""
         server, topics = self.life.server, self.life.server.topics
-        if topics.late._tasks:
+        if topics.response_tasks._tasks:
             self.life.advance(0.1)
         for driver in server.group_partitions:
             partition = driver._partition
             held = invariants.held_by_all(partition)
             invariants.check(partition, held + partition.gate.parked)
-        if not topics.late._tasks and not topics.admin._ending:
+        if not topics.response_tasks._tasks and not topics.admin._deletions:
             check_accounts(server)
         self.life.check_partitions()
         self._peers = [peer for peer in self._peers if not self._is_over(peer)]

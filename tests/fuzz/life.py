@@ -183,8 +183,8 @@ class Life:
         self.until(lambda: {each.state for each in states()} == {"active"}, "not all active")
         self.run(self.server._writer.drain())
         topics = self.server.topics
-        self.until(lambda: not topics.late._tasks, "the data plane has not answered")
-        self.until(lambda: not topics.admin._ending, "topics that are deleted do not end")
+        self.until(lambda: not topics.response_tasks._tasks, "the data plane has not answered")
+        self.until(lambda: not topics.admin._deletions, "topics that are deleted do not end")
         self.run(self.server._writer.drain())
 
     # -- what is there ---------------------------------------------------------------------------

@@ -203,7 +203,9 @@ def test_a_topic_deleted_twice_is_forgotten_once(damaged: Served) -> None:
 def test_beyond_the_limit_a_deletion_waits_for_the_partition(
     damaged: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("groupkeeper.topics.unforgotten.UNFORGOTTEN_MOST", 0)
+    monkeypatch.setattr(
+        "groupkeeper.topics.pending_offset_deletions.MAX_PENDING_OFFSET_DELETIONS", 0
+    )
     assert delete(damaged.client()) == ErrorCode.REQUEST_TIMED_OUT
     assert create(damaged.client()) == ErrorCode.KAFKA_STORAGE_ERROR
     repair(damaged)

@@ -32,7 +32,9 @@ def delete(client: Client) -> int:
 
 def offset_remover(served: Served) -> OffsetRemover:
     server = served.server
-    return OffsetRemover(server.group_partitions, server.turns, server.topics.unforgotten)
+    return OffsetRemover(
+        server.group_partitions, server.turns, server.topics.pending_offset_deletions
+    )
 
 
 def topics(client: Client) -> set[str]:

@@ -9,8 +9,8 @@ from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
-from groupkeeper.topics.embedded import TopicsWorld
 from groupkeeper.topics.partitions import Failed
+from groupkeeper.topics.topics import TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
 
@@ -53,7 +53,7 @@ class Machine:
                 wall_ms=lambda: START_OF_TIME_MS,
                 random_bytes=self.loop.random.randbytes,
                 failed=self.topics_failed,
-                told=self.topics_told,
+                repaired=self.topics_told,
             ),
         )
         options = ServeOptions(Path("data"), ADDRESS, http=None, settings=self.settings)

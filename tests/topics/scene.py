@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from groupkeeper.apis.table import Parts, handlers
+from groupkeeper.apis.table import Dependencies, handlers
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import Handler
 from groupkeeper.node import Node
@@ -34,7 +34,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.settings.table import Settings as ServerSettings
-from groupkeeper.topics.embedded import EmbeddedTopics, TopicsWorld
+from groupkeeper.topics.topics import Topics, TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.slices import counted
 
@@ -105,10 +105,10 @@ class Reply:
         return self.response
 
 
-def handlers_of(topics: EmbeddedTopics, node: Node) -> dict[int, Handler]:
+def handlers_of(topics: Topics, node: Node) -> dict[int, Handler]:
     """By API key. Those of groups cannot be called: there is no coordinator."""
     group_partitions: Any = None
-    return handlers(Parts(group_partitions, topics, node, topics.settings))
+    return handlers(Dependencies(group_partitions, topics, node, topics.settings))
 
 
 @dataclass
@@ -129,7 +129,7 @@ class Scene:
         self.files = FakeFiles(self.disk)
         self.files.make_folder(self.data_dir)
         self.disk.sync_names(".")
-        self.topics = EmbeddedTopics(
+        self.topics = Topics(
             self,
             self.settings,
             TopicsWorld(
@@ -138,7 +138,7 @@ class Scene:
                 wall_ms=lambda: NOW,
                 random_bytes=self._random_bytes,
                 failed=lambda where, error: self.failures.append(f"{where}: {error}"),
-                told=self.repairs.append,
+                repaired=self.repairs.append,
             ),
         )
         self.handlers = handlers_of(self.topics, Node(7, lambda: ("broker.example", self.port)))
@@ -174,13 +174,15 @@ class Scene:
         return self.send(key, request, version).wait()
 
     async def create(self, name: str, partitions: int = 1, version: int = 7, **more: Any) -> Any:
-        wish = CreatableTopic(
+        requested = CreatableTopic(
             name=name,
             num_partitions=partitions,
             replication_factor=more.pop("replication_factor", 1),
             **more,
         )
-        response = await self.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[wish]), version)
+        response = await self.ask(
+            ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[requested]), version
+        )
         return response.topics[0]
 
     async def delete(self, *names: str) -> list[Any]:

@@ -4,7 +4,8 @@ import pytest
 from crc32c import crc32c
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.topics.batches import RefusedError, check_batch
+from groupkeeper.topics.batches import check_batch
+from groupkeeper.topics.refusals import Refused
 from tests.topics.scene import COMPRESSIONS, batch
 
 LIMIT = 1_000_000
@@ -57,18 +58,18 @@ def test_good_batches(compression):
     ],
 )  # fmt: skip
 def test_bad_batches(records, code):
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(Refused) as refused:
         check_batch(records, 9, LIMIT)
-    assert refused.value.code == code
-    assert refused.value.message
+    assert refused.value.refusal.error == code
+    assert refused.value.refusal.message
 
 
 def test_the_limit_counts_the_whole_batch():
     records = batch("a")
     assert check_batch(records, 9, len(records)).size == len(records)
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(Refused) as refused:
         check_batch(records, 9, len(records) - 1)
-    assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
+    assert refused.value.refusal.error == ErrorCode.MESSAGE_TOO_LARGE
 
 
 @pytest.mark.parametrize(("version", "fine"), [(3, False), (6, False), (7, True), (9, True)])
@@ -77,6 +78,6 @@ def test_zstd_came_with_version_7(version, fine):
     if fine:
         assert check_batch(records, version, LIMIT)
         return
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(Refused) as refused:
         check_batch(records, version, LIMIT)
-    assert refused.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert refused.value.refusal.error == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE

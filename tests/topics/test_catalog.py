@@ -69,10 +69,10 @@ async def test_a_deleted_topic_is_a_leftover_until_it_is_purged():
     await catalog.delete([catalog.by_name["a"]], NOW)
     assert "a" not in catalog.counts
     again = opened(disk)
-    leftover = again.leftovers["a"]
+    leftover = again.being_deleted["a"]
     assert leftover.partition_count == 3
     await again.purged([leftover], NOW)
-    assert opened(disk).leftovers == {}
+    assert opened(disk).being_deleted == {}
 
 
 def test_the_cluster_keeps_its_id():
@@ -164,7 +164,7 @@ async def grown_old(disk: FakeDisk) -> dict[str, object]:
     await catalog.create([topic("a", 3), topic("b"), topic("gone"), topic("going")], NOW)
     await catalog.reserve_producer_ids(NOW)
     await catalog.delete([catalog.by_name["gone"], catalog.by_name["going"]], NOW)
-    await catalog.purged([catalog.leftovers["gone"]], NOW)
+    await catalog.purged([catalog.being_deleted["gone"]], NOW)
     for number in range(40):
         await catalog.change([topic("a", 3, x=f"{number}" * 20_000)], NOW)
     known = everything(catalog)
@@ -180,7 +180,7 @@ def everything(catalog: Catalog) -> dict[str, object]:
             topic.name: (topic.topic_id, topic.partition_count, topic.configs)
             for topic in catalog.by_name.values()
         },
-        "leftovers": {topic.name: topic.topic_id for topic in catalog.leftovers.values()},
+        "being_deleted": {topic.name: topic.topic_id for topic in catalog.being_deleted.values()},
         "collision": catalog.find_collision("a"),
     }
 
@@ -201,7 +201,7 @@ async def test_a_start_lets_old_values_go():
     disk.power_cut("lose")
     again = opened(disk)
     assert set(again.by_name) == {"a", "b", "new", "__consumer_offsets"}
-    assert (again.cluster_id, set(again.leftovers)) == ("cluster-1", {"going"})
+    assert (again.cluster_id, set(again.being_deleted)) == ("cluster-1", {"going"})
     assert (await again.reserve_producer_ids(NOW)).start == 2 * PRODUCER_ID_BLOCK
 
 
@@ -255,8 +255,10 @@ def end_process(disk: FakeDisk, end: str) -> None:
 
 
 def make(*names: str) -> CreateTopicsRequest:
-    wishes = [CreatableTopic(name=n, num_partitions=1, replication_factor=1) for n in names]
-    return CreateTopicsRequest(topics=wishes)
+    requested_topics = [
+        CreatableTopic(name=n, num_partitions=1, replication_factor=1) for n in names
+    ]
+    return CreateTopicsRequest(topics=requested_topics)
 
 
 async def life(scene: Scene, known: dict[str, int]) -> None:

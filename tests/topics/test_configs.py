@@ -3,7 +3,8 @@
 import pytest
 
 from groupkeeper.protocol.messages.describe_configs import ConfigKind
-from groupkeeper.topics.configs import TABLE, InvalidConfigError, parts, settled
+from groupkeeper.topics.configs import TABLE, parts, validated
+from groupkeeper.topics.refusals import Refused
 
 INT, LONG, DOUBLE = ConfigKind.INT, ConfigKind.LONG, ConfigKind.DOUBLE
 
@@ -38,7 +39,7 @@ INT, LONG, DOUBLE = ConfigKind.INT, ConfigKind.LONG, ConfigKind.DOUBLE
     ],
 )
 def test_a_value_takes_its_usual_form(name: str, text: str, usual: str) -> None:
-    assert settled({name: text}) == {name: usual}
+    assert validated({name: text}) == {name: usual}
 
 
 @pytest.mark.parametrize(
@@ -67,8 +68,8 @@ def test_a_value_takes_its_usual_form(name: str, text: str, usual: str) -> None:
     ],
 )
 def test_a_value_that_cannot_be_is_refused_in_kafkas_words(name: str, text: str, why: str) -> None:
-    with pytest.raises(InvalidConfigError) as refused:
-        settled({name: text})
+    with pytest.raises(Refused) as refused:
+        validated({name: text})
     assert str(refused.value) == f"Invalid value {text} for configuration {name}: {why}"
 
 
@@ -83,16 +84,16 @@ DIGITS = "1" * 30_000
 def test_a_long_text_that_is_no_number_is_soon_refused(name: str, form: str) -> None:
     # Read again from every digit it took seconds for each of these, and there are many.
     text = form.replace("{}", DIGITS[: 30_000 // form.count("{}")])
-    with pytest.raises(InvalidConfigError, match="Not a number of type"):
-        settled({name: text})
+    with pytest.raises(Refused, match="Not a number of type"):
+        validated({name: text})
 
 
 @pytest.mark.timeout(5)
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("text", [DIGITS, DIGITS + ":", f"{DIGITS[:15_000]}:{DIGITS[:15_000]}x"])
 def test_a_long_text_that_is_no_list_is_soon_refused(name: str, text: str) -> None:
-    with pytest.raises(InvalidConfigError, match=f"for configuration {name}: "):
-        settled({name: text})
+    with pytest.raises(Refused, match=f"for configuration {name}: "):
+        validated({name: text})
 
 
 @pytest.mark.parametrize(
@@ -120,14 +121,14 @@ def test_a_long_text_that_is_no_list_is_soon_refused(name: str, text: str) -> No
     ],
 )
 def test_what_is_refused_first(given: dict[str, str | None], message: str) -> None:
-    with pytest.raises(InvalidConfigError) as refused:
-        settled(given)
+    with pytest.raises(Refused) as refused:
+        validated(given)
     assert str(refused.value).startswith(message)
 
 
 def test_every_default_is_a_value_in_its_usual_form() -> None:
     defaults = {name: row.default for name, row in TABLE.items()}
-    assert settled(defaults) == defaults
+    assert validated(defaults) == defaults
     assert list(TABLE) == sorted(TABLE)
 
 

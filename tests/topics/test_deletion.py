@@ -122,8 +122,8 @@ async def test_waiting_for_a_deletion_that_ends_meanwhile(wide):
     deletion = first_of_many(wide, "t")
     await gone(wide, "t")
     names = ["t", *(f"w{n}" for n in range(MANY))]
-    wishes = [CreatableTopic(name=name, **ONE) for name in names]
-    request = CreateTopicsRequest(topics=wishes)
+    requested_topics = [CreatableTopic(name=name, **ONE) for name in names]
+    request = CreateTopicsRequest(topics=requested_topics)
     creations = [wide.ask(ApiKey.CREATE_TOPICS, request, 7) for _ in range(20)]
     asked = [asyncio.ensure_future(creation) for creation in creations]
     await deletion

@@ -168,7 +168,7 @@ class Story:
 
     def check(self) -> None:
         topics = self.served.server.topics
-        self.served.until(lambda: not topics.catalog.leftovers)
+        self.served.until(lambda: not topics.catalog.being_deleted)
         client = self.served.client()
         present = {topic.topic_id: topic.name for topic in _described(client)}
         committed = {f"g{number}": client.fetched(f"g{number}") for number in range(CLIENTS)}

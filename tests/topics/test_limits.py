@@ -30,11 +30,11 @@ async def small(monkeypatch) -> Scene:
     return scene
 
 
-async def create(scene: Scene, *wishes: tuple[str, int]) -> list[tuple[int, bool]]:
+async def create(scene: Scene, *requested_topics: tuple[str, int]) -> list[tuple[int, bool]]:
     """Error codes, and whether the message names the limit."""
     topics = [
         CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-        for name, count in wishes
+        for name, count in requested_topics
     ]
     response = await scene.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=topics), 7)
     return [
@@ -90,7 +90,7 @@ PRODUCER = """
 import asyncio, resource, sys
 from types import SimpleNamespace
 from groupkeeper.node import Node
-from groupkeeper.topics.embedded import EmbeddedTopics, TopicsWorld
+from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.produce import PartitionProduceData, ProduceRequest
@@ -110,7 +110,7 @@ async def main(folder, most):
     world = TopicsWorld(open_files_most=most, failed=lambda where, error: told.append(error))
     node = Node(0, lambda: ("localhost", 9092))
     directory = SimpleNamespace(data_dir=folder, was_used=False)
-    plane = EmbeddedTopics(directory, Settings(), world)
+    plane = Topics(directory, Settings(), world)
     handlers = handlers_of(plane, node)
     wish = CreatableTopic(name="t", num_partitions=2000, replication_factor=1)
     await ask(handlers, 19, CreateTopicsRequest(topics=[wish]), 7)

@@ -49,7 +49,7 @@ from groupkeeper.protocol.registry import (
     response_decoder,
     response_encoder,
 )
-from groupkeeper.topics.embedded import EmbeddedTopics, Snapshot
+from groupkeeper.topics.topics import Snapshot, Topics
 from tests.support.slices import counted
 from tests.topics.scene import Reply, Scene, Settings, batch, handlers_of
 
@@ -169,14 +169,14 @@ async def test_a_cluster_id_looks_like_kafkas():
 async def test_on_a_real_disk(tmp_path):
     store = SimpleNamespace(data_dir=str(tmp_path), was_used=False)
 
-    asked: dict[EmbeddedTopics, Any] = {}
+    asked: dict[Topics, Any] = {}
 
-    def start() -> EmbeddedTopics:
-        topics = EmbeddedTopics(store, Settings())
+    def start() -> Topics:
+        topics = Topics(store, Settings())
         asked[topics] = handlers_of(topics, Node(0, lambda: ("localhost", 9092)))
         return topics
 
-    async def ask(plane: EmbeddedTopics, key: int, request: object, version: int) -> object:
+    async def ask(plane: Topics, key: int, request: object, version: int) -> object:
         reply = Reply()
         response = asked[plane][key](request, Caller(version), reply)
         if isinstance(response, Generator):

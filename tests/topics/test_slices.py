@@ -125,14 +125,16 @@ class CountedTurns:
 async def full(topics: int = 1_000) -> tuple[Scene, CountedTurns]:
     scene = Scene()
     turns = CountedTurns()
-    for part in ("late", "admin", "catalog", "partitions"):
+    for part in ("response_tasks", "admin", "catalog", "partitions"):
         holder = getattr(scene.topics, part)
-        setattr(holder, "turns" if part == "late" else "_turns", turns)
-    wishes = [
+        setattr(holder, "turns" if part == "response_tasks" else "_turns", turns)
+    requested_topics = [
         CreatableTopic(name=f"topic-{n}", num_partitions=2, replication_factor=1)
         for n in range(topics)
     ]
-    response = await scene.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=wishes), 7)
+    response = await scene.ask(
+        ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=requested_topics), 7
+    )
     assert {topic.error_code for topic in response.topics} == {0}
     return scene, turns
 

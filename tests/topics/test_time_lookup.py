@@ -109,7 +109,7 @@ async def test_a_batch_that_unfolds_to_much_is_unfolded_beside_the_loop(scene):
             return await worker(job)
 
     values = ["x" * 100_000] * 30
-    lookup = time_lookup.TimeLookup(Watched(), scene.topics.late.turns)
+    lookup = time_lookup.TimeLookup(Watched(), scene.topics.response_tasks.turns)
     for codec in COMPRESSIONS:
         await scene.produce("t", 0, batch(*values[:8], compression=codec))
     log = scene.topics.partitions.find("t", 0).log

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.apis import groups as group_routes
-from groupkeeper.apis import several
+from groupkeeper.apis import groups_request
 from groupkeeper.apis.groups import LISTED_GROUPS, PIECE_MEMBERS, PIECE_PARTITIONS
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.protocol.errors import ErrorCode
@@ -88,7 +88,7 @@ def test_many_groups_are_described_a_hundred_at_a_time(
     assert [group.group_id for group in groups if group.group_state == "Empty"] == ["g7"]
     asked = [count for name, count in steps if name == "DescribeGroupsRequest"]
     assert sum(asked) == MANY
-    assert max(asked) == several.BATCH_GROUPS
+    assert max(asked) == groups_request.BATCH_GROUPS
 
 
 def test_others_are_decided_between_the_pieces(
@@ -124,7 +124,7 @@ def test_what_is_asked_for_again_is_described_once_and_answered_again(
 def test_large_groups_end_a_piece(
     client: Client, steps: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(several, "BATCH_ITEMS", 1)
+    monkeypatch.setattr(groups_request, "BATCH_ITEMS", 1)
     for name in ("a", "b", "c"):
         settle(client, name)
     client.call(15, 5, DescribeGroupsRequest(groups=["a", "b", "c"]))
@@ -134,7 +134,7 @@ def test_large_groups_end_a_piece(
 def test_too_many_ids_are_all_refused_and_a_line_says_so(
     client: Client, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(several, "MAX_GROUPS_ASKED", 2)
+    monkeypatch.setattr(groups_request, "MAX_GROUPS_ASKED", 2)
     asked = ["a", "b", "a", "a"]
     described = client.call(15, 5, DescribeGroupsRequest(groups=asked)).groups
     assert [(g.group_id, g.error_code) for g in described] == [("a", INVALID), ("b", INVALID)]
@@ -150,11 +150,11 @@ def test_what_an_answer_has_no_room_for_is_to_be_asked_for_again(
 ) -> None:
     for name in ("a", "b"):
         settle(client, name)
-    monkeypatch.setattr(several, "MAX_ANSWER_BYTES", 200)
+    monkeypatch.setattr(groups_request, "MAX_ANSWER_BYTES", 200)
     groups = client.call(15, 5, DescribeGroupsRequest(groups=["a", "b"])).groups
     assert sorted(group.error_code for group in groups) == [0, LOADING]
     assert limits(lines) == ["MAX_ANSWER_BYTES"]
-    monkeypatch.setattr(several, "MAX_ANSWER_BYTES", 1)
+    monkeypatch.setattr(groups_request, "MAX_ANSWER_BYTES", 1)
     [alone] = client.call(15, 5, DescribeGroupsRequest(groups=["a"])).groups
     assert (alone.error_code, len(alone.members)) == (0, 1), "one group is always answered"
 
@@ -258,8 +258,8 @@ def test_all_offsets_of_a_large_group_in_the_older_form(
 def test_more_of_one_group_than_may_be_asked_for(
     client: Client, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(several, "MAX_PARTITIONS_ASKED", 10)
-    monkeypatch.setattr(several, "MAX_TOPICS_ASKED", 2)
+    monkeypatch.setattr(groups_request, "MAX_PARTITIONS_ASKED", 10)
+    monkeypatch.setattr(groups_request, "MAX_TOPICS_ASKED", 2)
     client.commit(3)
     for topics, code in (
         ({"orders": list(range(10))}, 0),
@@ -292,7 +292,7 @@ def test_a_fetch_of_very_many_topics_is_answered_as_one_of_few(
 def test_a_fetch_in_several_parts_is_refused_as_one(
     served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(several, "BATCH_ITEMS", 1)
+    monkeypatch.setattr(groups_request, "BATCH_ITEMS", 1)
     served.driver("g").start_loading()
     client.deliver(client.frame(9, 8, fetch_request("g", topics={"orders": [0], "payments": [0]})))
     [group] = client.take().groups
@@ -306,12 +306,12 @@ def test_many_leave_in_pieces_and_everybody_is_answered_in_order(
     served: Served, client: Client, steps: list[tuple[str, int]]
 ) -> None:
     member_id, _ = settle(client)
-    strangers = [f"s{n}" for n in range(3 * PIECE_MEMBERS)]
-    entries = [MemberIdentity(member_id=each) for each in [*strangers, member_id, member_id]]
+    unknown_folders = [f"s{n}" for n in range(3 * PIECE_MEMBERS)]
+    entries = [MemberIdentity(member_id=each) for each in [*unknown_folders, member_id, member_id]]
     members = client.call(13, 5, LeaveGroupRequest(group_id="g", members=entries)).members
     assert [each.member_id for each in members] == [each.member_id for each in entries]
     gone = ErrorCode.UNKNOWN_MEMBER_ID
-    assert [each.error_code for each in members] == [gone] * len(strangers) + [0, gone]
+    assert [each.error_code for each in members] == [gone] * len(unknown_folders) + [0, gone]
     assert served.members() == 0
     assert max(count for name, count in steps if name == "LeaveGroupRequest") == PIECE_MEMBERS
 

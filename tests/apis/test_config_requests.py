@@ -36,7 +36,7 @@ def describe(served: Served, *resources: Asked, version: int = 4, **more: Any) -
 
 
 def change(
-    served: Served, *wishes: Wish, version: int = 1, **more: Any
+    served: Served, *requested_topics: Wish, version: int = 1, **more: Any
 ) -> list[tuple[int, str | None]]:
     """Codes and messages, for resources in the order of the request."""
     request = incremental.IncrementalAlterConfigsRequest(
@@ -49,12 +49,14 @@ def change(
                     for key, operation, value in changes
                 ],
             )
-            for kind, name, changes in wishes
+            for kind, name, changes in requested_topics
         ],
         **more,
     )
     results = served.client().call(44, version, request).responses
-    assert [(r.resource_type, r.resource_name) for r in results] == [w[:2] for w in wishes]
+    assert [(r.resource_type, r.resource_name) for r in results] == [
+        w[:2] for w in requested_topics
+    ]
     return [(result.error_code, result.error_message) for result in results]
 
 
@@ -177,8 +179,8 @@ def test_the_first_version_lists_client_metrics_and_there_are_none(served: Serve
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_topics_config_is_set_and_survives_a_crash(served: Served, version: int) -> None:
-    wish = (TOPIC, "orders", [("retention.ms", SET, "5")])
-    assert change(served, wish, version=version) == [(0, None)]
+    requested = (TOPIC, "orders", [("retention.ms", SET, "5")])
+    assert change(served, requested, version=version) == [(0, None)]
     served.restart()
     assert retention(served) == "5"
 
@@ -213,10 +215,10 @@ def test_every_resource_stands_or_falls_by_itself(served: Served) -> None:
 
 def test_a_resource_that_comes_twice_is_not_altered_at_all(served: Served) -> None:
     twice = (INVALID_REQUEST, "Each resource must appear at most once.")
-    wishes: list[Wish] = [
+    requested_topics: list[Wish] = [
         (TOPIC, name, [("retention.ms", SET, "5")]) for name in ("orders", "payments", "orders")
     ]
-    assert change(served, *wishes) == [twice, (0, None), twice]
+    assert change(served, *requested_topics) == [twice, (0, None), twice]
     assert (retention(served), retention(served, "payments")) == ("604800000", "5")
 
 
@@ -245,8 +247,8 @@ def test_the_older_request_has_the_same_rules(served: Served) -> None:
 
 
 def test_validate_only_reaches_the_topics(served: Served) -> None:
-    wish = (TOPIC, "orders", [("retention.ms", SET, "5")])
-    assert change(served, wish, validate_only=True) == [(0, None)]
+    requested = (TOPIC, "orders", [("retention.ms", SET, "5")])
+    assert change(served, requested, validate_only=True) == [(0, None)]
     assert retention(served) == "604800000"
 
 

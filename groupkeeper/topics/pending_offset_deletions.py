@@ -15,12 +15,12 @@ from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.slices import each
 from groupkeeper.turns import Turns
 
-UNFORGOTTEN_MOST: Final = 200_000
+MAX_PENDING_OFFSET_DELETIONS: Final = 200_000
 """Names of deleted topics, each counted once for every partition that has to forget it: beyond, a
 deletion is not finished before those partitions can be loaded."""
 
 
-class Unforgotten:
+class PendingOffsetDeletions:
     """Which partitions have to forget which topics. Changes are made one at a time."""
 
     def __init__(self, catalog: Catalog, turns: Turns, wall_ms: Callable[[], int]) -> None:
@@ -35,7 +35,7 @@ class Unforgotten:
         """The names that a partition has to forget before it is served."""
         found = {
             name
-            for name, partitions in self._catalog.unforgotten.items()
+            for name, partitions in self._catalog.pending_offset_deletions.items()
             if partition in partitions
         }
         return found.union(*(names for names, where in self._under_way if partition in where))
@@ -61,15 +61,16 @@ class Unforgotten:
         self, names: set[str], changed: Callable[[frozenset[int]], frozenset[int]]
     ) -> None:
         async with self._changing:
-            before = self._catalog.unforgotten
+            before = self._catalog.pending_offset_deletions
             none = frozenset[int]()
             work = each(names, lambda name: (name, changed(before.get(name, none))))
             changes = await self._turns.run(work)
             changes = [each for each in changes if each[1] != before.get(each[0], none)]
             grown = sum(len(now) - len(before.get(name, none)) for name, now in changes)
-            if grown > 0 and grown + sum(map(len, before.values())) > UNFORGOTTEN_MOST:
+            if grown > 0 and grown + sum(map(len, before.values())) > MAX_PENDING_OFFSET_DELETIONS:
                 raise OverLimitError(
-                    f"{UNFORGOTTEN_MOST} deleted topics have yet to be forgotten by partitions of "
-                    "the group topic that cannot be loaded (UNFORGOTTEN_MOST)"
+                    "partitions of the group topic that cannot be loaded have yet to delete the "
+                    f"offsets of {MAX_PENDING_OFFSET_DELETIONS} deleted topics "
+                    "(MAX_PENDING_OFFSET_DELETIONS)"
                 )
-            await self._catalog.set_unforgotten(changes, self._wall_ms())
+            await self._catalog.set_pending_offset_deletions(changes, self._wall_ms())

@@ -7,17 +7,17 @@ import pytest
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.limits import Limits
 from groupkeeper.topics import catalog as catalogs
-from groupkeeper.topics import unforgotten as module
+from groupkeeper.topics import pending_offset_deletions as module
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import CatalogFolders
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.turns import Turns
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.topics.scene import NOW, InlineWorker
 
 
-def opened(disk: FakeDisk) -> tuple[Catalog, Unforgotten]:
+def opened(disk: FakeDisk) -> tuple[Catalog, PendingOffsetDeletions]:
     """As a process that starts finds them."""
     files = FakeFiles(disk)
     files.make_folder("data")
@@ -25,14 +25,14 @@ def opened(disk: FakeDisk) -> tuple[Catalog, Unforgotten]:
     folders = CatalogFolders(files, "data", Limits(), lambda what: None)
     catalog = Catalog(folders.open, 4, InlineWorker(), Turns())
     catalog.load(NOW, lambda: "cluster-1")
-    return catalog, Unforgotten(catalog, Turns(), lambda: NOW)
+    return catalog, PendingOffsetDeletions(catalog, Turns(), lambda: NOW)
 
 
 async def test_it_is_durable_and_for_each_partition():
     disk = FakeDisk()
-    _, unforgotten = opened(disk)
-    await unforgotten.add({"a", "b"}, [1, 3])
-    await unforgotten.add({"b", "c"}, [2])
+    _, pending_offset_deletions = opened(disk)
+    await pending_offset_deletions.add({"a", "b"}, [1, 3])
+    await pending_offset_deletions.add({"b", "c"}, [2])
     disk.power_cut("lose")
     _, again = opened(disk)
     assert [again.of(n) for n in range(4)] == [set(), {"a", "b"}, {"b", "c"}, {"a", "b"}]
@@ -43,17 +43,17 @@ async def test_it_is_durable_and_for_each_partition():
     await again.remove({"a", "b"}, 1)
     await again.remove({"b", "c"}, 2)
     catalog, _ = opened(disk)
-    assert catalog.unforgotten == {}
+    assert catalog.pending_offset_deletions == {}
 
 
 async def test_it_outlives_a_compaction(monkeypatch):
     monkeypatch.setattr(catalogs, "COMPACTED_BYTES", 1)
     disk = FakeDisk()
-    _, unforgotten = opened(disk)
+    _, pending_offset_deletions = opened(disk)
     for _ in range(20):
-        await unforgotten.add({"a"}, [1])
-        await unforgotten.add({"b"}, [1])
-        await unforgotten.remove({"b"}, 1)
+        await pending_offset_deletions.add({"a"}, [1])
+        await pending_offset_deletions.add({"b"}, [1])
+        await pending_offset_deletions.remove({"b"}, 1)
     size = disk.used()
     assert opened(disk)[1].of(1) == {"a"}
     assert disk.used() < size
@@ -62,44 +62,44 @@ async def test_it_outlives_a_compaction(monkeypatch):
 
 async def test_what_is_known_is_not_written_again():
     disk = FakeDisk()
-    _, unforgotten = opened(disk)
-    await unforgotten.add({"a"}, [1])
+    _, pending_offset_deletions = opened(disk)
+    await pending_offset_deletions.add({"a"}, [1])
     calls = disk.calls
-    await unforgotten.add({"a"}, [1])
-    await unforgotten.remove({"a"}, 2)
+    await pending_offset_deletions.add({"a"}, [1])
+    await pending_offset_deletions.remove({"a"}, 2)
     assert disk.calls == calls
 
 
 async def test_it_is_to_be_forgotten_before_it_is_durable():
-    _, unforgotten = opened(FakeDisk())
-    adding = asyncio.ensure_future(unforgotten.add({"a"}, [1]))
+    _, pending_offset_deletions = opened(FakeDisk())
+    adding = asyncio.ensure_future(pending_offset_deletions.add({"a"}, [1]))
     await asyncio.sleep(0)
-    assert unforgotten.of(1) == {"a"}
-    await asyncio.gather(adding, unforgotten.remove({"a"}, 1))
-    assert unforgotten.of(1) == set()
+    assert pending_offset_deletions.of(1) == {"a"}
+    await asyncio.gather(adding, pending_offset_deletions.remove({"a"}, 1))
+    assert pending_offset_deletions.of(1) == set()
 
 
 async def test_beyond_the_limit_nothing_is_added(monkeypatch):
-    monkeypatch.setattr(module, "UNFORGOTTEN_MOST", 3)
-    _, unforgotten = opened(FakeDisk())
-    await unforgotten.add({"a"}, [1, 2])
-    with pytest.raises(OverLimitError, match="UNFORGOTTEN_MOST"):
-        await unforgotten.add({"b", "c"}, [1])
-    assert (unforgotten.of(1), unforgotten.of(2)) == ({"a"}, {"a"})
-    await unforgotten.add({"b"}, [1])
-    await unforgotten.add({"a", "b"}, [1])
-    await unforgotten.remove({"a"}, 2)
-    await unforgotten.add({"c"}, [1])
+    monkeypatch.setattr(module, "MAX_PENDING_OFFSET_DELETIONS", 3)
+    _, pending_offset_deletions = opened(FakeDisk())
+    await pending_offset_deletions.add({"a"}, [1, 2])
+    with pytest.raises(OverLimitError, match="MAX_PENDING_OFFSET_DELETIONS"):
+        await pending_offset_deletions.add({"b", "c"}, [1])
+    assert (pending_offset_deletions.of(1), pending_offset_deletions.of(2)) == ({"a"}, {"a"})
+    await pending_offset_deletions.add({"b"}, [1])
+    await pending_offset_deletions.add({"a", "b"}, [1])
+    await pending_offset_deletions.remove({"a"}, 2)
+    await pending_offset_deletions.add({"c"}, [1])
 
 
 async def test_a_disk_that_refuses_changes_nothing():
     disk = FakeDisk()
-    _, unforgotten = opened(disk)
-    await unforgotten.add({"a"}, [1])
+    _, pending_offset_deletions = opened(disk)
+    await pending_offset_deletions.add({"a"}, [1])
     disk.failures = {disk.calls + n: OSError(28, "full") for n in range(1, 9)}
     with pytest.raises((StorageError, OSError)):
-        await unforgotten.add({"b"}, [1])
-    assert unforgotten.of(1) == {"a"}
+        await pending_offset_deletions.add({"b"}, [1])
+    assert pending_offset_deletions.of(1) == {"a"}
     disk.failures = {}
-    await unforgotten.remove({"a"}, 1)
-    assert unforgotten.of(1) == opened(disk)[1].of(1) == set()
+    await pending_offset_deletions.remove({"a"}, 1)
+    assert pending_offset_deletions.of(1) == opened(disk)[1].of(1) == set()

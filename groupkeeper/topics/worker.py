@@ -16,7 +16,7 @@ from groupkeeper.turns import Turns
 T = TypeVar("T")
 
 
-class OffLoop(Protocol):
+class Worker(Protocol):
     """Runs a blocking job and gives its result; jobs run strictly in the order they came."""
 
     def __call__(self, job: Callable[[], T]) -> Awaitable[T]: ...
@@ -38,7 +38,7 @@ class WorkerThread:
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
-class LateAnswers:
+class ResponseTasks:
     """The answers under way: each is a task that ends with exactly one ``reply_to.answer``."""
 
     def __init__(self, failed: Callable[[str, BaseException], None], turns: Turns) -> None:

@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from groupkeeper.apis.configs.describe import TopicConfigDescriber
+from groupkeeper.apis.broker_configs import BrokerConfigs
+from groupkeeper.apis.describe_configs import DescribeConfigsHandler
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
@@ -67,7 +68,7 @@ async def test_what_is_not_asked_for_costs_nothing(scene, keys):
     )
     resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=keys)
     request = DescribeConfigsRequest(resources=[resource])
-    describer = TopicConfigDescriber(scene.topics)
+    describer = DescribeConfigsHandler(scene.topics, BrokerConfigs(7, scene.settings))
     whole(describer.handle(DescribeConfigsRequest(resources=[everything]), Caller(4), Reply()))
     describe = describer.handle(request, Caller(4), Reply())
     calls = 0

@@ -34,7 +34,7 @@ TOO_LONG = (
 )
 
 
-def change_request(wishes, **more):
+def change_request(requested_topics, **more):
     """Wishes by topic: (name, operation, value)."""
     resources = [
         incremental.AlterConfigsResource(
@@ -45,7 +45,7 @@ def change_request(wishes, **more):
                 for name, operation, value in changes
             ],
         )
-        for topic, changes in wishes.items()
+        for topic, changes in requested_topics.items()
     ]
     return incremental.IncrementalAlterConfigsRequest(resources=resources, **more)
 
@@ -113,7 +113,7 @@ async def test_a_list_is_edited_from_kafkas_default_on(scene, steps, policy):
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("requested", "message"),
     [
         (("nope", SET, "1"), "Unknown topic config name: nope"),
         (("retention.ms", SET, "x"), "Invalid value x for configuration retention.ms: Not a numb"),
@@ -123,8 +123,8 @@ async def test_a_list_is_edited_from_kafkas_default_on(scene, steps, policy):
         (("n" * 32_767, SET, "1"), "Unknown topic config name: nnn"),
     ],
 )
-async def test_one_bad_wish_leaves_all_configs_of_the_topic_as_they_are(scene, wish, message):
-    code, told = await change(scene, (LIMIT, SET, "9"), wish)
+async def test_one_bad_wish_leaves_all_configs_of_the_topic_as_they_are(scene, requested, message):
+    code, told = await change(scene, (LIMIT, SET, "9"), requested)
     assert code == INVALID
     assert told.startswith(message)
     assert len(told) <= 32_767
@@ -176,7 +176,7 @@ async def test_what_is_kept_counts_when_configs_must_go_together(scene):
 
 
 @pytest.mark.parametrize(
-    ("topic", "wish", "code", "message"),
+    ("topic", "requested", "code", "message"),
     [
         ("nope", ("retention.ms", SET, "1"), UNKNOWN, "The topic 'nope' does not exist."),
         ("nope", ("nope", SET, "1"), INVALID, "Unknown topic config name: nope"),
@@ -186,8 +186,8 @@ async def test_what_is_kept_counts_when_configs_must_go_together(scene):
         ("__consumer_offsets", (LIMIT, SET, "1"), INVALID_TOPIC, "Topic '__consumer_offsets' is"),
     ],
 )
-async def test_checks_have_kafkas_order(scene, topic, wish, code, message):
-    refused, told = await change(scene, wish, topic=topic)
+async def test_checks_have_kafkas_order(scene, topic, requested, code, message):
+    refused, told = await change(scene, requested, topic=topic)
     assert (refused, told[: len(message)]) == (code, message)
 
 
@@ -279,7 +279,7 @@ async def test_what_changes_nothing_is_not_written(scene):
 
 async def test_nobody_is_told_before_it_is_durable(scene):
     held = HeldWorker()
-    scene.topics.catalog._off_loop = held
+    scene.topics.catalog._worker = held
     reply = scene.send(
         ApiKey.INCREMENTAL_ALTER_CONFIGS, change_request({"t": [(LIMIT, SET, "9")]}), 1
     )

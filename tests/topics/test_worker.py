@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from groupkeeper.topics.offload import LateAnswers, WorkerThread
+from groupkeeper.topics.worker import ResponseTasks, WorkerThread
 from groupkeeper.turns import Turns
 from tests.topics.scene import Reply
 
@@ -27,26 +27,26 @@ async def work(result: object) -> object:
 
 
 async def test_work_ends_with_one_answer():
-    late = LateAnswers(lambda where, error: None, Turns())
+    response_tasks = ResponseTasks(lambda where, error: None, Turns())
     reply = Reply()
-    late.start(work("done"), reply, lambda: "broken")
-    await late.finish()
+    response_tasks.start(work("done"), reply, lambda: "broken")
+    await response_tasks.finish()
     assert reply.response == "done"
 
 
 async def test_broken_work_is_told_and_answered():
     told: list[BaseException] = []
-    late = LateAnswers(lambda where, error: told.append(error), Turns())
+    response_tasks = ResponseTasks(lambda where, error: told.append(error), Turns())
     reply = Reply()
-    late.start(work(KeyError("x")), reply, lambda: "broken")
-    await late.finish()
+    response_tasks.start(work(KeyError("x")), reply, lambda: "broken")
+    await response_tasks.finish()
     assert reply.response == "broken"
     assert isinstance(told[0], KeyError)
 
 
 async def test_work_may_leave_the_answer_to_somebody_else():
-    late = LateAnswers(lambda where, error: None, Turns())
+    response_tasks = ResponseTasks(lambda where, error: None, Turns())
     reply = Reply()
-    late.start(work(None), reply, lambda: "broken")
-    await late.finish()
+    response_tasks.start(work(None), reply, lambda: "broken")
+    await response_tasks.finish()
     assert not reply.answered

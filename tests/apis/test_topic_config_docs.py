@@ -1,6 +1,6 @@
 """The documentation of topic configs."""
 
-from groupkeeper.apis.configs.docs import DOCUMENTATION, NO_EFFECT
+from groupkeeper.apis.topic_config_docs import DOCUMENTATION, NO_EFFECT
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES, TABLE
 
 

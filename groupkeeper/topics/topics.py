@@ -18,17 +18,17 @@ from groupkeeper.storage.log import Log
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import CatalogFolders
 from groupkeeper.topics.effective_configs import EffectiveConfigs
+from groupkeeper.topics.fetch_reader import FetchReader
 from groupkeeper.topics.limits import OPEN_FILES_MOST
+from groupkeeper.topics.log_opener import LogOpener
 from groupkeeper.topics.names import GROUP_TOPIC
-from groupkeeper.topics.offload import LateAnswers, OffLoop, WorkerThread
 from groupkeeper.topics.open_files import OpenFiles
-from groupkeeper.topics.opening import Opening
-from groupkeeper.topics.partitions import Failed, Partitions, TopicFolders
+from groupkeeper.topics.partitions import Failed, TopicFolders, TopicPartitions
+from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.topics.producers import ProducerMemory
-from groupkeeper.topics.read import Reader
 from groupkeeper.topics.time_lookup import TimeLookup
-from groupkeeper.topics.topic_admin import Outside, TopicAdmin, TopicsDeleted
-from groupkeeper.topics.unforgotten import Unforgotten
+from groupkeeper.topics.topic_admin import TopicAdmin, TopicsDeleted
+from groupkeeper.topics.worker import ResponseTasks, Worker, WorkerThread
 from groupkeeper.turns import Turns
 
 
@@ -60,12 +60,12 @@ class TopicsWorld:
     """What the topics take from outside; a test or a simulation puts its own there."""
 
     files: Files = field(default_factory=Files)
-    worker: OffLoop = field(default_factory=WorkerThread)
+    worker: Worker = field(default_factory=WorkerThread)
     wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     random_bytes: Callable[[int], bytes] = os.urandom
     failed: Failed = lambda where, error: None
     """Told about every failure of the disk, and of every limit reached, for the log."""
-    told: Callable[[str], None] = lambda what: None
+    repaired: Callable[[str], None] = lambda what: None
     """Told what was damaged and could be put right."""
     folders: FolderList | None = None
     """Which partition folders must be there."""
@@ -73,7 +73,7 @@ class TopicsWorld:
     """Descriptors for topic logs; with more, those used longest ago are closed meanwhile."""
 
 
-class EmbeddedTopics:
+class Topics:
     """The topics of one process, over its data directory.
 
     Making it reads the catalog, which may take some milliseconds and needs no event loop. Raises
@@ -95,17 +95,18 @@ class EmbeddedTopics:
         self._files = OpenFiles(world.files, world.open_files_most)
         self.catalog = self._catalog_of(store, world, turns)
         self.partitions = self._partitions_of(store, world, turns)
-        self.late = LateAnswers(world.failed, turns)
+        self.response_tasks = ResponseTasks(world.failed, turns)
         """Answers that come after their handler has returned."""
-        outside = Outside(world.wall_ms, lambda: world.random_bytes(16))
-        self.admin = TopicAdmin(self.catalog, self.partitions, outside, world.failed, turns)
+        self.admin = TopicAdmin(
+            self.catalog, self.partitions, world.wall_ms, world.random_bytes, world.failed, turns
+        )
         self.topics_deleted: list[TopicsDeleted] = self.admin.topics_deleted
         """Called on the event loop with the names of deleted topics, and awaited before the client
         is answered; again after a crash, when nothing tells whether that was done."""
-        self.unforgotten = Unforgotten(self.catalog, turns, world.wall_ms)
+        self.pending_offset_deletions = PendingOffsetDeletions(self.catalog, turns, world.wall_ms)
         """What partitions of the group topic that could not be loaded then have to forget."""
-        self.reader = Reader(self.partitions, settings.fetch_max_bytes, world.failed)
-        self.opening = Opening(self.partitions, self.late)
+        self.reader = FetchReader(self.partitions, settings.fetch_max_bytes, world.failed)
+        self.log_opener = LogOpener(self.partitions, self.response_tasks)
         self.lookup = TimeLookup(world.worker, turns)
         self.effective = EffectiveConfigs(settings)
         self.waiting_fetches: dict[Any, None] = {}
@@ -118,17 +119,19 @@ class EmbeddedTopics:
         limits = Limits(segment_bytes=self.settings.log_segment_bytes)
         must_exist = store.was_used
         folders = CatalogFolders(
-            world.files, store.data_dir, limits, world.told, must_exist=must_exist
+            world.files, store.data_dir, limits, world.repaired, must_exist=must_exist
         )
         partitions = self.settings.offsets_topic_num_partitions
         return Catalog(folders.open, partitions, world.worker, turns)
 
-    def _partitions_of(self, store: DataDirectory, world: TopicsWorld, turns: Turns) -> Partitions:
+    def _partitions_of(
+        self, store: DataDirectory, world: TopicsWorld, turns: Turns
+    ) -> TopicPartitions:
         limits = Limits(segment_bytes=self.settings.log_segment_bytes)
-        folders = TopicFolders(self._files, store.data_dir, limits, world.told, world.folders)
+        folders = TopicFolders(self._files, store.data_dir, limits, world.repaired, world.folders)
         expiration_ms = self.settings.producer_id_expiration_ms
         producers = ProducerMemory(expiration_ms, world.wall_ms, world.failed)
-        return Partitions(self.catalog, folders, world.worker, turns, world.failed, producers)
+        return TopicPartitions(self.catalog, folders, world.worker, turns, world.failed, producers)
 
     def answer_room(self, room: Callable[[], int]) -> None:
         """Whom Fetch asks how many bytes of answers may still be held for clients."""
@@ -140,9 +143,9 @@ class EmbeddedTopics:
         """
         self.admin.finish_deletions()
 
-    async def strange_folders(self) -> list[str]:
+    async def unknown_folders(self) -> list[str]:
         """Names of partition folders that are no topic's, as of now. Raises OSError."""
-        return await self.partitions.strangers()
+        return await self.partitions.unknown_folders()
 
     @property
     def cluster_id(self) -> str:
@@ -173,7 +176,7 @@ class EmbeddedTopics:
     async def close(self) -> None:
         for close in self.before_close:
             await close()
-        await self.late.finish()
+        await self.response_tasks.finish()
         await self.admin.close()
         await self._worker(self.partitions.close)
         await self._worker(self.catalog.close)

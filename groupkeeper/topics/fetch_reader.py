@@ -19,8 +19,8 @@ from groupkeeper.protocol.messages.fetch import (
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
 from groupkeeper.topics.leader_epochs import check_leader_epoch
-from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Failed, Partitions, Read
+from groupkeeper.topics.partition import TopicPartition
+from groupkeeper.topics.partitions import Failed, Read, TopicPartitions
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 
@@ -44,7 +44,7 @@ _BYTES: Final = 8 * 1024
 
 
 @dataclass(slots=True)
-class Look:
+class ReadResult:
     """A response, and whether it should be sent without waiting for more."""
 
     response: FetchResponse
@@ -55,22 +55,22 @@ class Look:
     partitions: int = 0
 
 
-class Reader:
+class FetchReader:
     """Reads for Fetch, without waiting and without opening anything."""
 
-    def __init__(self, partitions: Partitions, max_bytes: int, failed: Failed) -> None:
+    def __init__(self, partitions: TopicPartitions, max_bytes: int, failed: Failed) -> None:
         self._partitions = partitions
         self._max_bytes = min(max_bytes, RESPONSE_BYTES)
         self._failed = failed
         self.room: Callable[[], int] = lambda: sys.maxsize
         """Bytes of answers that may still be held for clients, asked for each response."""
 
-    def unready(self, request: FetchRequest) -> Slices[tuple[list[Partition], list[Read]]]:
+    def unready(self, request: FetchRequest) -> Slices[tuple[list[TopicPartition], list[Read]]]:
         """What has to be done off the event loop first: partitions to be opened, and what of the
         others is to be read from the disk, as far as it may be answered.
         """
         pace = Pace()
-        unopened: dict[Partition, None] = {}
+        unopened: dict[TopicPartition, None] = {}
         cold: list[Read] = []
         budget = min(request.max_bytes, self._max_bytes)
         for topic in request.topics:
@@ -90,44 +90,46 @@ class Reader:
                 yield
         return list(unopened), cold
 
-    async def prepare(self, request: FetchRequest, unopened: list[Partition], turns: Turns) -> None:
-        """Do it. What fails is met again by :meth:`look`."""
+    async def prepare(
+        self, request: FetchRequest, unopened: list[TopicPartition], turns: Turns
+    ) -> None:
+        """Do it. What fails is met again by `read`."""
         await self._partitions.prepare(unopened)
         _, cold = await turns.run(self.unready(request))
         await self._partitions.warm(cold)
 
-    def look(
-        self, request: FetchRequest, watch: Callable[[Partition], None] | None = None
-    ) -> Slices[Look]:
+    def read(
+        self, request: FetchRequest, watch: Callable[[TopicPartition], None] | None = None
+    ) -> Slices[ReadResult]:
         """Partitions in their order: the first with data gives a batch, however large. `watch` is
         told of each before it is read.
         """
         pace = Pace()
         share = max(LEAST_BYTES, self.room() // ROOM_SHARE)
-        look = Look(FetchResponse(), min(request.max_bytes, self._max_bytes, share))
+        result = ReadResult(FetchResponse(), min(request.max_bytes, self._max_bytes, share))
         for topic in request.topics:
             answer = FetchableTopicResponse(topic=topic.topic)
-            look.response.responses.append(answer)
+            result.response.responses.append(answer)
             if pace.spent():
                 yield
             for wanted in topic.partitions:
                 partition = self._partitions.find(topic.topic, wanted.partition)
                 if watch is not None and partition is not None:
                     watch(partition)
-                data = self._read(partition, wanted, look.budget - look.size, look.size == 0)
+                data = self._read(partition, wanted, result.budget - result.size, result.size == 0)
                 if request.isolation_level != _READ_COMMITTED:
                     data.aborted_transactions = None
                 answer.partitions.append(data)
                 size = len(data.records or b"")
-                look.size += size
-                look.failed = look.failed or data.error_code != ErrorCode.NONE
-                look.partitions += 1
+                result.size += size
+                result.failed = result.failed or data.error_code != ErrorCode.NONE
+                result.partitions += 1
                 if pace.spent(_READ + size // _BYTES if size else 1):
                     yield
-        return look
+        return result
 
     def _read(
-        self, partition: Partition | None, wanted: FetchPartition, budget: int, first: bool
+        self, partition: TopicPartition | None, wanted: FetchPartition, budget: int, first: bool
     ) -> PartitionData:
         if partition is None:
             return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -163,7 +165,7 @@ def _bounded(log: Log, wanted: FetchPartition, budget: int, first: bool) -> byte
     return log.read(wanted.fetch_offset, max(limit, 0), at_least_one=first)
 
 
-def _without_log(partition: Partition, wanted: FetchPartition) -> PartitionData:
+def _without_log(partition: TopicPartition, wanted: FetchPartition) -> PartitionData:
     if not partition.topic.internal:
         return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
     if wanted.fetch_offset != 0:

@@ -9,29 +9,29 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.topics.offload import LateAnswers
-from groupkeeper.topics.partition import Partition
-from groupkeeper.topics.partitions import Partitions
+from groupkeeper.topics.partition import TopicPartition
+from groupkeeper.topics.partitions import TopicPartitions
 from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.worker import ResponseTasks
 from groupkeeper.turns import Slices
 
 Topic = TypeVar("Topic")
 """A topic of a request, and what is wanted of it."""
 
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 """A topic's name and the index of one of its partitions."""
 
 
-class Opening:
+class LogOpener:
     """The way from a request to its open logs."""
 
-    def __init__(self, partitions: Partitions, late: LateAnswers) -> None:
+    def __init__(self, partitions: TopicPartitions, response_tasks: ResponseTasks) -> None:
         self._partitions = partitions
-        self.late = late
+        self.response_tasks = response_tasks
 
     def answer(
         self,
-        unready: Iterable[Partition],
+        unready: Iterable[TopicPartition],
         answer: Callable[[], Slices[Response | None]],
         reply_to: ReplyTo,
         if_broken: Callable[[], Response],
@@ -44,13 +44,13 @@ class Opening:
         waiting_for = list(unready)
         if not waiting_for:
             return (yield from answer())
-        self.late.start(self._open_and_answer(waiting_for, answer), reply_to, if_broken)
+        self.response_tasks.start(self._open_and_answer(waiting_for, answer), reply_to, if_broken)
         return None
 
     def answer_when_readable(
         self,
         topics: Iterable[Topic],
-        places_of: Callable[[Topic], Iterable[Place]],
+        partition_ids_of: Callable[[Topic], Iterable[PartitionId]],
         answer: Callable[[], Slices[Response | None]],
         reply_to: ReplyTo,
         if_broken: Callable[[], Response],
@@ -58,22 +58,22 @@ class Opening:
         """`answer` for a request that reads the partitions of these topics, as far as there are
         any.
         """
-        unready = yield from self.unready(topics, places_of, _is_readable)
+        unready = yield from self.unready(topics, partition_ids_of, _is_readable)
         return (yield from self.answer(unready, answer, reply_to, if_broken))
 
     def unready(
         self,
         topics: Iterable[Topic],
-        places_of: Callable[[Topic], Iterable[Place]],
-        is_ready: Callable[[Partition], bool],
-    ) -> Slices[Iterable[Partition]]:
+        partition_ids_of: Callable[[Topic], Iterable[PartitionId]],
+        is_ready: Callable[[TopicPartition], bool],
+    ) -> Slices[Iterable[TopicPartition]]:
         """Which of the partitions, as far as there are any, are not ready: each once."""
         pace = Pace()
-        unready: dict[Partition, None] = {}
+        unready: dict[TopicPartition, None] = {}
         for topic in topics:
             if pace.spent():
                 yield
-            for topic_name, index in places_of(topic):
+            for topic_name, index in partition_ids_of(topic):
                 partition = self._partitions.find(topic_name, index)
                 if partition is not None and not is_ready(partition):
                     unready[partition] = None
@@ -82,11 +82,11 @@ class Opening:
         return unready
 
     async def _open_and_answer(
-        self, unready: list[Partition], answer: Callable[[], Slices[Response | None]]
+        self, unready: list[TopicPartition], answer: Callable[[], Slices[Response | None]]
     ) -> Response | None:
         await self._partitions.prepare(unready)
-        return await self.late.turns.run(answer())
+        return await self.response_tasks.turns.run(answer())
 
 
-def _is_readable(partition: Partition) -> bool:
+def _is_readable(partition: TopicPartition) -> bool:
     return partition.readable

@@ -1,0 +1,233 @@
+"""AlterConfigs and IncrementalAlterConfigs: check each resource, change topics, report each result.
+
+Only topics have configs that can change; broker_configs.py refuses the rest. What is wrong with a
+resource in itself (it occurs twice, a key occurs twice, a null) is refused first, in Kafka's order
+and words.
+Source: Kafka's `ConfigAdminManager.preprocess` and `ConfigurationControlManager`; KIP-133, KIP-339.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from groupkeeper.apis.broker_configs import (
+    AlterConfigOp,
+    AlterRequest,
+    AlterResource,
+    BrokerConfigs,
+    no_list,
+    ops_of,
+)
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from groupkeeper.protocol.messages.describe_configs import ConfigKind, ResourceType
+from groupkeeper.protocol.messages.incremental_alter_configs import (
+    ConfigOperation,
+    IncrementalAlterConfigsResponse,
+)
+from groupkeeper.protocol.wire import LONGEST_TEXT, cut_text
+from groupkeeper.topics import configs
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.names import check_name
+from groupkeeper.topics.refusals import Refusal, Refused
+from groupkeeper.topics.slices import Pace, counts
+from groupkeeper.topics.topic_admin import UNWRITABLE
+from groupkeeper.topics.topics import Topics
+from groupkeeper.turns import Slices
+
+AlterResponse = AlterConfigsResponse | IncrementalAlterConfigsResponse
+Planned = tuple[AlterResource, list[AlterConfigOp], AlterConfigsResourceResponse]
+"""A topic, its changes, and its result so far."""
+
+_ALTERED: Final = 3
+"""Cost of a resource besides its configs, in items of a `Pace`."""
+
+_TYPES: Final = frozenset(ResourceType)
+_OPERATIONS: Final = frozenset(ConfigOperation)
+_TOO_LONG: Final = (
+    "The configuration value cannot be added because it exceeds the maximum value size of "
+    f"{LONGEST_TEXT} bytes."
+)
+
+
+class AlterConfigsHandler:
+    """Answers AlterConfigs and IncrementalAlterConfigs."""
+
+    def __init__(self, topics: Topics, broker: BrokerConfigs) -> None:
+        self._admin = topics.admin
+        self._response_tasks = topics.response_tasks
+        self._broker = broker
+
+    def handle(
+        self, request: AlterRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
+        """Reply at once if no topic is to change; else return None and reply later."""
+        resources: Sequence[AlterResource] = request.resources
+        times = yield from counts(resources, lambda one: (one.resource_type, one.resource_name))
+        results = []
+        planned: list[Planned] = []
+        pace = Pace()
+        for resource in resources:
+            kind, name = resource.resource_type, resource.resource_name
+            result = AlterConfigsResourceResponse(
+                error_message=None, resource_type=kind, resource_name=name
+            )
+            results.append(result)
+            ops = ops_of(resource)
+            refusal = _check_ops(times[kind, name], ops) or _check_types(resource, ops)
+            if refusal is None and kind == ResourceType.TOPIC:
+                planned.append((resource, ops, result))
+            elif refusal is not None or (refusal := self._broker.alter_refusal(kind, name, ops)):
+                _refuse(result, refusal)
+            if pace.spent(1 + len(ops)):
+                yield
+        if not planned:
+            return _response(request, results)
+
+        def failed() -> AlterResponse:
+            for _, _, result in planned:
+                _refuse(result, Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed"))
+            return _response(request, results)
+
+        self._response_tasks.start(self._alter(request, planned, results), reply_to, failed)
+        return None
+
+    async def _alter(
+        self,
+        request: AlterRequest,
+        planned: Iterable[Planned],
+        results: list[AlterConfigsResourceResponse],
+    ) -> AlterResponse:
+        is_legacy = isinstance(request, AlterConfigsRequest)
+        async with self._admin.changing:
+            altered = await self._response_tasks.turns.run(self._check(planned, is_legacy))
+            if altered and not request.validate_only:
+                error = await self._admin.change([topic for topic, _ in altered])
+                for _, result in altered if error != ErrorCode.NONE else ():
+                    _refuse(result, Refusal(error, UNWRITABLE))
+        return _response(request, results)
+
+    def _check(
+        self, planned: Iterable[Planned], is_legacy: bool
+    ) -> Slices[list[tuple[Topic, AlterConfigsResourceResponse]]]:
+        """The topics to change, with their results."""
+        altered = []
+        pace = Pace()
+        for resource, ops, result in planned:
+            try:
+                topic = self._altered(resource.resource_name, ops, is_legacy)
+            except Refused as refused:
+                _refuse(result, refused.refusal)
+            else:
+                # As in Kafka, a change to the same configs is not written.
+                if topic.configs != self._admin.catalog.by_name[topic.name].configs:
+                    altered.append((topic, result))
+            if pace.spent(_ALTERED + len(ops)):
+                yield
+        return altered
+
+    def _altered(self, name: str, ops: Sequence[AlterConfigOp], is_legacy: bool) -> Topic:
+        """A copy of the topic with its new configs. Raises Refused; checks in Kafka's order.
+
+        `is_legacy`: configs that the request does not name are unset.
+        """
+        topic = self._admin.catalog.by_name.get(name)
+        before = topic.configs if topic is not None else {}
+        wanted = _applied({} if is_legacy else before, ops)
+        if not name:
+            raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        refusal = check_name(name)
+        if refusal is not None:
+            raise Refused(*refusal)
+        validated = configs.validated(wanted, before)
+        if topic is None:
+            raise Refused(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+            )
+        if topic.internal:
+            # Kafka stores them. Here settings decide, and the topic has no entry in the catalog.
+            raise Refused(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' is internal: the server's settings are its configs.",
+            )
+        return replace(topic, configs=validated)
+
+
+def _applied(before: dict[str, str], ops: Sequence[AlterConfigOp]) -> dict[str, str]:
+    """The configs after the changes; only the length of values is checked."""
+    after = dict(before)
+    for op in ops:
+        if op.edits_a_list:
+            after[op.name] = _edited(op, before)
+        elif op.value is not None and op.sets:
+            after[op.name] = op.value
+        else:
+            after.pop(op.name, None)
+    # A client cannot send a value that is too long, but it can append to a list.
+    if any(len(after.get(op.name, "").encode()) > LONGEST_TEXT for op in ops):
+        raise Refused(ErrorCode.INVALID_CONFIG, _TOO_LONG)
+    return after
+
+
+def _edited(op: AlterConfigOp, before: dict[str, str]) -> str:
+    """A list with items added or removed; the default's list if the topic does not set it."""
+    row = configs.TABLE.get(op.name)
+    if row is None or row.kind is not ConfigKind.LIST:
+        raise Refused(*no_list(op))
+    items = configs.parts(before.get(op.name, row.default))
+    given = configs.parts(op.value or "")
+    if op.operation == ConfigOperation.SUBTRACT:
+        return ",".join(_without(items, given))
+    known = frozenset(items)
+    return ",".join([*items, *(item for item in dict.fromkeys(given) if item not in known)])
+
+
+def _without(items: Iterable[str], given: Iterable[str]) -> Iterator[str]:
+    """Each given item removes one of its kind: the first ones, as in Kafka."""
+    due = Counter(given)
+    for item in items:
+        if due[item]:
+            due[item] -= 1
+        else:
+            yield item
+
+
+def _check_ops(times: int, ops: Sequence[AlterConfigOp]) -> Refusal | None:
+    """Why a resource of any type is refused, or None. `times`: how often the request names it."""
+    error = ErrorCode.INVALID_REQUEST
+    if times > 1:
+        return Refusal(error, "Each resource must appear at most once.")
+    if len({op.name for op in ops}) < len(ops):
+        return Refusal(error, "Error due to duplicate config keys")
+    nulls = ", ".join(op.name for op in ops if op.sets and op.value is None)
+    return Refusal(error, f"Null value not supported for : {nulls}") if nulls else None
+
+
+def _check_types(resource: AlterResource, ops: Sequence[AlterConfigOp]) -> Refusal | None:
+    kind = resource.resource_type
+    is_legacy = isinstance(resource, AlterConfigsResource)
+    if kind not in _TYPES or (is_legacy and kind == ResourceType.BROKER_LOGGER):
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+    for op in ops:
+        if op.operation not in _OPERATIONS:
+            return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operations type {op.operation}")
+    return None
+
+
+def _refuse(result: AlterConfigsResourceResponse, refusal: Refusal) -> None:
+    result.error_code = refusal.error
+    result.error_message = cut_text(refusal.message or "")
+
+
+def _response(request: AlterRequest, results: list[AlterConfigsResourceResponse]) -> AlterResponse:
+    if isinstance(request, AlterConfigsRequest):
+        return AlterConfigsResponse(responses=results)
+    return IncrementalAlterConfigsResponse(responses=results)

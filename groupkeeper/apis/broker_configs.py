@@ -1,0 +1,280 @@
+"""Configs of the broker, its loggers, client metrics and groups: described, but never altered.
+
+The broker's configs are the server's settings. They are read at the start, so all of them are
+read-only. The other three resource types have no configs here: they are described as empty, and
+every key is unknown (docs/topics.md).
+Source: Kafka's `ConfigHelper`, `ConfigAdminManager` and its answers on the wire.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
+from groupkeeper.protocol.messages.describe_configs import (
+    ConfigKind,
+    ConfigSource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsSynonym,
+    ResourceType,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource as IncrementalAlterConfigsResource,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs import (
+    ConfigOperation,
+    IncrementalAlterConfigsRequest,
+)
+from groupkeeper.protocol.messages.list_config_resources import ConfigResource
+from groupkeeper.settings.table import INT_MAX, TABLE, Setting, Settings
+from groupkeeper.topics.refusals import Refusal
+
+AlterRequest = AlterConfigsRequest | IncrementalAlterConfigsRequest
+AlterResource = AlterConfigsResource | IncrementalAlterConfigsResource
+
+_NUMBER: Final = r"[+-]?[0-9]{1,10}"
+
+
+class AlterConfigOp(NamedTuple):
+    """One change to a config. Source: Kafka's `AlterConfigOp`."""
+
+    name: str
+    operation: int
+    """A `ConfigOperation`, unless the client sent an unknown one."""
+    value: str | None
+
+    @property
+    def sets(self) -> bool:
+        """Whether it needs a value."""
+        return self.operation != ConfigOperation.DELETE
+
+    @property
+    def edits_a_list(self) -> bool:
+        return self.operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT)
+
+
+def ops_of(resource: AlterResource) -> list[AlterConfigOp]:
+    """In the order of the request. AlterConfigs can only set."""
+    if isinstance(resource, AlterConfigsResource):
+        return [AlterConfigOp(c.name, ConfigOperation.SET, c.value) for c in resource.configs]
+    return [AlterConfigOp(c.name, c.config_operation, c.value) for c in resource.configs]
+
+
+def no_list(op: AlterConfigOp) -> Refusal:
+    """Refuse APPEND or SUBTRACT of a config that is not a list."""
+    verb = ConfigOperation(op.operation).name
+    return Refusal(
+        ErrorCode.INVALID_CONFIG,
+        f"Can't {verb} to key {op.name} because its type is not LIST.",
+    )
+
+
+def requested_names(
+    known: Mapping[str, object], resource: DescribeConfigsResource
+) -> Iterable[str]:
+    """Which of the known configs to describe. As in Kafka, an empty list requests all, too."""
+    if not resource.configuration_keys:
+        return known
+    # This is all that unknown names cost.
+    wanted = known.keys() & resource.configuration_keys
+    return [name for name in known if name in wanted] if wanted else ()
+
+
+_NAMELESS: Final[Mapping[int, str]] = {
+    ResourceType.BROKER_LOGGER: "Broker id must not be empty",
+    ResourceType.CLIENT_METRICS: "Client metrics subscription name must not be empty",
+    ResourceType.GROUP: "Group name must not be empty",
+}
+"""Why a resource without a name cannot be described."""
+
+
+class BrokerConfigs:
+    """Describes all resources that are not topics, and refuses to alter them."""
+
+    def __init__(self, node_id: int, settings: Settings) -> None:
+        self._node_id = node_id
+        self._settings = settings
+        self._shared: dict[tuple[bool, bool], dict[str, DescribeConfigsResourceResult]] = {}
+        """Settings, by whether synonyms and documentation are included."""
+        self._alter_refusals: dict[
+            int, Callable[[str, Sequence[AlterConfigOp]], Refusal | None]
+        ] = {
+            ResourceType.BROKER: self._broker_refusal,
+            ResourceType.BROKER_LOGGER: self._logger_refusal,
+            ResourceType.CLIENT_METRICS: _metrics_refusal,
+            ResourceType.GROUP: _group_refusal,
+        }
+
+    def resources(self) -> list[ConfigResource]:
+        """All resources but topics."""
+        kinds = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
+        return [
+            ConfigResource(resource_name=str(self._node_id), resource_type=kind) for kind in kinds
+        ]
+
+    # -- describe ------------------------------------------------------------------------------
+
+    def describe_refusal(self, kind: int, name: str) -> Refusal | None:
+        """Why such a resource cannot be described, or None."""
+        message = None
+        is_broker = kind == ResourceType.BROKER
+        if not name:
+            message = _NAMELESS.get(kind)
+        elif is_broker or kind == ResourceType.BROKER_LOGGER:
+            node_id = _number(name)
+            expected = f"{self._node_id} or empty string," if is_broker else self._node_id
+            if node_id is None:
+                message = f"Broker id must be an integer, but it is: {name}"
+            elif node_id != self._node_id:
+                message = f"Unexpected broker id, expected {expected} but received {name}"
+        return None if message is None else Refusal(ErrorCode.INVALID_REQUEST, message)
+
+    def describe(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    ) -> list[DescribeConfigsResourceResult]:
+        """The configs of a resource that is not refused. A broker without a name stands for the
+        dynamic defaults of all brokers, which cannot be set.
+        """
+        if resource.resource_type != ResourceType.BROKER or not resource.resource_name:
+            return []
+        included = request.include_synonyms, request.include_documentation
+        if included not in self._shared:
+            self._shared[included] = {
+                key: self._setting(row, request) for key, row in TABLE.items()
+            }
+        return [self._shared[included][key] for key in requested_names(TABLE, resource)]
+
+    def _setting(
+        self, row: Setting, request: DescribeConfigsRequest
+    ) -> DescribeConfigsResourceResult:
+        is_node_id = row.key == "node.id"
+        used = self._node_id if is_node_id else getattr(self._settings, row.attribute)
+        value, default = _text(used), _text(row.default)
+        # Settings do not record whether a value equal to the default was given.
+        source = ConfigSource.DEFAULT if value == default else ConfigSource.STATIC_BROKER
+        result = DescribeConfigsResourceResult(
+            name=row.key,
+            value=value,
+            read_only=True,
+            config_source=source,
+            is_default=source is ConfigSource.DEFAULT,
+            config_type=_kind(row),
+            documentation=row.doc if request.include_documentation else None,
+        )
+        if request.include_synonyms:
+            synonyms = {source: value, ConfigSource.DEFAULT: default}
+            result.synonyms = [
+                DescribeConfigsSynonym(name=row.key, value=text, source=where)
+                for where, text in synonyms.items()
+            ]
+        return result
+
+    # -- alter ---------------------------------------------------------------------------------
+
+    def alter_refusal(self, kind: int, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
+        """Why nothing ops, or None if the request ops nothing."""
+        return self._alter_refusals[kind](name, ops)
+
+    def _broker_refusal(self, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
+        elsewhere = self._elsewhere(name, "broker id, expected") if name else None
+        if elsewhere is not None:
+            return elsewhere
+        for op in ops:
+            if op.edits_a_list:
+                verb = ConfigOperation(op.operation).name.lower()
+                return Refusal(
+                    ErrorCode.INVALID_CONFIG,
+                    f"Config value {verb} is not allowed for config key: {op.name}",
+                )
+        fixed = ", ".join(op.name for op in ops if op.sets)
+        if not fixed:
+            return None
+        return Refusal(
+            ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: Set({fixed})"
+        )
+
+    def _logger_refusal(self, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
+        elsewhere = self._elsewhere(name, "node id. Expected")
+        if elsewhere is not None:
+            return elsewhere
+        for op in ops:
+            if op.edits_a_list:
+                verb = ConfigOperation(op.operation).name
+                return Refusal(
+                    ErrorCode.INVALID_REQUEST,
+                    f"{verb} operation is not allowed for the BROKER_LOGGER resource",
+                )
+            return Refusal(ErrorCode.INVALID_CONFIG, f"Logger {op.name} does not exist!")
+        return None
+
+    def _elsewhere(self, name: str, unexpected: str) -> Refusal | None:
+        """Refuse the resource of another node."""
+        node_id = _number(name)
+        if node_id == self._node_id:
+            return None
+        if node_id is None:
+            message = f"Node id must be an integer, but it is: {name}"
+        else:
+            message = f"Unexpected {unexpected} {self._node_id}, but received {name}"
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+
+
+def _metrics_refusal(name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
+    nameless = "Subscription name can't be empty"
+    refusal, unknown = _first_set(name, ops, nameless)
+    if unknown is None:
+        return refusal
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}")
+
+
+def _group_refusal(name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
+    nameless = "Default group resources are not allowed."
+    refusal, unknown = _first_set(name, ops, nameless)
+    if unknown is None:
+        return refusal
+    return Refusal(
+        ErrorCode.INVALID_CONFIG,
+        f"Unknown group config name: {unknown} (a classic group has none: its members bring their "
+        "timeouts)",
+    )
+
+
+def _first_set(
+    name: str, ops: Sequence[AlterConfigOp], nameless: str
+) -> tuple[Refusal | None, str | None]:
+    """For a resource type without configs: why the resource is refused as a whole, or else the
+    first config that is set, which is unknown.
+    """
+    refusal = _list_refusal(ops)
+    if refusal is None and not name:
+        refusal = Refusal(ErrorCode.INVALID_REQUEST, nameless)
+    if refusal is not None:
+        return refusal, None
+    return None, next((op.name for op in ops if op.sets), None)
+
+
+def _list_refusal(ops: Sequence[AlterConfigOp]) -> Refusal | None:
+    for op in ops:
+        if op.edits_a_list:
+            return no_list(op)
+    return None
+
+
+def _number(text: str) -> int | None:
+    """As Java's `Integer.parseInt`."""
+    if re.fullmatch(_NUMBER, text) is None or abs(int(text)) > INT_MAX:
+        return None
+    return int(text)
+
+
+def _kind(row: Setting) -> ConfigKind:
+    if row.kind is bool:
+        return ConfigKind.BOOLEAN
+    return ConfigKind.INT if row.high <= INT_MAX else ConfigKind.LONG
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

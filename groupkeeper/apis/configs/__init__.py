@@ -1,1 +1,0 @@
-"""The APIs of configs: of topics, and of the broker, which are its settings."""

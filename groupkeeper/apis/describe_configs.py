@@ -1,0 +1,184 @@
+"""DescribeConfigs: each config with its value, source and documentation. ListConfigResources: the
+resources that can be described.
+
+Resources other than topics are described in broker_configs.py.
+Source: Kafka's `ConfigHelper`; KIP-226 (synonyms), KIP-569 (types and documentation),
+KIP-1142 (listing).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from groupkeeper.apis.broker_configs import BrokerConfigs, requested_names
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_configs import (
+    ConfigSource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+    ResourceType,
+)
+from groupkeeper.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from groupkeeper.protocol.wire import cut_text
+from groupkeeper.topics.configs import TABLE
+from groupkeeper.topics.effective_configs import EffectiveConfig
+from groupkeeper.topics.names import check_name
+from groupkeeper.topics.refusals import MALFORMED, Refusal
+from groupkeeper.topics.slices import Pace, each
+from groupkeeper.topics.topics import Topics
+from groupkeeper.turns import Slices
+
+_TYPES: Final = frozenset(ResourceType)
+
+
+class DescribeConfigsHandler:
+    """Answers DescribeConfigs."""
+
+    def __init__(self, topics: Topics, broker: BrokerConfigs) -> None:
+        self._catalog = topics.catalog
+        self._effective = topics.effective
+        self._broker = broker
+        self._shared: dict[tuple[bool, bool], Mapping[str, DescribeConfigsResourceResult]] = {}
+        """Configs that topics do not set, by whether synonyms and documentation are included."""
+
+    def handle(
+        self, request: DescribeConfigsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[DescribeConfigsResponse]:
+        """One result for each resource, in the order of the request. A resource that is repeated
+        with the same keys is described once: a few bytes of request would cost thousands each.
+        """
+        distinct: dict[tuple[int, str, tuple[str, ...] | None], DescribeConfigsResource] = {}
+        yield from each(request.resources, lambda one: distinct.update({_key(one): one}))
+        resources = list(distinct.values())
+        if any((yield from each(resources, lambda one: one.resource_type not in _TYPES))):
+            refusal = Refusal(ErrorCode.INVALID_REQUEST, MALFORMED)
+            refused = yield from each(resources, lambda one: _refused(one, refusal))
+            return DescribeConfigsResponse(results=refused)
+        pace = Pace()
+        results = []
+        for resource in resources:
+            result = self._describe(resource, request)
+            results.append(result)
+            if pace.spent(1 + (len(result.configs) + len(resource.configuration_keys or ())) // 8):
+                yield
+        return DescribeConfigsResponse(results=results)
+
+    def _describe(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    ) -> DescribeConfigsResult:
+        kind, name = resource.resource_type, resource.resource_name
+        if kind == ResourceType.TOPIC:
+            refusal = None
+            if name not in self._catalog.by_name:
+                # As in Kafka, this error has no message.
+                unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                refusal = check_name(name) or unknown
+        else:
+            refusal = self._broker.describe_refusal(kind, name)
+        if refusal is not None:
+            return _refused(resource, refusal)
+        describe = self._describe_topic if kind == ResourceType.TOPIC else self._broker.describe
+        return DescribeConfigsResult(
+            resource_type=kind, resource_name=name, configs=describe(resource, request)
+        )
+
+    def _describe_topic(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    ) -> list[DescribeConfigsResourceResult]:
+        own = self._effective.own(self._catalog.by_name[resource.resource_name])
+        shared = self._inherited(request)
+        return [
+            _result(self._effective.with_topic_value(name, own[name]), request)
+            if name in own
+            else shared[name]
+            for name in requested_names(TABLE, resource)
+        ]
+
+    def _inherited(
+        self, request: DescribeConfigsRequest
+    ) -> Mapping[str, DescribeConfigsResourceResult]:
+        """Made once and shared by responses, as a request may name thousands of topics."""
+        included = request.include_synonyms, request.include_documentation
+        if included not in self._shared:
+            self._shared[included] = {
+                name: _result(config, request) for name, config in self._effective.inherited.items()
+            }
+        return self._shared[included]
+
+
+class ListConfigResourcesHandler:
+    """Answers ListConfigResources: the node and its topics. No client metrics resource exists, and
+    no group has configs.
+    """
+
+    def __init__(self, topics: Topics, broker: BrokerConfigs) -> None:
+        self._catalog = topics.catalog
+        self._broker = broker
+
+    def handle(
+        self, request: ListConfigResourcesRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[ListConfigResourcesResponse]:
+        """Version 0 lists client metrics only."""
+        types = frozenset(request.resource_types) or _TYPES
+        if caller.api_version == 0:
+            types = frozenset((ResourceType.CLIENT_METRICS,))
+        if types - _TYPES:
+            return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        resources = [one for one in self._broker.resources() if one.resource_type in types]
+        if ResourceType.TOPIC in types:
+            resources += yield from each(list(self._catalog.by_name), _topic_resource)
+        return ListConfigResourcesResponse(config_resources=resources)
+
+
+def _topic_resource(name: str) -> ConfigResource:
+    return ConfigResource(resource_name=name, resource_type=ResourceType.TOPIC)
+
+
+def _key(resource: DescribeConfigsResource) -> tuple[int, str, tuple[str, ...] | None]:
+    keys = resource.configuration_keys
+    return resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
+
+
+def _refused(resource: DescribeConfigsResource, refusal: Refusal) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=refusal.error,
+        error_message=cut_text(refusal.message or ""),
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _result(
+    config: EffectiveConfig, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    row = config.row
+    result = DescribeConfigsResourceResult(
+        name=row.name,
+        value=config.value,
+        config_source=config.source,
+        is_default=config.source is ConfigSource.DEFAULT,
+        config_type=row.kind,
+        documentation=_documentation(row.name) if request.include_documentation else None,
+    )
+    if request.include_synonyms:
+        result.synonyms = [
+            DescribeConfigsSynonym(name=one.key, value=one.value, source=one.source)
+            for one in config.synonyms
+        ]
+    return result
+
+
+def _documentation(name: str) -> str:
+    # Imported late: few clients ask for it.
+    from groupkeeper.apis.topic_config_docs import DOCUMENTATION
+
+    return DOCUMENTATION[name]
