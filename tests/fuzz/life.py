@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from groupkeeper.coordinator.group import GroupState
-from groupkeeper.groups.offset_remover import StoppingError
+from groupkeeper.groups.offset_deleter import StoppingError
 from groupkeeper.observe import logs
 from groupkeeper.server.server import Server
 from groupkeeper.storage.errors import StorageError

@@ -120,7 +120,7 @@ def test_its_offsets_go_when_the_partition_is_back(damaged: Served, lines: Lines
     client = damaged.client()
     assert delete(client) == 0
     [line] = [
-        line for line in lines() if line["event"] == "offsets of deleted topics are removed later"
+        line for line in lines() if line["event"] == "offsets of deleted topics are deleted later"
     ]
     assert (line["partitions"], line["topics"]) == (f"[{damaged.driver(BAD).index}]", 1)
     assert create(client) == 0
