@@ -231,7 +231,7 @@ async def _ended(tasks: set["asyncio.Task[Any]"]) -> None:
 
 
 def _told(error: object) -> str:
-    """What a log line's ``exc_info`` stands for: the exception first, then where it was raised."""
+    """What a log line's `exc_info` stands for: the exception first, then where it was raised."""
     if not isinstance(error, BaseException):
         error = sys.exc_info()[1]
     if error is None:
