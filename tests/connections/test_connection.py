@@ -10,6 +10,7 @@ import pytest
 
 from groupkeeper.connections.inbox import HELD_BYTES, Inbox
 from groupkeeper.exchange import NO_REPLY
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -453,7 +454,7 @@ async def test_closing_sends_nothing_more(bench: Bench) -> None:
 def test_a_member_outlives_its_connection_until_its_session_ends(served: Served) -> None:
     first, second = served.client(), served.client()
     leader, _ = settle(first)
-    second.send(11, 3, join_request())
+    second.send(ApiKey.JOIN_GROUP, 3, join_request())
     served.advance(0.1)
     second.hang_up()
     joined = first.join(member_id=leader)
@@ -469,9 +470,9 @@ def test_who_leaves_while_it_joins_has_left_although_it_hung_up(served: Served) 
     """What Java's client does when it is closed during a rebalance."""
     first, second = served.client(), served.client()
     leader, _ = settle(first)
-    member_id = second.call(11, 9, join_request()).member_id
-    second.send(11, 9, join_request(member_id=member_id))
-    second.send(13, 5, leave_request(member_id))
+    member_id = second.call(ApiKey.JOIN_GROUP, 9, join_request()).member_id
+    second.send(ApiKey.JOIN_GROUP, 9, join_request(member_id=member_id))
+    second.send(ApiKey.LEAVE_GROUP, 5, leave_request(member_id))
     served.advance(0.1)
     second.hang_up()
     assert served.members() == 2
