@@ -41,10 +41,7 @@ from groupkeeper.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from groupkeeper.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-)
+from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.turns import Slices
 
