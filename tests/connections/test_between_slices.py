@@ -68,12 +68,12 @@ def client(served: Served) -> Client:
 
 def create(client: Client, name: str, partitions: int) -> None:
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    created = client.call(19, 4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+    created = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
     assert created.topics[0].error_code == 0
 
 
 def delete(client: Client, name: str) -> None:
-    assert client.call(20, 6, delete_topic_request(name)).responses[0].error_code == 0
+    assert client.call(6, delete_topic_request(name)).responses[0].error_code == 0
 
 
 # -- commits ---------------------------------------------------------------------------------------
