@@ -134,7 +134,7 @@ async def test_a_request_that_waits_blocks_what_follows_and_keeps_the_order(benc
 
 
 async def test_what_was_held_back_is_not_decided_inside_the_answer(bench: Bench) -> None:
-    """Whoever answers may be in the middle of answering others."""
+    """The caller of `answer` may have others to answer."""
     bench.receive(join(bench) + beat(bench))
     bench.parked[0].answer(JoinGroupResponse())
     assert len(bench.requests) == 1
@@ -204,7 +204,7 @@ async def test_requests_behind_a_large_one_are_answered_however_the_stream_is_cu
     large = size.to_bytes(4, "big") + large[4:] + bytes(size - len(large) + 4)
     stream = beat(bench) + large + beat(bench) + large + beat(bench)
     for piece in _pieces(stream, sizes):
-        assert bench.socket.reading, "nobody reads on"
+        assert bench.socket.reading, "reading stays paused"
         bench.receive(piece)
         await asyncio.sleep(0)
     assert bench.answered() == [2, 1, 3, 1, 4]
@@ -219,7 +219,7 @@ async def test_full_reads_of_many_requests_are_answered_wherever_they_begin(
     frame = beat(bench, "g" * 1_000)
     stream = frame * (4 * HELD_BYTES // len(frame))
     for piece in (stream[:first], *_pieces(stream[first:], [256 * 1024])):
-        assert bench.socket.reading, "nobody reads on"
+        assert bench.socket.reading, "reading stays paused"
         bench.receive(piece)
         await asyncio.sleep(0)
     assert len(bench.answered()) == len(stream) // len(frame)
@@ -277,7 +277,7 @@ def request_of(key: int, version: int, body: bytes = b"") -> bytes:
         request_of(HEARTBEAT, 5),
         request_of(HEARTBEAT, -1),
         request_of(999, 0),
-        request_of(PRODUCE, 9),  # known, but nobody here answers it
+        request_of(PRODUCE, 9),  # known, without a handler here
         request_of(API_VERSIONS, 3, b"\x00\x05"),
     ],
 )
@@ -309,7 +309,7 @@ async def test_the_largest_request_allowed_is_not_refused(bench: Bench) -> None:
     assert not bench.socket.closed
 
 
-# -- ApiVersions of a version that nobody knows ----------------------------------------------------
+# -- ApiVersions of an unsupported version --------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [5, 99, 32_767])

@@ -393,7 +393,7 @@ async def test_a_long_answer_is_encoded_in_turns(
 async def test_a_long_answer_that_comes_later_is_encoded_in_turns(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever answers may be in the middle of answering others."""
+    """The caller of `answer` may have others to answer."""
     bench.routes[DESCRIBE] = lambda request, caller, reply_to: bench.parked.append(reply_to)
     count_slices(bench, monkeypatch, "sliced_response_encoder", TURN_S)
     bench.receive(describe(bench, "g") + beat(bench))

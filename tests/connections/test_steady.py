@@ -1,4 +1,4 @@
-"""Heartbeats that repeat take a short cut, and nobody can tell but for the time it takes."""
+"""Heartbeats that repeat take a short cut, which only their duration shows."""
 
 from typing import Any
 
@@ -96,7 +96,7 @@ def test_every_beat_is_counted(member: Member) -> None:
 # -- whatever changes the group is heard of --------------------------------------------------------
 
 
-def test_a_new_member_sends_everybody_back_to_join(member: Member) -> None:
+def test_a_new_member_sends_all_back_to_join(member: Member) -> None:
     member.served.client().send(3, join_request())
     member.served.advance(0.1)
     assert member.beat() == ErrorCode.REBALANCE_IN_PROGRESS
@@ -197,7 +197,7 @@ def steady(driver: Counting, request: bytes) -> SteadyBeat:
 
 def frame_of(correlation_id: int = 1, **fields: Any) -> bytes:
     wanted: dict[str, Any] = {"group_id": "g", "member_id": "m", "generation_id": 1} | fields
-    return frame(4, HeartbeatRequest(**wanted), correlation_id)
+    return frame(HeartbeatRequest(**wanted), correlation_id)
 
 
 def test_the_same_bytes_match_whatever_their_correlation_id() -> None:

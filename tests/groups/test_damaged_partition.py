@@ -120,7 +120,7 @@ def test_its_offsets_go_when_the_partition_is_back(damaged: Served, lines: Lines
     client = damaged.client()
     assert delete(client) == 0
     [line] = [
-        line for line in lines() if line["event"] == "offsets of deleted topics are removed later"
+        line for line in lines() if line["event"] == "offsets of deleted topics are deleted later"
     ]
     assert (line["partitions"], line["topics"]) == (f"[{damaged.driver(BAD).index}]", 1)
     assert create(client) == 0
@@ -171,7 +171,7 @@ def test_other_topics_keep_their_offsets(served: Served) -> None:
 
 
 def test_a_partition_whose_folder_was_removed_owes_nothing(damaged: Served) -> None:
-    """What it held is lost; nobody may be made to forget more for it."""
+    """What it held is lost; no other offsets may be removed because of it."""
     assert delete(damaged.client()) == 0
     assert create(damaged.client()) == 0
     damaged.stop()
@@ -247,7 +247,7 @@ def test_crashes_at_any_disk_call_of_the_deletion(serve: Callable[..., Served], 
 
 
 def crashed_on_its_way_back(served: Served, at: int) -> tuple[bool, bool]:
-    """The deleted topic was made again, the damage is repaired, and in the disk call number ``at``
+    """The deleted topic was made again, the damage is repaired, and in the disk call number `at`
     of what follows the process ends. Was a new commit to the partition acknowledged? Was it all?
     """
     commit_to_all(served)

@@ -221,7 +221,7 @@ def test_a_repaired_partition_serves_again_without_a_restart(served: Served) -> 
     assert served.driver("g").snapshot().reason == ""
 
 
-def test_a_record_that_nobody_can_decode_closes_its_partition(served: Served, lines: Lines) -> None:
+def test_a_record_that_cannot_be_decoded_closes_its_partition(served: Served, lines: Lines) -> None:
     driver = served.driver("g")
     assert driver.log is not None
     key = encode_key(GroupMetadataKey(group="g"))
@@ -278,10 +278,15 @@ def test_members_of_a_partition_that_is_loaded_again_are_counted_once(served: Se
 def test_a_bug_undoes_what_was_not_written_and_says_so(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was taken by a round under way is written all the same: nobody was told."""
+    """Records taken by a round under way are written, but not acknowledged."""
     committer, other = served.client(), served.client()
     break_handler(monkeypatch, HeartbeatRequest)
-    served.at_once({committer: committer.commit_frame(5), other: other.frame(4, heartbeat("m", 1))})
+    served.at_once(
+        {
+            committer: committer.commit_frame(5),
+            other: other.frame(4, heartbeat("m", 1)),
+        }
+    )
     assert committer.committed() == ErrorCode.NOT_COORDINATOR
     assert other.take().error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     served.settled()

@@ -27,7 +27,7 @@ from tests.support.wire import Client, connect
 
 Start = Callable[..., Process]
 
-# The server over a disk whose syncs fail as soon as a file named ``broken`` is there.
+# The server over a disk whose syncs fail as soon as a file named `broken` is there.
 LYING_DISK = """
 import errno, os, sys
 from groupkeeper.storage.files import Files
@@ -221,7 +221,7 @@ def test_an_unknown_setting_is_one_line_and_exit_code_2(start: Start) -> None:
 
 
 def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None:
-    """After an fsync that failed nobody knows what is on the disk: better no server than a wrong
+    """After a failed fsync it is unknown what is on the disk: better no server than a wrong
     one.
     """
     process = start("--dev", program=(sys.executable, "-c", LYING_DISK))
@@ -239,7 +239,7 @@ def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None
 def test_a_data_directory_that_goes_away_ends_the_process(
     start: Start, tmp_path: Path, replaced: bool
 ) -> None:
-    """What is acknowledged now, nobody would find. Also without any request."""
+    """What is acknowledged now would be lost. Also without any request."""
     process = start()
     process.ready()
     if replaced:

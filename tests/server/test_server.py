@@ -206,9 +206,9 @@ def test_every_request_under_way_is_held_exactly_once(busy: Served) -> None:
     busy.check_accounts()
 
 
-def test_a_request_that_nobody_holds_is_noticed(busy: Served) -> None:
+def test_a_request_whose_token_is_lost_is_noticed(busy: Served) -> None:
     """The check itself, which the simulation relies on."""
     for member in busy.group().members.values():
         member.awaiting_join = None
-    with pytest.raises(AssertionError, match="nobody holds it"):
+    with pytest.raises(AssertionError, match="its token is lost"):
         busy.check_accounts()

@@ -20,7 +20,7 @@ def check_accounts(server: Server) -> None:
     ]
     held = [token for token in _held(server) if token._sender._transport is not None]
     assert len(held) == len(set(held)), "a request is held twice"
-    assert set(held) == set(waiting), "a request is under way and nobody holds it, or the reverse"
+    assert set(held) == set(waiting), "a request is under way and its token is lost, or the reverse"
 
 
 def _held(server: Server) -> list[Call]:

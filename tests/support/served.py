@@ -6,7 +6,7 @@
     served.advance(9)
     assert client.beat(member_id, generation) == 0
 
-``call`` runs the loop until the answer is there; ``send`` does not wait, ``take`` collects later.
+`call` runs the loop until the answer is there; `send` does not wait, `take` collects later.
 The verbs of a client are those of real ones; what they return is what a test asks for.
 """
 
@@ -106,7 +106,7 @@ class Client(asyncio.Protocol):
         return int(self.call(5, request).error_code)
 
     def commit(self, offset: int, group_id: str = "g", **member: Any) -> int:
-        """Commit for partition 0 of ``orders``; the error code."""
+        """Commit for partition 0 of `orders`; the error code."""
         self.pipe.write(self.commit_frame(offset, group_id, **member))
         return self.committed()
 
@@ -129,7 +129,7 @@ class Client(asyncio.Protocol):
 
 
 class Served:
-    """A server with two topics, ``orders`` and ``payments``, of six partitions each."""
+    """A server with two topics, `orders` and `payments`, of six partitions each."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class Served:
         self.run(self.machine.start())
 
     def cut_power(self, mode: str = "lose") -> None:
-        """As restart, and of what was not synced the disk keeps what ``mode`` says."""
+        """As restart, and of what was not synced the disk keeps what `mode` says."""
         self.restart(lambda: self.machine.cut_power(mode))
 
     def stop(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from groupkeeper.coordinator.gate import ReplyGate
 from groupkeeper.coordinator.step import Step
-from groupkeeper.groups.offset_remover import OffsetRemover, StoppingError
+from groupkeeper.groups.offset_deleter import OffsetDeleter, StoppingError
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -30,9 +30,9 @@ def delete(client: Client) -> int:
     return int(client.call(5, DELETE).responses[0].error_code)
 
 
-def offset_remover(served: Served) -> OffsetRemover:
+def offset_deleter(served: Served) -> OffsetDeleter:
     server = served.server
-    return OffsetRemover(
+    return OffsetDeleter(
         server.group_partitions, server.turns, server.topics.pending_offset_deletions
     )
 
@@ -105,7 +105,7 @@ def test_a_partition_that_is_loading_is_told_again(served: Served) -> None:
     client = served.client()
     assert client.commit(5) == 0
     served.driver("g").start_loading()
-    served.run(offset_remover(served)(["orders"]))
+    served.run(offset_deleter(served)(["orders"]))
     served.cut_power("lose")
     served.settled()
     assert served.client().fetched() == {}
@@ -173,7 +173,7 @@ def test_offsets_of_a_topic_that_the_catalog_never_knew_stay(served: Served) -> 
 def test_it_gives_up_when_the_process_ends(served: Served) -> None:
     served.server.group_partitions.stop()
     with pytest.raises(StoppingError):
-        served.run(offset_remover(served)(["orders"]))
+        served.run(offset_deleter(served)(["orders"]))
 
 
 def test_the_server_stops_although_a_partition_cannot_be_told(served: Served) -> None:
