@@ -86,26 +86,23 @@ class CatalogLog:
                 stack.callback(log.close)
 
 
-class CatalogFolders:
-    """Where the copies are, and how they are opened."""
+@dataclass(slots=True)
+class LogFolders:
+    """Where logs are kept, and how they are opened."""
 
-    def __init__(
-        self,
-        files: Files,
-        data_dir: str,
-        limits: Limits,
-        repaired: Callable[[str], None],
-        *,
-        must_exist: bool = False,
-    ) -> None:
-        """`repaired` is told, in words, what was damaged and repaired. `must_exist`: there was
-        a catalog before, so nothing at all is a loss.
-        """
-        self._files = files
-        self._data_dir = data_dir
-        self._limits = limits
-        self._repaired = repaired
-        self._must_exist = must_exist
+    files: Files
+    data_dir: str
+    limits: Limits
+    repaired: Callable[[str], None]
+    """Told, in words, what was damaged and repaired."""
+
+
+@dataclass(slots=True)
+class CatalogFolders(LogFolders):
+    """The folders of the two copies."""
+
+    must_exist: bool = False
+    """A catalog existed before, so its absence is a loss."""
 
     def open(self, end: int = NO_END) -> CatalogLog:
         """Both copies, durable and without what they have from offset ``end`` on. Raises
@@ -114,7 +111,7 @@ class CatalogFolders:
         with ExitStack() as stack:
             copies = []
             for name in FOLDERS:
-                copies.append(self._look(f"{self._data_dir}/{name}", end))
+                copies.append(self._look(f"{self.data_dir}/{name}", end))
                 log = copies[-1].log
                 if log is not None:
                     stack.callback(log.close)
@@ -135,11 +132,11 @@ class CatalogFolders:
         for copy in copies:
             if copy.problem:
                 raise Corrupt(copy.problem)
-        first, second = (f"{self._data_dir}/{name}" for name in FOLDERS)
-        begun_anew = FOLDERS[0] in self._files.list_folder(
-            self._data_dir
-        ) and not self._files.list_folder(first)
-        if self._must_exist and not begun_anew:
+        first, second = (f"{self.data_dir}/{name}" for name in FOLDERS)
+        begun_anew = FOLDERS[0] in self.files.list_folder(
+            self.data_dir
+        ) and not self.files.list_folder(first)
+        if self.must_exist and not begun_anew:
             raise Corrupt(
                 f"{first} and {second} are missing or empty, and with them all topics: restore one "
                 f"of them, or begin without topics: rm -rf {first} {second}; mkdir {first}"
@@ -147,7 +144,7 @@ class CatalogFolders:
 
     def _look(self, folder: str, end: int) -> _Copy:
         try:
-            log = open_log(self._files, folder, self._limits, end=end)
+            log = open_log(self.files, folder, self.limits, end=end)
         except Corrupt as problem:
             return _Copy(folder, None, str(problem), -1)
         try:
@@ -157,38 +154,38 @@ class CatalogFolders:
             return _Copy(folder, None, str(problem), -1)
         if end == NO_END:  # else it is a change that was refused
             for what in log.take_repairs():
-                self._repaired(what)
+                self.repaired(what)
         return _Copy(folder, log, "", log.next_offset)
 
     def _make_again(self, copy: _Copy, best: _Copy) -> Log:
         found = copy.problem or (f"it ended at {copy.end}" if copy.end else "it had nothing")
         if copy.log is not None:
             copy.log.close()
-        for name in self._files.list_folder(copy.folder):
-            self._files.remove(f"{copy.folder}/{name}")
-        self._files.make_folder(copy.folder)
-        for name in self._files.list_folder(best.folder):
+        for name in self.files.list_folder(copy.folder):
+            self.files.remove(f"{copy.folder}/{name}")
+        self.files.make_folder(copy.folder)
+        for name in self.files.list_folder(best.folder):
             if base_of(name) is not None:
                 self._copy(f"{best.folder}/{name}", f"{copy.folder}/{name}")
-        self._files.sync_folder(copy.folder)
-        self._files.sync_folder(parent_of(copy.folder))
-        log = open_log(self._files, copy.folder, self._limits)
-        self._repaired(
+        self.files.sync_folder(copy.folder)
+        self.files.sync_folder(parent_of(copy.folder))
+        log = open_log(self.files, copy.folder, self.limits)
+        self.repaired(
             f"{copy.folder} is made again from {best.folder}, up to offset {best.end}: {found}"
         )
         return log
 
     def _copy(self, source: str, target: str) -> None:
         with ExitStack() as stack:
-            reading = self._files.open(source)
-            stack.callback(self._files.close, reading)
-            writing = self._files.open(target, create=True)
-            stack.callback(self._files.close, writing)
+            reading = self.files.open(source)
+            stack.callback(self.files.close, reading)
+            writing = self.files.open(target, create=True)
+            stack.callback(self.files.close, writing)
             position = 0
-            while data := self._files.read(reading, PIECE_BYTES, position):
-                self._files.write(writing, data, position)
+            while data := self.files.read(reading, PIECE_BYTES, position):
+                self.files.write(writing, data, position)
                 position += len(data)
-            self._files.sync(writing)
+            self.files.sync(writing)
 
 
 def _check_whole(log: Log, folder: str) -> None:

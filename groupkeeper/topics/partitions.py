@@ -6,20 +6,20 @@ opened, off the event loop, by the first request that needs it.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Final
 
 from groupkeeper.backoff import RetryTimes
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList, is_partition
-from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import NO_END, open_log
 from groupkeeper.storage.segment import Segment
 from groupkeeper.storage.start import write_start
 from groupkeeper.topics.catalog import Catalog, Topic
+from groupkeeper.topics.catalog_log import LogFolders
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
@@ -41,67 +41,54 @@ Failed = Callable[[str, BaseException], None]
 """Told what could not be done and why; the data plane itself writes no log lines."""
 
 
-class TopicFolders:
-    """Where topic logs live: one folder ``<topic>-<partition>`` each, in the data directory."""
+@dataclass(slots=True)
+class TopicFolders(LogFolders):
+    """One folder `<topic>-<partition>` for each log, in the data directory."""
 
-    def __init__(
-        self,
-        files: Files,
-        data_dir: str,
-        limits: Limits,
-        repaired: Callable[[str], None],
-        known: FolderList | None = None,
-    ) -> None:
-        """`repaired` is told what was damaged and repaired; `known` are the folders that must
-        be there.
-        """
-        self._repaired = repaired
-        self._known = known
-        self._files = files
-        self._data_dir = data_dir
-        self._limits = limits
+    known: FolderList | None = None
+    """The folders that must exist."""
 
     def open_log(self, name: str, end: int = NO_END) -> Log:
         """What it holds before offset `end`; the rest is cut off. A log without a folder is empty.
 
         Raises StorageError and OSError.
         """
-        if self._known is not None and (what := self._known.check(name)):
-            self._repaired(what)
-        log = open_log(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
+        if self.known is not None and (what := self.known.check(name)):
+            self.repaired(what)
+        log = open_log(self.files, f"{self.data_dir}/{name}", self.limits, end=end)
         for what in log.take_repairs():
-            self._repaired(what)
+            self.repaired(what)
         return log
 
     def note_start(self, name: str, offset: int) -> None:
         """Make it durable that a log begins at an offset, blocking. Raises as `write_start`."""
-        write_start(self._files, f"{self._data_dir}/{name}", offset)
-        if self._known is not None:
-            self._known.note(name, offset)
+        write_start(self.files, f"{self.data_dir}/{name}", offset)
+        if self.known is not None:
+            self.known.note(name, offset)
 
     def note_made(self, name: str) -> None:
         """A log got its first records: from now on its folder must be there."""
-        if self._known is not None:
-            self._known.note(name)
+        if self.known is not None:
+            self.known.note(name)
 
     def remove(self, name: str) -> None:
         """Remove a folder and what is in it; nothing happens if there is none. Raises OSError."""
-        folder = f"{self._data_dir}/{name}"
-        for file in self._files.list_folder(folder):
-            self._files.remove(f"{folder}/{file}")
-        self._files.remove_folder(folder)
-        if self._known is not None:
-            self._known.note_removed(name)
+        folder = f"{self.data_dir}/{name}"
+        for file in self.files.list_folder(folder):
+            self.files.remove(f"{folder}/{file}")
+        self.files.remove_folder(folder)
+        if self.known is not None:
+            self.known.note_removed(name)
 
     def names(self) -> list[str]:
         """The folders there are, blocking: of topics and of nobody. Raises OSError."""
-        return [name for name in self._files.list_folder(self._data_dir) if is_partition(name)]
+        return [name for name in self.files.list_folder(self.data_dir) if is_partition(name)]
 
     def sync(self) -> None:
         """Wait until it is on the disk which folders there are, blocking. Raises OSError."""
-        if self._known is not None:
-            self._known.save()
-        self._files.sync_folder(self._data_dir)
+        if self.known is not None:
+            self.known.save()
+        self.files.sync_folder(self.data_dir)
 
 
 class TopicPartitions:
