@@ -1,6 +1,6 @@
-"""Every API that is served, a row each: this table is the list of features.
+"""The APIs of the server, one row each: this table is the list of features.
 
-What has no row is not advertised. The versions of an API are declared with its messages.
+An API without a row is not advertised. The versions of an API are declared with its messages.
 """
 
 from collections.abc import Callable, Iterable
@@ -66,7 +66,7 @@ class Dependencies:
 
 
 class Subject(Enum):
-    """How a request names what it is about."""
+    """How a request identifies its group, topic or resource."""
 
     GROUP = "a group id"
     GROUPS = "group ids"
@@ -76,7 +76,7 @@ class Subject(Enum):
 
 
 class Operation(IntEnum):
-    """What a client does to a resource. Source: Kafka's `AclOperation`."""
+    """An operation on a resource. Source: Kafka's `AclOperation`."""
 
     READ = 3
     WRITE = 4
@@ -90,7 +90,7 @@ class Operation(IntEnum):
 
 
 class Resource(Enum):
-    """What operations are done to. Source: Kafka's `ResourceType`."""
+    """A type of resource. Source: Kafka's `ResourceType`."""
 
     GROUP = "group"
     TOPIC = "topic"
@@ -98,7 +98,7 @@ class Resource(Enum):
 
 
 class Right(NamedTuple):
-    """What access control has to allow a client for a request."""
+    """What access control must allow a client for a request."""
 
     operation: Operation
     resource: Resource

@@ -174,7 +174,7 @@ async def test_the_name_waits_until_others_have_forgotten(scene):
 
 
 async def test_patience_ends_and_the_deletion_goes_on(scene, monkeypatch):
-    monkeypatch.setattr(topic_admin, "PATIENCE_S", 0)
+    monkeypatch.setattr(topic_admin, "DELETION_WAIT_S", 0)
     forgetful = Forgetful(scene)
     assert (await scene.delete("t"))[0].error_code == ErrorCode.REQUEST_TIMED_OUT
     assert (await scene.create("t")).error_code == ErrorCode.KAFKA_STORAGE_ERROR

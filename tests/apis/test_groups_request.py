@@ -40,7 +40,7 @@ def client(served: Served) -> Client:
 
 @pytest.fixture
 def large(client: Client) -> int:
-    """A topic called ``large`` that has so many partitions."""
+    """A topic called `large` that has so many partitions."""
     count = 3 * PART_PARTITIONS + 7
     topic = CreatableTopic(name="large", num_partitions=count, replication_factor=1)
     created = client.call(19, 4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))

@@ -160,7 +160,7 @@ async def test_a_lost_segment_in_the_middle_is_made_good():
         told: list[str] = []
         catalog = opened(disk, "not this one", told.append)
         assert set(catalog.by_name) == {"a", "b", "new", "newer", "__consumer_offsets"}
-        assert "data/catalog is made again" in told[-1]
+        assert "data/catalog is restored" in told[-1]
         catalog.close()
         disk.write_back()
     assert catalog.cluster_id == known["cluster"]

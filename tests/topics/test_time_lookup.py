@@ -130,7 +130,7 @@ async def test_a_lookup_ends_after_some_false_promises(scene, gone_through):
         await scene.produce("t", 0, lying(batch("a", "b"), NOW + 9_000))
     assert await find(scene, NOW + 100) == (ErrorCode.CORRUPT_MESSAGE, -1, -1)
     assert len(gone_through) == time_lookup.FALSE_PROMISES
-    assert "3 batches do not hold" in scene.failures[0]
+    assert "3 batches do not have the timestamps" in scene.failures[0]
 
 
 async def test_fewer_false_promises_keep_nobody_from_the_truth(scene):
