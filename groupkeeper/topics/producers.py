@@ -116,11 +116,9 @@ class ProducerStates:
         return len(self.by_id)
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all of them, one at a time: the event loop may wait for the lock."""
         while self.by_id:
-            with (
-                self._memory.lock
-            ):  # one at a time: there may be thousands, and the event loop may wait
+            with self._memory.lock:
                 if self.by_id:
                     self._memory.drop(self.by_id.popitem()[1])
 

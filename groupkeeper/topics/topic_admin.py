@@ -148,7 +148,7 @@ class TopicAdmin:
         return await self._written(self.catalog.create(topics, self._wall_ms()))
 
     async def change(self, topics: Sequence[Topic]) -> ErrorCode:
-        """Give existing topics the partition counts and configs of these copies; all or none."""
+        """Give topics the partition counts and configs of these copies; all or none."""
         return await self._written(self.catalog.change(topics, self._wall_ms()))
 
     async def delete(self, topics: Sequence[Topic]) -> ErrorCode:
@@ -185,7 +185,7 @@ class TopicAdmin:
         )
 
     async def close(self) -> None:
-        """Wait for the deletions under way; `topics_deleted` callbacks end when the server stops."""
+        """Wait for deletions under way; `topics_deleted` callbacks end when the server stops."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
