@@ -1,4 +1,4 @@
-"""``python -m groupkeeper`` is the ``groupkeeper`` command."""
+"""Makes `python -m groupkeeper` run the `groupkeeper` command."""
 
 import sys
 

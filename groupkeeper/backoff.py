@@ -1,4 +1,4 @@
-"""How long to wait before something that failed is tried again."""
+"""When to try again what has failed."""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Backoff:
-    """Pauses that grow: the first, then twice as long each time, up to the longest; in seconds."""
+    """Pauses in seconds: the first one, then each twice the one before it, up to the longest."""
 
     __slots__ = ("_first", "_most", "_next")
 
@@ -16,19 +16,19 @@ class Backoff:
         self._most = most
 
     def failed(self) -> float:
-        """It failed again: the pause before the next try."""
+        """It failed: the pause before the next try."""
         pause = self._next
         self._next = min(2 * pause, self._most)
         return pause
 
     def reset(self) -> None:
-        """It has worked: the next failure is taken for a new one."""
+        """Begin with the first pause again."""
         self._next = self._first
 
 
 class RetryTimes(Generic[Key]):
-    """Things that failed, and when each may be tried again: the first time at once, then after
-    pauses that grow as those of `Backoff`. Times are seconds of one clock.
+    """When each of several things that failed may be tried again: at once after its first failure,
+    later after the pauses of a `Backoff`. Times are seconds of one clock.
     """
 
     def __init__(self, first: float, most: float) -> None:
@@ -37,7 +37,7 @@ class RetryTimes(Generic[Key]):
         self._failed: dict[Key, tuple[Backoff, float]] = {}
 
     def failed(self, key: Key, now: float) -> None:
-        """It failed. Tried with success for twice the longest pause, it begins anew."""
+        """It failed. After twice the longest pause without a failure, it counts as the first."""
         backoff, again = self._failed.get(key, (None, 0.0))
         if backoff is None or now - again > 2 * self._most:
             self._failed[key] = Backoff(self._first, self._most), now
@@ -45,9 +45,9 @@ class RetryTimes(Generic[Key]):
             self._failed[key] = backoff, now + backoff.failed()
 
     def waits(self, key: Key, now: float) -> bool:
-        """It is not to be tried yet."""
+        """Whether it must not be tried yet."""
         return key in self._failed and now < self._failed[key][1]
 
-    def forget(self, key: Key) -> None:
-        """It is gone, whatever became of it."""
+    def drop(self, key: Key) -> None:
+        """Drop what is known of a key."""
         self._failed.pop(key, None)

@@ -1,6 +1,7 @@
-"""The two times: monotonic for deadlines, wall for what is written. Nothing else reads a clock.
+"""Reads the two clocks: monotonic for deadlines, wall for timestamps.
 
-Both are the event loop's in the end, so that a loop under virtual time moves them.
+The monotonic clock is the event loop's, so a loop under virtual time moves it; a simulation derives
+a clock with a `wall` of its own.
 """
 
 import asyncio
@@ -9,12 +10,12 @@ from collections.abc import Callable
 
 
 class Clock:
-    """Integer milliseconds, rounded up: a timer must not fire early, find nothing due, and spin."""
+    """Integer milliseconds; `now` is rounded up: an early timer would find nothing due."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         is_plain = type(loop).time is asyncio.BaseEventLoop.time
         self.seconds: Callable[[], float] = time.monotonic if is_plain else loop.time
-        """Monotonic, as a float, for measuring."""
+        """Monotonic time as a float, to measure durations."""
 
     def now(self) -> int:
         """Monotonic milliseconds."""

@@ -1,6 +1,6 @@
-"""How a request is answered: the one contract between the connection and everything behind it.
+"""The contract between connections and handlers: how a request is answered.
 
-Not a transport: whoever answers does not know whether the client is still there.
+A handler does not know whether the client is still connected.
 """
 
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from groupkeeper.turns import Slices
 __all__ = ["NO_REPLY", "Handler", "ReplyTo", "Response"]
 
 Response = Any
-"""A message of ``protocol.messages``; which one, the API key of the request says."""
+"""A message of `protocol.messages`; the API key of the request says which one."""
 
 
 class _NoReply:
-    """The request wants no answer at all (Produce with acks=0)."""
+    """The request gets no answer (Produce with acks=0)."""
 
 
 NO_REPLY: Final = _NoReply()
 
 Handler = Callable[[Any, Caller, ReplyTo], Response | _NoReply | Slices[Any] | None]
-"""``(request, caller, reply_to) -> response``, or None when the answer comes later.
+"""`(request, caller, reply_to) -> response`, or None if `reply_to` is answered later.
 
-Or a generator, from a handler that may have much to do: the connection runs it in turns with
-others (``turns``), and what it returns counts as if the handler had returned it."""
+A handler that may take long returns a generator: the connection runs it in turns with others
+(`turns.py`) and uses what it returns as the handler's result."""

@@ -1,4 +1,4 @@
-"""This broker, as its answers describe it."""
+"""This broker, as its responses describe it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Node:
-    """This broker as clients see it."""
+    """Id and address of this broker."""
 
     node_id: int
     address: Callable[[], tuple[str, int]]
-    """Advertised host and port; asked for each response, as the port is known after binding
-    only."""
+    """Returns the advertised host and port; the port is known after binding."""

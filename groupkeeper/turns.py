@@ -1,8 +1,8 @@
-"""The run queue of the event loop: what takes long is done in slices, and everybody takes turns.
+"""Run queues of the event loop: long work is cut into slices, and takes turns with other work.
 
-A *slice* is at most about a millisecond of work, up to a bare ``yield`` of a generator. A *turn* is
-as many slices as fit into :data:`TURN_S`. Whoever needs more queues up for another turn, behind
-those that have not had one yet. Nothing here knows what the work is.
+A *slice* is about a millisecond of work at most, up to a bare `yield` of a generator. A *turn* is
+as many slices as fit into `TURN_S`. Work that needs more is queued for another turn, after work
+that has not had one yet.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ Slices = Generator[None, None, T]
 """Work that yields after every slice and returns its result."""
 
 TURN_S: Final = 0.005
-"""The longest uninterrupted piece of work on the event loop, in seconds."""
+"""The longest turn, in seconds."""
 
 ITERATION_S: Final = 0.012
-"""So long after the beginning of an iteration of the loop nothing new is begun in it, in seconds.
-With a turn that begins just before, an iteration stays under 20 ms."""
+"""How long after the start of an iteration of the loop new work is begun in it, in seconds. With a
+turn that begins just before, an iteration stays under 20 ms."""
 
 
 class Work(Generic[T]):
-    """A generator of slices on its way to its result."""
+    """A generator of slices, and its result when it is done."""
 
     __slots__ = ("_slices", "result")
 
@@ -36,7 +36,7 @@ class Work(Generic[T]):
         self._slices = slices
 
     def run(self, seconds: Callable[[], float], deadline: float) -> bool:
-        """At least one slice, and more until the deadline; True when :attr:`result` is there.
+        """Run one slice, and more until the deadline. True if done: `result` is set.
 
         Raises what the generator raises.
         """
@@ -50,48 +50,48 @@ class Work(Generic[T]):
         return False
 
     def drop(self) -> None:
-        """Nobody wants the result any more."""
+        """Close the generator: its result is not needed."""
         self._slices.close()
 
 
 class Turns:
-    """Who waits for a turn on one event loop."""
+    """The work that waits for a turn on one event loop."""
 
     def __init__(self) -> None:
         self.until: float = inf
-        """Time of the loop from which on nothing new is begun in this iteration; whoever watches
-        the loop sets it (``server.loop``). Without a watch, iterations have no limit."""
+        """Loop time after which this iteration begins nothing new; set by `server/loop.py`, else
+        infinite."""
         self.members: set[int] = set()
-        """Descriptors of clients that send heartbeats: read first, when there is much to read."""
+        """Sockets (file descriptors) of clients that send heartbeats: read first under load."""
         self.bulk: set[int] = set()
-        """Descriptors of clients that are sending something long: read last then."""
+        """Sockets of clients that are sending a long request: read last under load."""
         self.has_more = False
-        """Sockets had something that was not read in this iteration."""
+        """Whether some readable sockets are not read in this iteration."""
         self._first: deque[Callable[[], None]] = deque()
         self._again: deque[Callable[[], None]] = deque()
         self._first_scheduled = self._again_scheduled = False
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """How many turns are queued."""
         return len(self._first) + len(self._again)
 
     def first(self, turn: Callable[[], None]) -> None:
-        """Call ``turn`` soon; it has not had a turn yet."""
+        """Queue the first turn of some work."""
         self._first.append(turn)
         if not self._first_scheduled:
             self._first_scheduled = True
             asyncio.get_running_loop().call_soon(self._serve_first)
 
     def again(self, turn: Callable[[], None]) -> None:
-        """Call ``turn`` when it is its turn again: it has used one up and needs more."""
+        """Queue another turn of work that has used one up."""
         self._again.append(turn)
         if not self._again_scheduled:
             self._again_scheduled = True
             asyncio.get_running_loop().call_soon(self._serve_again)
 
     def _serve_first(self) -> None:
-        """As many as fit into one turn: most of them need little."""
+        """Call as many first turns as fit into `TURN_S`: most are short."""
         loop, queue = asyncio.get_running_loop(), self._first
         deadline = loop.time() + TURN_S
         self._first_scheduled = False
@@ -100,7 +100,7 @@ class Turns:
                 queue.popleft()()
                 if loop.time() >= deadline:
                     break
-        finally:  # one that raises must not take the others' turns with it
+        finally:  # also if one raises
             if queue and not self._first_scheduled:
                 self._first_scheduled = True
                 loop.call_soon(self._serve_first)
@@ -113,7 +113,9 @@ class Turns:
         turn()
 
     def start(self, slices: Slices[T], done: Callable[[T], None]) -> None:
-        """Do work that raises nothing, where there is no coroutine; ``done`` gets its result."""
+        """Run work that does not raise, and call `done` with its result: for callers that are no
+        coroutines.
+        """
         work = Work(slices)
 
         def turn() -> None:
@@ -126,13 +128,13 @@ class Turns:
         self.first(turn)
 
     async def wait(self) -> None:
-        """Wait for another turn: for coroutines that have used theirs up."""
+        """Wait for another turn: for coroutines that have used one up."""
         turn = asyncio.get_running_loop().create_future()
         self.again(partial(_grant, turn))
         await turn
 
     async def run(self, slices: Slices[T]) -> T:
-        """The result of work that may be long: for coroutines. Raises what the work raises."""
+        """Run work in turns and return its result: for coroutines. Raises what the work raises."""
         loop = asyncio.get_running_loop()
         work = Work(slices)
         try:
@@ -149,18 +151,18 @@ def _grant(turn: "asyncio.Future[None]") -> None:
 
 
 def when_read(turns: Turns, then: Callable[[], None], most_s: float) -> None:
-    """Call back when everything has been read and served that was in the sockets by now; when that
-    takes longer than ``most_s``, then at once.
+    """Call `then` when all that is in the sockets now has been read and served, or after `most_s`
+    seconds.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + most_s
-    settled = 0
+    quiet = 0
 
     def look() -> None:
-        nonlocal settled
-        settled = 0 if turns.waiting or turns.has_more else settled + 1
-        # What the selector gave this iteration is read behind this: only the next one may tell.
-        if settled > 1 or loop.time() >= deadline:
+        nonlocal quiet
+        quiet = 0 if turns.waiting or turns.has_more else quiet + 1
+        # What the selector returned in this iteration is read after this call: check once more.
+        if quiet > 1 or loop.time() >= deadline:
             then()
         else:
             loop.call_soon(look)

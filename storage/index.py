@@ -53,13 +53,7 @@ class TimeIndex:
 class Index:
     """Both indexes. Offsets are relative to the segment's base; other threads may look up."""
 
-    __slots__ = (
-        "_interval",
-        "_offsets",
-        "_positions",
-        "_since",
-        "times",
-    )
+    __slots__ = ("_interval", "_offsets", "_positions", "_since", "times")
 
     def __init__(self, interval_bytes: int) -> None:
         self._interval = interval_bytes

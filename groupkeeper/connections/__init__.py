@@ -1,4 +1,4 @@
-"""The Kafka port: sockets, frames, what a connection may hold, and the call of a handler.
+"""The Kafka port: sockets, frames, limits of connections, and the call of a handler.
 
-Knows no API but the heartbeat's short cut: what answers is in `apis`.
+Handlers are in `apis`. Only the heartbeat has a short cut here (`steady.py`).
 """

@@ -1,6 +1,6 @@
-"""Bytes that connections may hold together, and who waits until there is room.
+"""Limits of the bytes that all connections hold together, and callbacks for when there is room.
 
-A budget counts; what happens when it is used up is decided where it is asked.
+A budget only counts; its callers decide what to do when it is used up.
 """
 
 import asyncio
@@ -12,33 +12,32 @@ from typing import Final
 from groupkeeper.settings.table import LONG_MAX, Settings
 
 UNSENT_BYTES: Final = 256 * 1024 * 1024
-"""Answers that clients have not taken yet, over all connections."""
+"""Answers that clients have not read yet, over all connections."""
 
 SLICED_BYTES: Final = 4 * 1024 * 1024
-"""Requests that are worked on in slices at the same time, in each of two classes: as objects they
-take up to forty times the memory that they take on the wire, and their answers as much again."""
+"""Requests handled in slices at the same time, in each of two classes. Decoded, a request takes up
+to forty times its size on the wire, and its answer as much again."""
 
 LONG_REQUEST_BYTES: Final = 64 * 1024
-"""From here on a request is of the class that takes long, and only those stand in its way."""
+"""Requests of this size are of the long class, and wait for one another only."""
 
 ANSWER_BYTES: Final = 100_000_000
-"""The longest answer. librdkafka, sarama and franz-go take none that is longer."""
+"""The longest answer. librdkafka, sarama and franz-go reject longer ones."""
 
 LEAST_REQUEST_BYTES: Final = 4 * 1024 * 1024
-"""What a request other than Produce may have in any case."""
-
+"""The least limit of requests other than Produce, whatever the settings say."""
 
 LOOK_AGAIN: Final = 64
-"""Connections that look again whether there is room, in one iteration of the loop."""
+"""Callbacks that are called in one iteration of the loop."""
 
 
 class OverLimitError(Exception):
-    """A client wants more than it may have: its connection is closed, with one line."""
+    """A request or answer is over a limit: its connection is closed, with a log line."""
 
     def __init__(self, what: str, limit: str) -> None:
         super().__init__(what)
         self.limit = limit
-        """Its name and value, for the line."""
+        """The limit's name or value, for the log line."""
 
 
 class Budget:
@@ -51,36 +50,37 @@ class Budget:
         self.used = 0
         self._waiting: deque[tuple[Callable[[], None], int]] = deque()
         self._idle = 0
-        """Bytes in use by those who wait."""
+        """Bytes in use by the waiting connections."""
         self._left = 0
-        """Of those who wait, how many are about to look again."""
+        """How many of the waiting callbacks are to be called."""
 
     @property
     def room(self) -> int:
-        """What is left, and never less than nothing."""
+        """Bytes left; 0 if more than the limit is in use."""
         return max(self.limit - self.used, 0)
 
     @property
     def awaited(self) -> bool:
-        """Somebody waits for room."""
+        """Whether a connection waits for room."""
         return bool(self._waiting)
 
     def fits(self, size: int, mine: int = 0) -> bool:
-        """Is there room for so much more, by somebody who has ``mine`` already? For one there is,
-        however much it needs, when all others who have some wait for more: they would wait for
-        ever.
+        """Whether there is room for `size` more bytes, for a connection that uses `mine` already.
+
+        If all others that use bytes wait for more, one connection gets room whatever it needs:
+        else all would wait for ever.
         """
         return self.used + size <= self.limit or self.used - mine <= self._idle
 
     def change(self, by: int) -> None:
-        """So many bytes more, or less, are in use. Those who wait look again when it is less."""
+        """Count bytes more or, negative, less. If less, waiting callbacks are called soon."""
         self.used += by
         if by < 0 and self._waiting:
             self._wake(len(self._waiting))
 
     def wait(self, look_again: Callable[[], None], mine: int = 0) -> None:
-        """Call back once, when less is in use, or when all who use some wait: there may be room
-        then, or not yet. ``mine``: bytes in use by who waits.
+        """Call `look_again` once, when fewer bytes are in use or all that use some wait: it has to
+        ask `fits` again. `mine`: bytes in use by the caller.
         """
         self._waiting.append((look_again, mine))
         self._idle += mine
@@ -93,7 +93,7 @@ class Budget:
         self._left = max(self._left, count)
 
     def _look_again(self) -> None:
-        """Not thousands in one iteration of the loop."""
+        """Call some callbacks now, and others in later iterations of the loop."""
         for _ in range(min(self._left, LOOK_AGAIN)):
             self._left -= 1
             look_again, mine = self._waiting.popleft()
@@ -105,22 +105,21 @@ class Budget:
 
 @dataclass(slots=True)
 class Limits:
-    """What one server's connections may use."""
+    """The limits of all connections of a server together."""
 
     requests: Budget
-    """Bytes of requests that are not complete, or wait for their turn: the setting
-    ``queued.max.request.bytes``."""
+    """Bytes of requests that are incomplete or queued: the setting `queued.max.request.bytes`."""
     sliced: Budget
-    """Bytes of requests that are worked on in slices."""
+    """Bytes of requests that are handled in slices."""
     sliced_long: Budget
-    """The same of long ones."""
+    """The same for the long class."""
     unsent: Budget
-    """Bytes of answers that are being encoded, or that clients have not taken."""
+    """Bytes of answers that are being encoded, or that clients have not read."""
     produce_bytes: int
     """The longest Produce request."""
     request_bytes: int
-    """The longest request of any other API: what a group may hold is written as one batch, so four
-    times ``message.max.bytes`` is more than any of them can need."""
+    """The longest request of any other API. A group is written as one batch, so four times
+    `message.max.bytes` is more than any request needs."""
     encoding: dict[object, None] = field(default_factory=dict)
     """Calls whose answers are being encoded in slices, oldest first."""
 
@@ -129,12 +128,12 @@ class Limits:
         return self.sliced if size < LONG_REQUEST_BYTES else self.sliced_long
 
     def may_encode(self, call: object) -> bool:
-        """While too many answers are not taken, only the oldest of those being encoded goes on."""
+        """While too many bytes are unsent, only the oldest of the calls goes on encoding."""
         return self.unsent.used <= self.unsent.limit or next(iter(self.encoding), call) is call
 
 
 def limits_of(settings: Settings) -> Limits:
-    """The limits that the settings amount to."""
+    """The limits that follow from the settings."""
     queued = settings.queued_max_request_bytes
     return Limits(
         Budget(queued if queued >= 0 else LONG_MAX),

@@ -1,4 +1,4 @@
-"""One request under way, and the slices of a long one: decoding, handling, encoding."""
+"""One request under way; and decoding, handling and encoding, at once or in slices."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -44,10 +44,10 @@ LONG_ANSWERS: Final = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     )
 )
-"""APIs whose answer may be far longer than the request: it is encoded in slices."""
+"""APIs whose answer may be far longer than the request: answers are encoded in slices."""
 
 SIZE_AND_KEY_BYTES = 6
-"""What tells how long a request may be."""
+"""Size and API key: they decide how long a request may be."""
 
 _pack_size = Struct(">i").pack
 _key_at = Struct(">h").unpack_from
@@ -55,11 +55,11 @@ _key_at = Struct(">h").unpack_from
 
 @dataclass(slots=True)
 class ConnectionServices:
-    """What all connections of a process share."""
+    """Shared services and callbacks of all connections of a process."""
 
     routes: Mapping[int, Handler]
     unknown_version: Handler
-    """Answers an ApiVersions request of a version that is not served (KIP-511)."""
+    """Answers an ApiVersions request of an unsupported version (KIP-511)."""
     steady_beat: Callable[[Any], "tuple[Any, Beat] | None"]
     clock: Clock
     turns: Turns
@@ -75,7 +75,7 @@ class Sender(Protocol):
 
 
 class Call:
-    """One request under way: the place its answer goes to."""
+    """One request under way: the reply token that handlers get."""
 
     __slots__ = ("_sender", "began", "caller", "header", "in_slices")
 
@@ -85,7 +85,7 @@ class Call:
         self.caller = caller
         self.began = began
         self.in_slices = header.api_key in LONG_ANSWERS
-        """How the answer is encoded."""
+        """Whether the answer is encoded in slices."""
 
     @property
     def api(self) -> str:
@@ -93,23 +93,23 @@ class Call:
         return api_name(self.header.api_key)
 
     def answer(self, response: Response) -> None:
-        """Encode and send the response; drop it when the client is gone."""
+        """Encode and send the response; drop it if the client is gone."""
         self._sender.answered(self, response)
 
 
 def api_name(key: int) -> str:
-    """``Heartbeat``; the number of an API that nobody knows."""
+    """`Heartbeat`; `API 99` if the key is unknown."""
     return APIS[key].name if key in APIS else f"API {key}"
 
 
 def is_served(key: int, version: int) -> bool:
-    """Whether requests of this version can be read."""
+    """Whether requests of this version can be decoded."""
     first, last = APIS[key].served
     return first <= version <= last
 
 
 def decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:
-    """The request behind a header. Bytes behind the request are ignored, as by Kafka's brokers:
+    """The request after a header. Bytes after the request are ignored, as by Kafka's brokers:
     librdkafka sends three in every Metadata request for all topics. Raises DecodeError.
     """
     try:
@@ -127,7 +127,7 @@ def encode(header: RequestHeader, response: Response) -> bytes:
 def handle_in_slices(
     handler: Handler, call: Call, data: bytes, pos: int, end: int
 ) -> Slices[Response]:
-    """Decode a request and ask its handler; returns what the handler returns.
+    """Decode a request and call its handler; returns what the handler returns.
 
     Raises DecodeError.
     """
@@ -145,7 +145,7 @@ def handle_in_slices(
 
 
 def encode_in_slices(call: Call, response: Response, limits: Limits) -> Slices[Any]:
-    """The frame of an answer as a list of pieces. What is made so far counts as unsent.
+    """The frame of an answer as a list of pieces. Pieces count as unsent while it is encoded.
 
     Raises OverLimitError, and what the encoder raises.
     """
@@ -159,7 +159,9 @@ def encode_in_slices(call: Call, response: Response, limits: Limits) -> Slices[A
             size += len(piece)
             budget.change(len(piece))
             if size > ANSWER_BYTES:
-                raise OverLimitError(f"{call.api} with too long an answer", f"{ANSWER_BYTES} bytes")
+                raise OverLimitError(
+                    f"an answer to {call.api} that is too long", f"{ANSWER_BYTES} bytes"
+                )
             yield
     finally:
         del limits.encoding[call]
@@ -169,8 +171,8 @@ def encode_in_slices(call: Call, response: Response, limits: Limits) -> Slices[A
 
 
 def check_size(size: int, data: bytes, pos: int, limits: Limits) -> int:
-    """A request at ``pos`` is longer than most: the bytes that have to be there to say whether it
-    may be, or all of it. Raises DecodeError, and OverLimitError: only Produce may be so long.
+    """How many bytes from `pos` on are needed to go on with a long request: up to its API key, or
+    all. Raises DecodeError, and OverLimitError if the request is too long for its API.
     """
     if size <= 0:
         raise DecodeError(f"a request of {size} bytes")

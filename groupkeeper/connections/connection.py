@@ -1,14 +1,16 @@
-"""One client's connection: bytes in, frames cut, requests answered in order, bytes out.
+"""One client's connection: cuts bytes into frames, and answers requests in order.
 
-A Protocol with synchronous dispatch: what can be answered at once is decoded, decided, encoded and
-written in the same call, without a task or a future. One request is under way at a time, as on a
-Kafka broker: a JoinGroup that waits for its group blocks what the client sends after it, so order
-and back-pressure need nothing else. What takes long is done in turns with other connections
-(``turns``): many requests at once, and long requests and answers in slices. A client that goes away
-is no event for its group, and what it sent before it went still counts: a LeaveGroup behind a
-JoinGroup that waits is obeyed.
+An asyncio protocol with synchronous dispatch: what can be answered at once is decoded, decided,
+encoded and written in the same call, without a task or a future. One request is under way at a
+time, as on a Kafka broker: a parked JoinGroup blocks what the client sends after it, which keeps
+the order and limits what a client can send. Long work is done in turns with other connections
+(`turns.py`): many requests that came together, and long requests and answers in slices. If a client
+disconnects, its group does not change, and what it sent before is still handled: a LeaveGroup after
+a parked JoinGroup removes the member.
 
-Not here: what a request means. The routes are a table that is handed in.
+What requests mean is not known here: the routes are passed in as a table.
+
+Source: Kafka's SocketServer.Processor and KafkaChannel, which is muted while a request is handled.
 """
 
 from dataclasses import replace
@@ -49,17 +51,17 @@ from groupkeeper.protocol.framing import RequestHeader, read_request_header
 from groupkeeper.turns import TURN_S, Work
 
 LARGE_ANSWER_BYTES = 4 * 1024
-"""A larger answer is written at once: a client that takes none is noticed before many pile up."""
+"""Larger answers are written at once: a client that reads none is noticed before many pile up."""
 SLICED_REQUEST_BYTES = 8 * 1024
 """Longer requests are decoded, handled and answered in slices."""
 PRODUCE_SHARE = 16
-"""A long Produce request counts this part of its size among those that are worked on."""
+"""A long Produce request counts as this part of its size in the budget of sliced requests."""
 PRODUCE_MOST = SLICED_BYTES // 2
-"""And never more than that."""
+"""The most that it counts."""
 BEATS = 1_000
-"""Repeated heartbeats in one turn; they take a microsecond or two each."""
+"""Most repeated heartbeats in one turn; each takes a microsecond or two."""
 SLOW_TURN_S = 0.1
-"""A longer turn gets a line that names the API and the client."""
+"""A longer turn is logged, with API and client."""
 
 _size_at = Struct(">i").unpack_from
 _log = Logger("connection")
@@ -72,25 +74,24 @@ class Connection(ClientStream):
         super().__init__(services)
         self._most = services.limits.request_bytes + 4
         self._now = 0.0
-        """Loop time of the last look at the clock."""
+        """The clock's time when it was last read."""
         self._call: Call | None = None
         self._header: RequestHeader | None = None
         self._caller: Caller | None = None
-        """Of the last request that was no repeated heartbeat, for who asks what took so long. Not
-        the call, which refers to its connection: the two would outlive the client as a cycle."""
+        """Header and caller of the last request that was no repeated heartbeat, for log lines. Not
+        its call, which refers to the connection: they would be a cycle."""
         self._work: Work[Any] | None = None
         self._weight = 0
-        """What the long request under way, or the one that waits for room to be worked on, counts
-        among those."""
+        """Bytes that the long request, under way or waiting for room, counts in its budget."""
         self._has_room = False
         self._steady: SteadyBeat | None = None
 
     # -- frames --------------------------------------------------------------------------------
 
     def _serve(self, data: bytes, now: float) -> None:
-        """Answer requests until one has to wait, the turn is over, or what is left is no whole one.
+        """Answer requests until one has to wait, the turn is over, or the rest is incomplete.
 
-        The hot path: what happens once in a while is somewhere else.
+        The hot path: rare cases are in functions of their own.
         """
         out, seconds = self._out, self._seconds
         self.state = SERVING
@@ -133,7 +134,7 @@ class Connection(ClientStream):
             self._took(took, beats)
 
     def _keep(self, rest: bytes, again: bool) -> None:
-        """What could not be answered in this turn waits."""
+        """Hold what could not be answered in this turn."""
         if rest:
             self._hold(rest)
         if self.state is SERVING:
@@ -142,7 +143,7 @@ class Connection(ClientStream):
             self._in.limit()
 
     def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> bool:
-        """One request; its size stands at ``pos``. False when it has to wait for room.
+        """Handle one request, whose size is at `pos`. False if it has to wait for room.
 
         Raises DecodeError and OverLimitError.
         """
@@ -153,7 +154,7 @@ class Connection(ClientStream):
         if handler is None or not is_served(key, header.api_version):
             if key != API_VERSIONS:
                 raise DecodeError(f"API {key} version {header.api_version}, which is not served")
-            # Its body cannot be read; the answer is in the form of version 0.
+            # Its body cannot be decoded; the answer has the form of version 0.
             header.api_version, handler, is_long = 0, self._services.unknown_version, False
         elif not is_long:
             request = decode(header, data, body, stop)
@@ -197,7 +198,7 @@ class Connection(ClientStream):
         return self._steady is not None and self._steady.is_same(data)
 
     def _remember(self, request: Any, data: bytes, pos: int, stop: int) -> None:
-        """The next heartbeat will be the same but for its correlation id."""
+        """Expect the same heartbeat again, except for its correlation id."""
         found = self._services.steady_beat(request)
         if found is not None and self._out.frames:
             driver, beat = found
@@ -207,9 +208,9 @@ class Connection(ClientStream):
     # -- work in slices ------------------------------------------------------------------------
 
     def _may_work(self, key: int, size: int) -> bool:
-        """Is there room for one more long request? If not, the connection waits for it."""
+        """Whether there is room for one more long request. If not, queue until there is."""
         if not self._has_room:
-            # Produce has few fields, and long ones: as objects it is little more than on the wire.
+            # Produce has few and long fields: decoded, it is hardly larger than on the wire.
             most = min(size // PRODUCE_SHARE, PRODUCE_MOST)
             self._weight = most if key == PRODUCE else size
             if not self._takes_room():
@@ -222,7 +223,7 @@ class Connection(ClientStream):
         return not self._weight or self._takes_room()
 
     def _takes_room(self) -> bool:
-        """Be one of those that are worked on; without room for it, wait for that."""
+        """Count in the budget, if there is room; else wait for room."""
         budget, turns = self._services.limits.sliced_of(self._weight), self._turns
         if not budget.fits(self._weight):
             budget.wait(lambda: turns.first(self._turn))
@@ -232,7 +233,7 @@ class Connection(ClientStream):
         return True
 
     def _go_on(self, deadline: float) -> None:
-        """Work until it is done, or until this turn is over."""
+        """Work in slices until done, or until the turn is over."""
         services, limits = self._services, self._services.limits
         while (work := self._work) is not None:
             if self._call is not None and not limits.may_encode(self._call):
@@ -250,7 +251,7 @@ class Connection(ClientStream):
                         self._become(WORKING)
                     services.turns.again(self._turn)
                     return
-                if self._work is work:  # else it was answered meanwhile, and that is work as well
+                if self._work is work:  # else its answer is being encoded now
                     self._work = None
                     if work.result is not None and self._call is not None:
                         self._finish(self._call, work.result)
@@ -263,7 +264,7 @@ class Connection(ClientStream):
         self._services.limits.unsent.wait(lambda: turns.again(self._turn))
 
     def _finish(self, call: Call, result: Any) -> None:
-        """What work came to: pieces of an encoded answer, or a response to encode."""
+        """Send the result of work: pieces of an encoded answer, or a response to encode."""
         if type(result) is list:
             self._out.send(result)
             self._call = None
@@ -291,7 +292,7 @@ class Connection(ClientStream):
     # -- answers -------------------------------------------------------------------------------
 
     def answered(self, call: Call, response: Response) -> None:
-        """The answer of the request under way; NO_REPLY only makes way for the next request."""
+        """Send the answer of the request under way; with NO_REPLY only go on to the next one."""
         if self.state is CLOSED:
             return
         assert self._call is call, "a request is answered exactly once"
@@ -308,7 +309,7 @@ class Connection(ClientStream):
                     return
                 try:
                     frame = encode(header, response)
-                except Exception:  # noqa: BLE001  # who answers may be answering others as well
+                except Exception:  # noqa: BLE001  # the caller may have others to answer
                     self._failed("answer cannot be written")
                     return
                 self._out.frames.append(frame)
@@ -318,7 +319,7 @@ class Connection(ClientStream):
         if self.state is WAITING:
             self._out.flush()
             if self._in.charged or self._out.unsent or self._transport is None:
-                # What is held is not decided here: who answers may be answering others as well.
+                # Not served in this call: the caller may have others to answer.
                 self._next()
             else:
                 self.state = READING
@@ -335,7 +336,7 @@ class Connection(ClientStream):
             _log.warning("slow request", took_ms=ms, api=api, client_id=client, client=self.host)
 
     def _refuse(self, error: DecodeError | OverLimitError) -> None:
-        """Not Kafka, or more than is allowed: say so once, and close without an answer."""
+        """Log that the bytes are not Kafka's or over a limit, and close without an answer."""
         limit = {"limit": error.limit} if isinstance(error, OverLimitError) else {}
         _log.warning("connection refused", client=self.host, received=str(error), **limit)
         self._services.connections.stats.broken += 1
@@ -343,7 +344,7 @@ class Connection(ClientStream):
         self.close()
 
     def _failed(self, event: str) -> None:
-        """A bug: one line with its traceback, and the connection ends."""
+        """Log a bug with its traceback, and end the connection."""
         assert self._header is not None and self._caller is not None
         key, client = self._header.api_key, self._caller.peer.client_id
         _log.exception(event, api_key=key, client_id=client)

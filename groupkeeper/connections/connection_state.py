@@ -1,4 +1,4 @@
-"""What a connection is doing, and what may come next.
+"""The states of a connection, and the transitions between them.
 
     READING ──► SERVING ──► READING
        │         │  │  └──► QUEUED ───► SERVING       the turn is over, and more is there
@@ -7,8 +7,8 @@
                  ├────────► WAITING ──► READING, QUEUED, BLOCKED, WORKING      answered
                  └────────► WORKING ──► SERVING's successors                   done
 
-A client that hangs up does not end what is QUEUED, WAITING or WORKING: what it sent before counts.
-Whether it is there is not a state, but whether there is a transport.
+If the client disconnects, requests that are QUEUED, WAITING or WORKING are still handled. Whether
+it is connected is not a state: the stream has a transport, or None.
 """
 
 from enum import Enum
@@ -16,17 +16,17 @@ from typing import Final
 
 
 class State(Enum):
-    """Of one connection."""
+    """The state of one connection; values describe it."""
 
-    READING = "nothing is under way, and what is held is less than a request"
-    QUEUED = "requests are held, and wait for their turn or for room"
-    SERVING = "requests are answered, in this very call"
-    WAITING = "a request is with its handler, who answers later"
-    WORKING = "a request is worked on in slices, and waits for its next turn"
-    BLOCKED = "the client does not take its answers"
-    CLOSED = "nothing more is read, kept or answered"
+    READING = "no request is under way, and less than a request is held"
+    QUEUED = "requests are held, and wait for a turn or for room"
+    SERVING = "requests are being answered in this call"
+    WAITING = "a handler has taken a request, and answers later"
+    WORKING = "a request is handled in slices, and waits for its next turn"
+    BLOCKED = "the client does not read its answers"
+    CLOSED = "nothing more is read, held or answered"
 
-    __hash__ = object.__hash__  # Enum's own is not made for the path of every request
+    __hash__ = object.__hash__  # Enum's own is too slow for every request
 
 
 _BETWEEN_REQUESTS = frozenset({State.READING, State.QUEUED, State.BLOCKED, State.CLOSED})
@@ -40,4 +40,5 @@ TRANSITIONS: Final = {
     State.BLOCKED: frozenset({State.READING, State.QUEUED, State.CLOSED}),
     State.CLOSED: frozenset({State.CLOSED}),
 }
-"""The table. The hot path, SERVING to READING or WAITING, does not look it up."""
+"""The states that may follow each state. The hot path, from SERVING to READING or
+WAITING, is not checked."""

@@ -1,8 +1,10 @@
-"""All connections of the Kafka port: how many there may be, and which of them have to go.
+"""All connections of the Kafka port: limits their number, and closes those that block others.
 
-A connection goes when it is silent between two requests for too long, when a request that has begun
-does not come to its end, or when an answer is not taken. When room is short, those go first that
-have kept others waiting the longest.
+A connection is closed if it is idle for too long, if a request that has begun stays incomplete, or
+if its client does not read an answer. While a budget is exhausted, connections that use it are
+closed earlier, those without progress for the longest time first.
+
+Source: Kafka's SocketServer.ConnectionQuotas and Selector.IdleExpiryManager.
 """
 
 import asyncio
@@ -18,26 +20,25 @@ from groupkeeper.observe.metrics import ConnectionStats
 from groupkeeper.turns import Slices, Turns
 
 REQUEST_S: Final = 30.0
-"""For a request that has begun to come to its end, and a second more for every
-:data:`REQUEST_BYTES_PER_S` of it."""
+"""How long a request may be incomplete; a second more for every `REQUEST_BYTES_PER_S` of it."""
 REQUEST_BYTES_PER_S: Final = 64 * 1024
 ANSWER_S: Final = 30.0
-"""For a client to take something more of its answers."""
+"""How long a client may read nothing of its answers."""
 SHORT_OF_ROOM_S: Final = 5.0
-"""The same for requests, when others wait for room."""
+"""How long a request may be incomplete while others wait for room."""
 BEHIND_BYTES: Final = 16 * 1024
-"""What a client may send behind a request that waits, when others wait for room."""
+"""Most bytes held after a request under way while others wait for room."""
 STALLED_S: Final = 1.0
-"""The same for answers, when there are more of them than there may be."""
+"""How long a client may read nothing while more answers are unsent than allowed."""
 
 ORPHANS: Final = 1_000
-"""Connections whose clients are gone and have sent requests that still count."""
+"""Connections whose clients are gone, with requests that are still handled."""
 
 LOOK_S: Final = 5.0
 LOOK_SOON_S: Final = 1.0
-"""Seconds between two looks at all connections; the shorter one when room is short."""
+"""Seconds between two checks of all connections; the shorter one while a budget is exhausted."""
 LOOKS: Final = 500
-"""Connections looked at before others get their turn."""
+"""Connections checked in one slice."""
 
 _log = Logger("connection")
 
@@ -65,7 +66,7 @@ class OpenConnection(Protocol):
 
 
 class ConnectionTable:
-    """Those that are open, oldest first, and those whose clients are gone."""
+    """The open connections, oldest first, and those whose clients are gone (`orphans`)."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class ConnectionTable:
         self._high_water = HighWater()
 
     def enter(self, connection: OpenConnection) -> bool:
-        """One more; False when there is no place for it."""
+        """Add a connection; False if a limit is reached."""
         host, limit = connection.host, ""
         if len(self.opened) >= self.most:
             limit = f"max.connections = {self.most}"
@@ -105,7 +106,7 @@ class ConnectionTable:
         return True
 
     def leave(self, connection: OpenConnection) -> None:
-        """Its client is gone: its place is free."""
+        """Remove a connection whose client is gone."""
         if self.opened.pop(connection, connection) is None:
             self.stats.open -= 1
             self._by_host[connection.host] -= 1
@@ -113,34 +114,36 @@ class ConnectionTable:
                 del self._by_host[connection.host]
 
     def keep(self, orphan: OpenConnection) -> None:
-        """Its client is gone, and what it sent still counts; the oldest makes room for it."""
+        """Keep a connection whose client is gone until its requests are handled; if there are too
+        many, drop the oldest.
+        """
         if len(self.orphans) >= ORPHANS:
             oldest = next(iter(self.orphans))
-            _log.warning("requests of a client that is gone are dropped", client=oldest.host)
+            _log.warning("requests of a disconnected client dropped", client=oldest.host)
             oldest.abort()
         self.orphans[orphan] = None
 
     def close(self) -> None:
-        """Hang up on everybody, after what is answered is sent."""
+        """Close all connections after sending the answers made so far."""
         for connection in [*self.opened, *self.orphans]:
             connection.close()
 
-    # -- who has to go -------------------------------------------------------------------------
+    # -- closing connections ------------------------------------------------------------------
 
     def watch(self, turns: Turns) -> None:
-        """Look at all connections from time to time, until :meth:`stop`."""
+        """Check all connections from time to time, until `stop`."""
         loop = asyncio.get_running_loop()
         pause = LOOK_SOON_S if self._is_short() else LOOK_S
         self._timer = loop.call_later(pause, self._look, turns, loop.time() + pause)
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Check no more."""
         if self._timer is not None:
             self._timer.cancel()
 
     def _look(self, turns: Turns, due: float) -> None:
         now = asyncio.get_running_loop().time()
-        if now - due > LOOK_SOON_S:  # the process stood still, and read nothing: nobody's fault
+        if now - due > LOOK_SOON_S:  # the process stood still: clients are not to blame
             for connection in self.opened:
                 connection.since += now - due
         self._looking = asyncio.ensure_future(turns.run(self.look(now)))
@@ -152,7 +155,7 @@ class ConnectionTable:
         return self.limits.requests.awaited or self.limits.unsent.used > self.limits.unsent.limit
 
     def look(self, now: float) -> Slices[None]:
-        """Close those that have to go."""
+        """Check all connections, and close some."""
         for count, connection in enumerate([*self.opened]):
             self._look_at(connection, now)
             if not count % LOOKS:
@@ -161,26 +164,26 @@ class ConnectionTable:
             self._make_room(now)
 
     def _look_at(self, connection: OpenConnection, now: float) -> None:
-        if connection.state is State.CLOSED:  # by us, and it does not take what was sent before
+        if connection.state is State.CLOSED:  # by us, and its last answers are not read
             if now - connection.since > ANSWER_S:
                 connection.abort()
         elif connection.unsent:
             if connection.takes_answers():
                 connection.since = now
             elif now - connection.since > ANSWER_S:
-                self._hang_up(connection, "an answer is not taken", f"{ANSWER_S:.0f} s")
+                self._hang_up(connection, "answer not read", f"{ANSWER_S:.0f} s")
         elif connection.state is not State.READING:
             return
         elif connection.held:
             most = REQUEST_S + connection.awaited / REQUEST_BYTES_PER_S
             if connection.is_read and now - connection.since > most:
-                self._hang_up(connection, "a request does not come to its end", f"{most:.0f} s")
+                self._hang_up(connection, "request incomplete", f"{most:.0f} s")
         elif now - connection.since > self._max_idle_s:
             self.stats.idle += 1
             connection.close()
 
     def _make_room(self, now: float) -> None:
-        """Hang up on those that hold the most back for the longest time."""
+        """Close connections without progress, longest first, until no budget is exhausted."""
         limits = self.limits
         holding = [each for each in self.opened if each.unsent or _keeps_room(each)]
         for connection in sorted(holding, key=lambda each: each.since):
@@ -189,11 +192,11 @@ class ConnectionTable:
                 return
             if limits.unsent.used > limits.unsent.limit:
                 if connection.unsent and waited > STALLED_S:
-                    limit = f"{limits.unsent.limit} bytes of answers not taken, of all clients"
-                    self._hang_up(connection, "an answer is not taken", limit)
+                    limit = f"{limits.unsent.limit} bytes of unread answers of all clients"
+                    self._hang_up(connection, "answer not read", limit)
             elif _keeps_room(connection) and waited > SHORT_OF_ROOM_S:
                 limit = f"queued.max.request.bytes = {limits.requests.limit}"
-                self._hang_up(connection, "a request does not come to its end", limit)
+                self._hang_up(connection, "request incomplete", limit)
 
     def _hang_up(self, connection: OpenConnection, why: str, limit: str) -> None:
         self.stats.stuck += 1
@@ -202,7 +205,9 @@ class ConnectionTable:
 
 
 def _keeps_room(connection: OpenConnection) -> bool:
-    """Has it begun a long request, or sent much behind one that waits?"""
+    """Whether it holds a large part of the budget: a long incomplete request, or much after one
+    that waits for its answer.
+    """
     if connection.state is State.WAITING:
         return connection.held > BEHIND_BYTES
     return (

@@ -1,6 +1,6 @@
-"""What a client sent that cannot be answered yet, and whether more of it is read.
+"""Bytes that a client sent and that are not answered yet; pauses reading if they are too many.
 
-Not the cutting into requests.
+Requests are cut by `connection.py`.
 """
 
 import asyncio
@@ -10,70 +10,70 @@ from typing import Final
 from groupkeeper.connections.budget import Budget
 
 HELD_BYTES: Final = 256 * 1024
-"""How much is read ahead of a request that waits, before the client is made to wait as well. A
-longer request asks for room before all of it is read."""
+"""How much is read while a request is under way, before reading pauses. A longer request needs room
+in the budget before all of it is read."""
 
 SIZE_BYTES: Final = 4
-"""Of the size in front of a request."""
+"""Bytes of the size before each request."""
 
 
 class Inbox:
-    """The bytes of one connection, in the order in which they came."""
+    """The unanswered bytes of one connection."""
 
     __slots__ = ("_budget", "_data", "charged", "needed", "size", "transport", "under_way")
 
     def __init__(self, budget: Budget) -> None:
-        """``budget`` is that of requests."""
+        """`budget`: `Limits.requests`."""
         self._budget = budget
         self._data = BytesIO()
         self.transport: asyncio.Transport | None = None
         self.size = 0
         """Bytes held."""
         self.needed = SIZE_BYTES
-        """Bytes that have to be there before cutting makes sense."""
+        """Bytes needed before the next request can be cut."""
         self.under_way = 0
-        """Bytes of a long request that has been taken and is worked on."""
+        """Bytes of the long request that was taken and is being handled."""
         self.charged = 0
         """Bytes counted in the budget."""
 
     @property
     def is_ready(self) -> bool:
-        """There may be a whole request."""
+        """Whether the bytes may hold a whole request."""
         return self.size >= self.needed
 
     def hold(self, data: bytes) -> None:
-        """Keep bytes for later. Joined only once: a request may come in a thousand pieces."""
+        """Keep bytes for later. They are joined once: a request may come in a thousand pieces."""
         self._data.write(data)
         self.size += len(data)
 
     def take(self) -> bytes:
-        """Everything; the inbox is empty, and still charged for what it held."""
+        """Take all bytes. They still count in the budget until the next charge."""
         data = self._data.getvalue()
         self._data = BytesIO()
         self.size = 0
         return data
 
     def drop(self) -> None:
-        """Keep nothing."""
+        """Drop all bytes."""
         self._data = BytesIO()
         self.size = 0
         self.charge(0)
 
     def charge(self, size: int) -> None:
-        """Count so many bytes in the budget."""
+        """Count `size` bytes in the budget, instead of those counted before."""
         if size != self.charged:
             by, self.charged = size - self.charged, size
             self._budget.change(by)
 
     def limit(self) -> None:
-        """Behind a request that waits only so much is read."""
+        """Pause reading if too much came while a request is under way."""
         self.charge(self.size + self.under_way)
         if self.size > HELD_BYTES:
             self._pause()
 
     def has_room(self) -> bool:
-        """Is there room for the whole of the request that has begun? If not, nothing more is read;
-        the caller looks again when the budget says so.
+        """Whether there is room for all of the request that has begun. If not, reading pauses, and
+        the caller has to wait for the budget.
         """
         size = max(self.needed, self.size) if self.size else 0
         more = size - self.charged
@@ -88,7 +88,7 @@ class Inbox:
             self.transport.pause_reading()
 
     def read_on(self) -> bool:
-        """True when reading had paused, and goes on."""
+        """Resume reading; False if it was not paused."""
         transport = self.transport
         if transport is None or transport.is_closing() or transport.is_reading():
             return False

@@ -1,7 +1,7 @@
-"""Gives memory that is free back to the system, where the C library keeps it.
+"""Returns free memory to the system where the C library keeps it.
 
-glibc keeps what lies between blocks that are still in use: after thousands of half-sent requests
-some hundred megabytes, though nothing of them is left. Giving it back takes some milliseconds.
+glibc keeps free memory between blocks in use: after thousands of incomplete requests some hundred
+megabytes, although all of them are freed. Returning it takes some milliseconds.
 """
 
 import ctypes
@@ -9,12 +9,12 @@ from threading import Thread
 from typing import Final
 
 WORTH_BYTES: Final = 8 * 1024 * 1024
-"""When so much less is in use than before, memory is given back."""
+"""How much less has to be in use than before to return memory."""
 
 
 def give_back() -> None:
-    """Ask the C library to, on a thread: it does not need the interpreter for it. Does nothing
-    where the library has no ``malloc_trim``.
+    """Return free memory, on a thread: the C library works without the interpreter's lock. Does
+    nothing if it has no `malloc_trim`.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -22,13 +22,13 @@ def give_back() -> None:
 
 
 class HighWater:
-    """How much was in use, since memory was given back."""
+    """The most that was in use since memory was last returned."""
 
     def __init__(self) -> None:
         self._most = 0
 
     def is_past(self, used: int) -> bool:
-        """True once, when much less is in use than before."""
+        """Whether much less is in use than before; true once for each peak."""
         self._most = max(self._most, used)
         if self._most - used < WORTH_BYTES or used > self._most // 2:
             return False

@@ -1,6 +1,6 @@
-"""The answers of one connection on their way out, and how much of them the client does not take.
+"""The encoded answers of one connection, and how many bytes of them the client does not read.
 
-Not the encoding. A transport takes whatever it is given; here is the bound.
+An asyncio transport buffers without limit; the outbox gives it only as much as it has room for.
 """
 
 import asyncio
@@ -13,31 +13,31 @@ from groupkeeper.connections.budget import Budget
 Piece = bytes | memoryview
 
 PIECE_BYTES: Final = 256 * 1024
-"""More than that is not given to the transport at a time: it would copy what the socket does not
-take."""
+"""Most bytes in one write: the transport copies what the socket does not accept."""
 
 
 class Outbox:
-    """Frames in the order of their answers."""
+    """Frames, in the order of their requests."""
 
     __slots__ = ("_budget", "_gone", "_tail", "frames", "transport", "unsent")
 
     def __init__(self, budget: Budget) -> None:
-        """``budget`` is that of unsent bytes."""
+        """`budget`: `Limits.unsent`."""
         self._budget = budget
         self.transport: asyncio.Transport | None = None
-        """None: there is no client (any more), and everything is dropped."""
+        """None: no client is connected, and everything is dropped."""
         self.frames: list[bytes] = []
-        """Whole answers that leave together, with the next :meth:`flush`."""
+        """Whole answers that leave together with the next `flush`."""
         self._tail: deque[Piece] = deque()
         """Pieces of an answer for which the transport had no room."""
         self._gone = 0
-        """Bytes written of what the first of them is a piece of: it is kept until the last one."""
+        """Bytes already written of the answer that the first piece belongs to: all of it stays in
+        memory until its last piece is written."""
         self.unsent = 0
-        """Bytes that the client does not take; 0 while it takes its answers."""
+        """Bytes that the client does not read; 0 while it reads its answers."""
 
     def flush(self) -> None:
-        """One write for everything that was answered together."""
+        """Write all frames at once."""
         frames, transport = self.frames, self.transport
         if not frames:
             return
@@ -50,7 +50,7 @@ class Outbox:
                 transport.write(data)
 
     def send(self, pieces: Iterable[bytes]) -> None:
-        """Write one answer in pieces, as far as there is room, behind what waits already."""
+        """Write the pieces of one answer, after earlier ones, as far as the transport has room."""
         self.flush()
         if self.transport is None:
             return
@@ -63,7 +63,7 @@ class Outbox:
         self._write_tail()
 
     def paused(self) -> None:
-        """The transport has more than it should, and will say when it has room again."""
+        """The transport's buffer is full."""
         self._count(max(self._kept(), 1))
 
     def resumed(self) -> None:
@@ -72,7 +72,7 @@ class Outbox:
         self._write_tail()
 
     def look(self) -> bool:
-        """Count anew; True when the client has taken something since the last look."""
+        """Count again; True if the client has read something since the last look."""
         before, now = self.unsent, self._kept()
         if before:
             self._count(max(now, 1))
@@ -97,7 +97,7 @@ class Outbox:
             self._count(self._kept())
 
     def _kept(self) -> int:
-        """Bytes that the transport has, and those that wait for it."""
+        """Bytes in the transport and in the tail."""
         written = 0 if self.transport is None else self.transport.get_write_buffer_size()
         return written + self._gone + sum(map(len, self._tail))
 
@@ -108,5 +108,5 @@ class Outbox:
 
 
 def _is_part(piece: Piece, other: memoryview) -> bool:
-    """Are both of the same answer?"""
+    """Whether both are pieces of the same answer."""
     return isinstance(piece, memoryview) and piece.obj is other.obj

@@ -1,8 +1,8 @@
 """The short cut of a connection for a heartbeat that repeats byte for byte.
 
-A steady consumer sends the same heartbeat again and again; only the correlation id differs. Here
-is what the last one looked like, what it resolved to, and the answer but for that id. While the
-bytes match and the group has not changed, a beat is: move the deadline, copy the id.
+A steady consumer sends the same heartbeat again and again; only the correlation id differs. This
+keeps the bytes of the last one, the decision about it, and the answer except for the id. While the
+bytes match and the group has not changed, a heartbeat moves the deadline and copies the id.
 """
 
 from typing import Protocol
@@ -10,18 +10,18 @@ from typing import Protocol
 from groupkeeper.coordinator.heartbeat import Beat
 
 CORRELATION_AT, CORRELATION_END = 8, 12
-"""Where the correlation id stands in a request frame: behind size, API key and version."""
+"""Where the correlation id is in a request frame: after size, API key and version."""
 
 
 class Driver(Protocol):
-    """The partition that the group lives in."""
+    """What drives the partition that the group is in."""
 
     def beat(self, beat: Beat, now: int) -> bool:
-        """Count the beat; False when it has to take the long way."""
+        """Repeat a heartbeat. False if the request has to be decoded and decided instead."""
 
 
 class SteadyBeat:
-    """One heartbeat, decoded once."""
+    """One heartbeat that was decoded and answered once."""
 
     __slots__ = ("_after", "_beat", "_before", "_driver", "_head", "_tail")
 
@@ -34,7 +34,7 @@ class SteadyBeat:
         self._after = response[8:]
 
     def matches(self, data: bytes, pos: int, stop: int, seconds: float) -> bool:
-        """Is the frame at ``pos`` this heartbeat, and did it count?"""
+        """Whether the frame at `pos` is this heartbeat, and the driver accepted it."""
         return (
             data[pos + CORRELATION_END : stop] == self._tail
             and data[pos : pos + CORRELATION_AT] == self._head
@@ -42,9 +42,9 @@ class SteadyBeat:
         )
 
     def is_same(self, data: bytes) -> bool:
-        """Is this the heartbeat and nothing else? It does not count by that."""
+        """Whether `data` is exactly this heartbeat. Does not repeat it."""
         return data[CORRELATION_END:] == self._tail and data[:CORRELATION_AT] == self._head
 
     def answer(self, data: bytes, pos: int) -> bytes:
-        """The answer to the frame at ``pos``."""
+        """The answer to the frame at `pos`."""
         return self._before + data[pos + CORRELATION_AT : pos + CORRELATION_END] + self._after

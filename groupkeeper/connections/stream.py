@@ -1,7 +1,7 @@
-"""The bytes of one accepted socket: what came and waits, what leaves, and the state between.
+"""One accepted socket as a stream of bytes: inbox, outbox, and the state of the connection.
 
-Not the requests in them. Whoever answers those derives from this (``connection``), and is called
-when it is time: with bytes to serve, or to go on with work in slices.
+Knows no requests. `Connection` derives from it and answers them: it is called with bytes to serve,
+or to go on with work in slices.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from groupkeeper.coordinator.caller import Peer
 from groupkeeper.turns import TURN_S
 
 BUFFERED_BYTES: Final = 16 * 1024
-"""Of answers that a client does not take, before nothing more is done for it."""
+"""Unread bytes of answers from which on no further request of the client is handled."""
 
 READING, QUEUED, SERVING, WAITING, WORKING, BLOCKED, CLOSED = State
 
 
 class ClientStream(asyncio.Protocol):
-    """A connection as bytes, with the table of its states in ``connection_state``."""
+    """A connection without its requests; its states are in `connection_state.py`."""
 
     def __init__(self, services: ConnectionServices) -> None:
         self._services = services
@@ -32,25 +32,25 @@ class ClientStream(asyncio.Protocol):
         self._in = Inbox(services.limits.requests)
         self._out = Outbox(services.limits.unsent)
         self._transport: asyncio.Transport | None = None
-        """None: the client is gone, or we have hung up."""
+        """None after the connection is lost."""
         self._fd = -1
         self.peer = Peer()
         self.state = READING
         self.since = 0.0
-        """Loop time when its last request came, or the one began that is not complete, or the
-        client took something of its answers."""
+        """Time of its last progress: its last request came, an incomplete one began, or the client
+        read something of its answers."""
 
     @abstractmethod
     def _serve(self, data: bytes, now: float) -> None:
-        """Answer the requests in ``data``, for one turn, and see to what is left of it."""
+        """Answer the requests in `data` for one turn, and hold the rest."""
 
     @abstractmethod
     def _may_serve(self) -> bool:
-        """False while the first request that is held waits for room to be worked on."""
+        """Whether there is room to handle the first held request; if not, wait for it."""
 
     @abstractmethod
     def _is_beat(self, data: bytes) -> bool:
-        """Is this a repeated heartbeat? It takes no time worth waiting for."""
+        """Whether this is a repeated heartbeat, which is answered at once whatever the load."""
 
     @abstractmethod
     def _go_on(self, deadline: float) -> None:
@@ -58,11 +58,11 @@ class ClientStream(asyncio.Protocol):
 
     @abstractmethod
     def _took(self, seconds: float, beats: int) -> None:
-        """A turn was so long, and answered so many repeated heartbeats."""
+        """Record a turn: its length, and how many repeated heartbeats it answered."""
 
     @abstractmethod
     def _dropped(self) -> None:
-        """The end: let go of the request under way."""
+        """Drop the request under way: the connection has ended."""
 
     # -- the transport's calls -----------------------------------------------------------------
 
@@ -77,7 +77,7 @@ class ClientStream(asyncio.Protocol):
         self._transport = self._in.transport = self._out.transport = transport
         transport.set_write_buffer_limits(BUFFERED_BYTES)
         accepted = transport.get_extra_info("socket")
-        if accepted is not None:  # a peer whose machine died says nothing, and would stay for ever
+        if accepted is not None:  # else a connection to a machine that died stays for ever
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._fd = accepted.fileno()
         peer = transport.get_extra_info("peername")
@@ -87,10 +87,10 @@ class ClientStream(asyncio.Protocol):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing happens to memberships: only timers and LeaveGroup remove members.
+        """The client is gone. Memberships stay: only timers and LeaveGroup remove members.
 
-        What is held back for a request that waits stays, as it does in the socket of a Kafka
-        broker, which does not notice before it has answered.
+        Requests held while one is under way are still handled, as on a Kafka broker, which does
+        not read from a muted socket and notices the end after it has answered.
         """
         services = self._services
         self._transport = self._in.transport = None
@@ -141,7 +141,7 @@ class ClientStream(asyncio.Protocol):
             self._in.limit()
 
     def _read_on(self) -> None:
-        """Read on if there is room for the request that has begun."""
+        """Go on reading if there is room for the request that has begun."""
         if self.state is not READING:
             return
         if self._in.size and self._in.needed > HELD_BYTES:
@@ -160,7 +160,7 @@ class ClientStream(asyncio.Protocol):
         self.state = state
 
     def _next(self, *, again: bool = False) -> None:
-        """No request is under way: what comes next? ``again``: a turn is used up."""
+        """Choose the next state when no request is under way. `again`: this turn is used up."""
         turns = self._services.turns
         if self._out.unsent:
             self._become(BLOCKED)
@@ -177,7 +177,7 @@ class ClientStream(asyncio.Protocol):
             self._in.charge(0)
 
     def _turn(self) -> None:
-        """It is this connection's turn."""
+        """Serve or work for one turn."""
         now = self._seconds()
         if self.state is QUEUED:
             if self._may_serve():
@@ -189,48 +189,48 @@ class ClientStream(asyncio.Protocol):
     # -- ends ----------------------------------------------------------------------------------
 
     def abort(self) -> None:
-        """Hang up at once."""
+        """Close at once, without sending what is buffered."""
         if self._transport is not None:
             self._transport.abort()
         self._out.close()
         self._end()
 
     def close(self) -> None:
-        """Send what is answered, then hang up."""
+        """Close after sending the answers made so far."""
         if self._transport is not None:
             self._transport.close()
         self._end()
 
     def _end(self) -> None:
-        """Nothing more is read, kept or answered."""
+        """Read, hold and answer nothing more."""
         self._become(CLOSED)
         self.since = self._seconds()
         self._services.connections.orphans.pop(self, None)
         self._in.drop()
         self._dropped()
 
-    # -- for who watches all connections -------------------------------------------------------
+    # -- for the connection table --------------------------------------------------------------
 
     @property
     def unsent(self) -> int:
-        """Bytes of answers that the client does not take; 0 while it takes them."""
+        """Bytes of answers that the client does not read; 0 while it reads them."""
         return self._out.unsent
 
     def takes_answers(self) -> bool:
-        """Has the client taken something since this was asked before?"""
+        """Whether the client has read something since the last call."""
         return self._out.look()
 
     @property
     def held(self) -> int:
-        """Bytes that came and are not answered."""
+        """Bytes that came and are not handled yet."""
         return self._in.size
 
     @property
     def awaited(self) -> int:
-        """Bytes of the request that has begun."""
+        """Size of the request that has begun."""
         return self._in.needed
 
     @property
     def is_read(self) -> bool:
-        """False while there is no room for more of what the client sends."""
+        """Whether the socket is being read; not while there is no room for more."""
         return self._transport is not None and self._transport.is_reading()

@@ -1,4 +1,4 @@
-"""The coordinator hosted: partitions loaded, driven, written and closed in this process.
+"""Runs the partitions of `__consumer_offsets`: loads, drives, writes and closes them.
 
-Not a place for decisions: those are made in `coordinator`.
+Decides nothing about groups: `coordinator` does.
 """

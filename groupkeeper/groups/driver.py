@@ -1,8 +1,10 @@
-"""A partition in this process: the place where decisions meet the log, the clock and the replies.
+"""Drives one partition of `__consumer_offsets`: connects its decisions to log, clock and replies.
 
-The only module that knows both ``coordinator`` and ``storage``: to each other they are strangers.
-It drives a :class:`~coordinator.partition.Partition` through its life: claimed, loaded from the
-log, active, and after any failure closed and loaded again, because there is no undo.
+`coordinator` and `storage` do not know each other; the driver passes the records of one to the
+other. It takes a `Partition` through its life: claimed, loaded from the log, active, and after any
+failure closed and loaded again, because no step can be undone.
+
+Source: Kafka's PartitionWriter and CoordinatorRuntime.CoordinatorContext.
 """
 
 import asyncio
@@ -38,15 +40,15 @@ OFFSETS_TOPIC = "__consumer_offsets"
 LATE_MS = 1_000
 """An alarm that rings later than this waits until the sockets have been read."""
 READ_FIRST_S = 1.0
-"""It waits so long for that at most."""
+"""The longest that it waits for that."""
 COUNTED_IN_A_SLICE = 500
-"""Groups and their topics. Half a millisecond; a group is not cut."""
+"""Groups and their topics; half a millisecond. A group is counted as a whole."""
 
 _log = Logger("partition")
 
 
 class PartitionDriver:
-    """Drives one partition of ``__consumer_offsets``."""
+    """Drives one partition."""
 
     def __init__(self, index: int, services: DriverServices, epoch: int) -> None:
         self.index = index
@@ -56,15 +58,15 @@ class PartitionDriver:
         self._loop = asyncio.get_running_loop()
         self._partition = self._new_partition()
         self._writing = self._partition
-        """Whose records are in the round under way; meanwhile it may have been closed."""
+        """The partition whose records are in the current round; it may have been closed since."""
         self._epoch: int | None = epoch
-        """None: the partition failed, and what it writes next is under a new one."""
+        """None after a failure: the next load claims a new one."""
         self._origin = Origin(index, epoch)
-        """Of what is told."""
+        """Passed to the readers of facts."""
         self._size = 0
         self._problem = ""
         self.cannot_be_loaded = False
-        """Its log is damaged, or the disk fails: nobody knows when it will be served again."""
+        """The last load failed: the log is damaged or the disk fails, and it may stay so."""
         self._stopping = False
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
@@ -79,7 +81,7 @@ class PartitionDriver:
     # -- requests ------------------------------------------------------------------------------
 
     def call(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
-        """Decide one request. The reply may leave now, later, or when it is durable."""
+        """Decide one request. The reply leaves now, later, or when its records are durable."""
         if self._stopping:
             reply_to.answer(refuse(request, caller, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
@@ -92,34 +94,34 @@ class PartitionDriver:
         self._carry_out(step)
 
     def peek(self, group_id: str) -> Group | None:
-        """The group as it is now, to see how large it is; not to tell anybody."""
+        """The group as it is now, to estimate work; its records may not be durable yet."""
         return self._partition.groups.get(group_id)
 
     def group_ids(self) -> list[str]:
-        """The groups of now; none of a partition that is not active."""
+        """The ids of all groups; empty unless the partition is active."""
         return self._partition.group_ids()
 
     @property
     def absence(self) -> ErrorCode:
-        """What is answered instead of a decision; NONE from an active partition."""
+        """The error that every request gets; NONE if the partition is active."""
         return ABSENCE.get(self._partition.state, ErrorCode.NONE)
 
     def prepare(self, request: OffsetCommitRequest) -> PreparedCommit:
-        """A large commit, to be prepared a piece at a time before it is handed in."""
+        """A large commit, to be prepared in pieces and then passed to `call`."""
         return PreparedCommit(request, self._services.clock.wall(), self._services.config)
 
     def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
-        """See :meth:`Partition.steady_beat`."""
+        """See `Partition.steady_beat`."""
         return None if self._stopping else self._partition.steady_beat(request)
 
     def beat(self, beat: Beat, now: int) -> bool:
-        """A heartbeat as before; False when it has to take the long way."""
+        """Repeat a heartbeat. False if the request has to be decoded and decided instead."""
         return self._partition.beat(beat, now)
 
-    def remove_offsets(self, topics: set[str]) -> Slices[bool]:
-        """Topics were deleted; so are the offsets committed for them, a piece at a time.
+    def delete_offsets(self, topics: set[str]) -> Slices[bool]:
+        """Delete the committed offsets of deleted topics, a piece in each slice.
 
-        False when the partition closed meanwhile: the one that is loaded now has to be told again.
+        Returns False if the partition was closed meanwhile: call it again for the one loaded now.
         """
         partition = self._partition
         partition.forget_when_loaded(topics)
@@ -131,13 +133,13 @@ class PartitionDriver:
         return partition is self._partition
 
     async def _all_durable(self, partition: Partition) -> None:
-        """Wait until what is written while loading is durable; if it fails, loading begins anew."""
+        """Wait until all records written so far are durable. A failed write cancels the load."""
         while not partition.gate.clear:
             self._round_over.clear()
             await self._round_over.wait()
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
-        """A step that no request asked for, and nobody waits for."""
+        """Take a step that no request caused."""
         try:
             step = decide()
         except Exception as bug:  # noqa: BLE001  # see call()
@@ -146,7 +148,7 @@ class PartitionDriver:
         self._carry_out(step)
 
     def _carry_out(self, step: Step) -> None:
-        """What the state needs first, what others are told second: an answer may go wrong."""
+        """Do what a step asks for: first write and set the alarm, because a reply may raise."""
         if self._partition.has_unwritten:
             self._services.writer.enqueue(self)
         self._set_alarm()
@@ -178,8 +180,8 @@ class PartitionDriver:
         self._alarm = self._loop.call_at(due / 1000, self._ring)
 
     def _ring(self) -> None:
-        """A deadline has come. Much too late, what is in the sockets is read first: the process
-        stood still (stopped, moved, short of time), and heartbeats that came meanwhile count.
+        """A deadline has come. If it is noticed late, the process stood still (stopped, migrated,
+        starved): read the sockets first, so that heartbeats that came meanwhile count.
         """
         turns = self._services.turns
         if self._services.clock.now() - self._alarm_at > LATE_MS:
@@ -189,7 +191,7 @@ class PartitionDriver:
 
     def _advance(self) -> None:
         self._alarm = None
-        if self._stopping or self.absence:  # whoever loads sets it when the sessions have started
+        if self._stopping or self.absence:  # set again when the partition is active
             return
         clock = self._services.clock
         now, wall = max(clock.now(), self._alarm_at), clock.wall()
@@ -198,7 +200,7 @@ class PartitionDriver:
     # -- writing -------------------------------------------------------------------------------
 
     def take(self) -> Unwritten | None:
-        """What the next round writes for this partition."""
+        """What the next round writes for this partition; None if nothing."""
         self._writing = self._partition
         return self._partition.take()
 
@@ -208,7 +210,7 @@ class PartitionDriver:
         return Append(self.log, self._epoch, wall_ms, records)
 
     def written(self, unwritten: Unwritten) -> None:
-        """A round is durable. What it frees leaves first: none of it is lost if the rest fails."""
+        """A round is durable. Replies and facts leave first: a later failure must not lose them."""
         self._round_over.set()
         partition = self._partition
         if self._writing is partition:
@@ -224,8 +226,8 @@ class PartitionDriver:
                 self._services.writer.enqueue(self)
 
     def grown(self) -> None:
-        """The log's files have caught up; whoever fetches the topic is told."""
-        if self.log is not None and not self.log.closed:  # else: loading again, and told after it
+        """The segments have caught up with the journal: wake fetches of the offsets topic."""
+        if self.log is not None and not self.log.closed:  # else: woken after the load
             self._tell_size(self.log)
 
     def _tell_size(self, log: Log) -> None:
@@ -246,7 +248,7 @@ class PartitionDriver:
     # -- life cycle ----------------------------------------------------------------------------
 
     def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
-        """Close, refuse what waited, and start over from the log, whatever fails on the way."""
+        """Close, refuse parked requests, and load again from the log, even if closing raises."""
         self._note(event, error)
         self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
         try:
@@ -263,15 +265,15 @@ class PartitionDriver:
         _log.error(event, partition=self.index, error=str(error), exc_info=error if bug else None)
 
     def _dismiss(self, replies: Replies, answered: ReplyTo | None = None) -> None:
-        # A step that raised may have left a request both with its member and among its replies.
+        # A step that raised may have left a token both parked in its member and in its replies.
         once = {id(to): (to, reply) for to, reply in replies if to is not answered}
         self._services.replies.send(list(once.values()))
 
     def start_loading(self, pause: float = 0.0) -> None:
-        """Load the partition in the background after so many seconds, for as long as it takes.
+        """Load the partition in the background after `pause` seconds; retry until it works.
 
-        Until it is active it answers as one that loads: its members should wait for it, not look
-        for another coordinator.
+        Until it is active, requests get COORDINATOR_LOAD_IN_PROGRESS: members should wait for it,
+        not look for another coordinator.
         """
         if self._loading is not None:
             self._loading.cancel()
@@ -305,14 +307,14 @@ class PartitionDriver:
             _log.warning("log repaired", partition=self.index, what=what)
         batches = log.batches(log.start_offset)
         await loader.run(read(batches, partition.replay, partition.restore()))
-        await self._remove_deleted(partition)
+        await self._delete_offsets_late(partition)
         await self._services.turns.run(self._start_sessions(partition))
-        await self._remove_deleted(partition)  # topics that were deleted meanwhile
+        await self._delete_offsets_late(partition)  # topics that were deleted meanwhile
         self._activate(began)
 
-    async def _remove_deleted(self, partition: Partition) -> None:
-        remover = self._services.late_offset_remover
-        await remover.run(partition, self.index, self._carry_out, self._all_durable)
+    async def _delete_offsets_late(self, partition: Partition) -> None:
+        deleter = self._services.late_offset_deleter
+        await deleter.run(partition, self.index, self._carry_out, self._all_durable)
 
     def _start_sessions(self, partition: Partition) -> Slices[None]:
         left = partition.group_ids()
@@ -321,18 +323,19 @@ class PartitionDriver:
             yield
 
     def load_empty(self, store: Store) -> bool:
-        """A log without records is active at once. Only before the writer has anything to do. False
-        when it failed and has to be retried.
+        """Activate a partition whose log has no records, at once. Call before the writer has work.
+
+        Returns False if it has to be loaded in the background.
         """
         began = self._services.clock.seconds()
-        if self._services.late_offset_remover.is_due(self.index):
-            return False  # its log was removed: that has to be crossed out
+        if self._services.late_offset_deleter.is_due(self.index):
+            return False  # its log was removed: the note about deleted topics has to be, too
         try:
             self.log = store.open_log(self.name)
         except (StorageError, OSError):
-            return False  # loading in the background will meet it again, and say so
+            return False  # the load in the background meets the error again and logs it
         if self.log.next_offset > 0 or self.log.repairs:
-            return False  # the folder was lost with the power, and the journal brought it back
+            return False  # the folder was lost in a power cut, and restored from the journal
         self._activate(began)
         return True
 
@@ -347,7 +350,7 @@ class PartitionDriver:
         self._carry_out(step)
 
     def stop(self) -> None:
-        """The process ends: refuse new requests, and those that wait for other members."""
+        """Refuse new requests from now on, and stop loading: the process ends."""
         self._stopping = True
         if self._loading is not None:
             self._loading.cancel()
@@ -355,17 +358,17 @@ class PartitionDriver:
             self._alarm.cancel()
 
     def close(self) -> None:
-        """After :meth:`stop` and when everything is written: dismiss whoever still waits."""
+        """After `stop`, when everything is written: refuse the requests that are still parked."""
         self._dismiss(self._partition.close())
 
-    # -- for people ----------------------------------------------------------------------------
+    # -- metrics -------------------------------------------------------------------------------
 
     def snapshot(self) -> PartitionSnapshot:
-        """The partition as it is now; its groups are not counted."""
+        """The state of the partition, without its groups."""
         partition = self._partition
         state: str = partition.state
         waits = partition.state is PartitionState.LOADING and self._problem
-        if self._stopping or waits:  # for people; clients are told to wait
+        if self._stopping or waits:  # only shown here: clients get LOADING
             state = PartitionState.CLOSED
         reason = self._problem or ("" if state == PartitionState.ACTIVE else state)
         left = self._backoff.left(self._services.clock.seconds())
@@ -374,7 +377,7 @@ class PartitionDriver:
         return PartitionSnapshot(partition=self.index, state=state, reason=reason)
 
     def counted(self) -> Slices[PartitionSnapshot]:
-        """The snapshot with groups, members and offsets, counted while requests go on."""
+        """The snapshot with groups, members and offsets, counted in slices between requests."""
         found = self.snapshot()
         work = 0
         for group in [*self._partition.groups.values()]:

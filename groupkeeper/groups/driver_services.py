@@ -1,4 +1,4 @@
-"""What all partitions of a process share."""
+"""What the drivers of all partitions of a process share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.member_bytes import Total
-from groupkeeper.groups.late_offset_remover import LateOffsetRemover
+from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.reply_queue import ReplyQueue
 from groupkeeper.groups.writer import Writer
@@ -17,7 +17,7 @@ from groupkeeper.turns import Turns
 
 @dataclass(slots=True)
 class DriverServices:
-    """What the driver of a partition uses that is not its own."""
+    """Shared services, configuration and callbacks."""
 
     clock: Clock
     writer: Writer
@@ -27,10 +27,10 @@ class DriverServices:
     new_member_id: Callable[[str], str]
     readers: FactReaders
     grew: Callable[[int, int], None]
-    """Partition and bytes: for those who fetch the offsets topic."""
+    """Called with partition and bytes when a log has grown, for fetches of the offsets topic."""
     give_up: Callable[[BaseException], None]
-    """The disk cannot be trusted any more: end the process."""
+    """Called when the disk cannot be trusted any more: ends the process."""
     turns: Turns
     replies: ReplyQueue
-    late_offset_remover: LateOffsetRemover
+    late_offset_deleter: LateOffsetDeleter
     member_bytes: Total

@@ -1,6 +1,6 @@
-"""All partitions of ``__consumer_offsets`` in this process, and which group lives where.
+"""All partitions of `__consumer_offsets` in this process, and which of them each group is in.
 
-One process owns them all so far; whom to send a client to instead would be said here.
+This process owns all of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,19 +16,19 @@ from groupkeeper.storage.store import Store
 from groupkeeper.turns import Slices
 
 PLACEMENTS = 10_000
-"""How many group ids are remembered with their partition; hashing one takes longer than a step."""
+"""How many group ids are cached with their partition; hashing one takes longer than a step."""
 PLACEMENT_LENGTH = 255
-"""Longer ids are hashed each time: a client chooses them, and 10,000 of them are memory."""
+"""Longer ids are not cached: clients choose them, and 10,000 long ones would take much memory."""
 
 
 class GroupPartitions:
-    """Partitions by index."""
+    """The drivers of all partitions, by index."""
 
     def __init__(self, epochs: Sequence[int], services: DriverServices) -> None:
-        """``epochs`` are those under which the partitions were claimed, by index."""
+        """`epochs`: the leader epoch under which each partition was claimed, by index."""
         self._drivers = [PartitionDriver(n, services, epoch) for n, epoch in enumerate(epochs)]
         self.deleted_topics = DeletedTopics()
-        """The topics that were deleted in this process."""
+        """The topics deleted while this process runs."""
         self._replies = services.replies
         self._placed: dict[str, PartitionDriver] = {}
 
@@ -39,7 +39,7 @@ class GroupPartitions:
         return len(self._drivers)
 
     def of(self, group_id: str) -> PartitionDriver:
-        """The partition that a group lives in."""
+        """The driver of the partition that a group is in, by Kafka's hash."""
         driver = self._placed.get(group_id)
         if driver is None:
             driver = self._drivers[partition_of(group_id, len(self._drivers))]
@@ -50,42 +50,42 @@ class GroupPartitions:
         return driver
 
     def start(self, store: Store) -> None:
-        """Load everything: what has no log at once, the rest in the background."""
+        """Load all partitions: those without a log at once, the others in the background."""
         existing = set(store.log_names())
         waiting = [
             driver
             for driver in self._drivers
             if driver.name in existing or not driver.load_empty(store)
         ]
-        # Only now: the store takes logs from one thread at a time.
+        # Not before: the store may be used by one thread at a time.
         for driver in waiting:
             driver.start_loading()
 
     def fence(self, partition: int, error: StorageError) -> None:
-        """Another process may own the partition: it is claimed and loaded again, or not ours."""
+        """Another process may own the partition: close it, then claim and load it again."""
         self._drivers[partition].fence(error)
 
     def stop(self) -> None:
-        """The process ends: nobody is served any more."""
+        """Refuse new requests from now on: the process ends."""
         for driver in self._drivers:
             driver.stop()
 
     def close(self) -> None:
-        """After :meth:`stop`, and when everything is written: dismiss whoever still waits."""
+        """After `stop`, when everything is written: refuse the requests that are still parked."""
         for driver in self._drivers:
             driver.close()
         self._replies.flush()
 
     def log_of(self, partition: int) -> Log | None:
-        """The log of one partition of the offsets topic, for who fetches it as a topic."""
+        """The log of one partition, for fetches of the offsets topic; None if not open."""
         return self._drivers[partition].log if 0 <= partition < len(self._drivers) else None
 
     def snapshots(self) -> Iterable[PartitionSnapshot]:
-        """Every partition as it is now; their groups are not counted."""
+        """The state of every partition, without groups."""
         return [driver.snapshot() for driver in self._drivers]
 
     def counted(self) -> Slices[Iterable[PartitionSnapshot]]:
-        """The same with their groups, members and offsets."""
+        """The same with groups, members and offsets, counted in slices."""
         found = []
         for driver in self._drivers:
             found.append((yield from driver.counted()))

@@ -1,7 +1,7 @@
-"""Where partitions are loaded: a thread of its own, on which a few of them take turns.
+"""Loads partitions on a thread of their own, a few at a time, and says when to try again.
 
-Neither the event loop nor the thread of the rounds waits for a load. What the thread does is
-mostly Python, and holds the interpreter: so while it works, it is asked to let go of it sooner.
+Neither the event loop nor the writer's thread waits for a load. Loading is mostly Python code and
+holds the interpreter's lock, so the lock is requested more often while a partition loads.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from groupkeeper.turns import Slices, Work
 T = TypeVar("T")
 
 AT_ONCE: Final = 2
-"""So many partitions load at a time; the others wait, in the order they came. With one, a partition
-with a long log would keep all behind it waiting."""
+"""How many partitions load at a time; the others wait, first come first served. More than one, so
+that a long log does not delay all others."""
 TURN_S: Final = 0.02
-"""So long a partition has the thread before it is the other one's turn."""
+"""How long one partition uses the thread before the next one does."""
 SWITCH_S: Final = 0.0005
-"""While partitions load, a thread that wants the interpreter gets it after so long, not after
-Python's 5 ms: the event loop gives it up with every call of the system."""
+"""The interpreter's switch interval while partitions load, instead of Python's 5 ms: the event
+loop gives the lock up in every system call, and has to wait so long to get it back."""
 RELOAD_FIRST_S: Final = 0.1
 RELOAD_MOST_S: Final = 5.0
 """First and longest pause before a failed partition is loaded again; each pause is twice the one
@@ -40,10 +40,10 @@ HEALTHY_S: Final = 10.0
 
 
 class Loader:
-    """Lets partitions load, a few at a time."""
+    """The thread on which partitions load."""
 
     def __init__(self, executor: Executor) -> None:
-        """``executor`` has exactly one thread, which nobody else uses."""
+        """`executor` has exactly one thread, which is used for nothing else."""
         self._executor = executor
         self._loop = asyncio.get_running_loop()
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -52,7 +52,7 @@ class Loader:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """A place among those that load, to be held until the partition is active or has failed."""
+        """Wait for a place among those that load; hold it until active or failed."""
         async with self._places:
             self._loading += 1
             if self._loading == 1:
@@ -66,26 +66,26 @@ class Loader:
                     sys.setswitchinterval(self._switch_s)
 
     def call(self, job: Callable[..., T], *args: object) -> "asyncio.Future[T]":
-        """Do one thing on the thread."""
+        """Run a job on the thread."""
         return self._loop.run_in_executor(self._executor, job, *args)
 
     def call_from_thread(self, job: Callable[[], None]) -> None:
-        """The same, from any thread, for a job that raises nothing."""
+        """The same from any thread, for a job that does not raise."""
         self._loop.call_soon_threadsafe(self.call, job)
 
     async def run(self, slices: Slices[T]) -> T:
-        """Do work in slices on the thread, and others' between; given up when cancelled."""
+        """Run work on the thread in turns with other work; stops when cancelled."""
         work = Work(slices)
         while not await self.call(self._turn, work):
             pass
         return work.result
 
     def _turn(self, work: Work[T]) -> bool:
-        seconds = self._loop.time  # may be asked from any thread
+        seconds = self._loop.time  # may be called from any thread
         return work.run(seconds, seconds() + TURN_S)
 
     async def close(self) -> None:
-        """Wait for what is under way on the thread; what was not begun is dropped."""
+        """Wait for the running job; drop those that have not begun."""
         await self.call(bool)
         self._executor.shutdown(cancel_futures=True)
 
@@ -120,7 +120,7 @@ class ReloadBackoff:
 def read(
     pieces: Iterator[bytes], take: Callable[[bytes], None], then: Slices[None]
 ) -> Slices[None]:
-    """Take one piece of a log after another, then finish: as work for `Loader.run`."""
+    """Pass the pieces of a log to `take`, then run `then`: work for `Loader.run`."""
     for piece in pieces:
         take(piece)
         yield
@@ -130,15 +130,15 @@ def read(
 async def claimed_log(
     writer: Writer, loader: Loader, shard: int, name: str, epoch: int | None
 ) -> tuple[int, Log]:
-    """The log of a shard, and an epoch under which it may be written: that of an earlier claim, or
-    of a new one if there is none or the log, which comes from elsewhere, is in a newer one.
+    """An epoch under which the log of a shard may be written, and the log.
 
-    Raises Locked, Corrupt and what else the store raises.
+    The epoch is the given one, or that of a new claim if none is given or if the log has batches of
+    a newer epoch (its folder was copied). Raises Locked, Corrupt and other errors of the store.
     """
     store = writer.store
     if epoch is None:
         epoch = await loader.call(store.claim, shard)
-    # First behind the rounds under way: they may still write to the log.
+    # After the current round, which may still write to the log.
     log = await writer.call(store.usable_log, name)
     if log is None:
         log = await loader.call(store.recover_log, name)

@@ -1,7 +1,7 @@
-"""Answers that become free together: those of a round of the journal, of a join phase, of a
-partition that closes. They leave in slices, because each is encoded and written.
+"""Sends replies that become free together, of a round, a join phase or a closed partition.
 
-What was released is true for good: it may leave later, whatever becomes of its partition.
+They leave in slices, because each is encoded and written. A queued reply stays correct: it is sent
+even if its partition closes meanwhile.
 """
 
 import asyncio
@@ -14,24 +14,24 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Turns
 
 REPLIES_AT_ONCE: Final = 64
-"""So many answers leave in one go, of all partitions together: a few milliseconds."""
+"""How many replies leave in one iteration of the loop, of all partitions: a few milliseconds."""
 
 _log = Logger("partition")
 
 
 class ReplyQueue:
-    """The answers of a process that are on their way to their connections."""
+    """The replies of all partitions of a process, first in, first out."""
 
     def __init__(self, turns: Turns) -> None:
         self.waiting: deque[tuple[ReplyTo, Any]] = deque()
         self._turns = turns
         self._loop = asyncio.get_running_loop()
         self._left = REPLIES_AT_ONCE
-        """Of this iteration of the loop."""
+        """How many replies may still leave in this iteration of the loop."""
 
     def send(self, replies: Replies) -> None:
-        """Answer now, or when it is their turn."""
-        if len(replies) == 1 and not self.waiting:  # of one partition in a round: nearly always
+        """Send replies now, or in the order of the queue."""
+        if len(replies) == 1 and not self.waiting:  # nearly always: one reply in a round
             _answer(*replies[0])
             return
         if self._left == REPLIES_AT_ONCE:
@@ -46,7 +46,7 @@ class ReplyQueue:
             _answer(reply_to, response)
 
     def flush(self) -> None:
-        """The process ends: answer all that wait."""
+        """Send all queued replies: the process ends."""
         while self.waiting:
             _answer(*self.waiting.popleft())
 
@@ -63,5 +63,5 @@ class ReplyQueue:
 def _answer(reply_to: ReplyTo, response: Any) -> None:
     try:
         reply_to.answer(response)
-    except Exception:  # noqa: BLE001  # the others' answers are as good as before
+    except Exception:  # noqa: BLE001  # the other replies still have to leave
         _log.exception("an answer failed")

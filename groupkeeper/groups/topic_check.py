@@ -1,15 +1,15 @@
-"""Which topics and partitions of a commit exist: the rest is refused before a group is asked.
+"""Checks which topics and partitions of a request exist; others are refused before a group sees it.
 
-Works on any message whose topics have a ``name`` and ``partitions`` with a ``partition_index``.
-Whoever looks at the topics of a request in slices asks :class:`DeletedTopics` which of them were
-deleted meanwhile: the count of a moment ago may be that of another topic of the same name.
+Works on any message whose topics have a `name` and `partitions` with a `partition_index`. A check
+in slices asks `DeletedTopics` at its end which topics were deleted meanwhile: a partition count
+that it has read may be that of an earlier topic of the same name.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 PartitionCount = Callable[[str], int | None]
-"""How many partitions a topic has; None when there is none of that name."""
+"""How many partitions a topic has; None if it does not exist."""
 
 Topics = Sequence[Any]
 """Topics of a request or a response: their classes differ by API and have no common base."""
@@ -18,7 +18,7 @@ R = TypeVar("R", bound=Any)
 
 
 class Moment:
-    """A moment, and what was deleted after it: ``topics`` first, and then what ``later`` says."""
+    """A moment, and the topics deleted after it: `topics`, then those of `later`."""
 
     __slots__ = ("later", "topics")
 
@@ -28,18 +28,18 @@ class Moment:
 
 
 class DeletedTopics:
-    """Which topics were deleted since when; remembered for as long as somebody holds a moment."""
+    """Which topics were deleted since a moment. The list is as long as the oldest moment in use."""
 
     def __init__(self) -> None:
         self._now = Moment()
 
     def note(self, topics: set[str]) -> None:
-        """Topics of these names are gone, and their offsets are about to be forgotten."""
+        """Topics of these names are deleted, and their offsets are about to be deleted."""
         self._now.topics = topics
         self._now.later = self._now = Moment()
 
     def now(self) -> Moment:
-        """This moment, for :meth:`since`."""
+        """This moment, for `since`."""
         return self._now
 
     def since(self, moment: Moment) -> set[str]:
@@ -52,7 +52,7 @@ class DeletedTopics:
 
 
 def all_known(topics: Topics, count: PartitionCount, most: int) -> bool:
-    """The usual case: every topic has partitions, all of them exist, and they are not too many."""
+    """The usual case: every topic has partitions, all exist, and there are `most` at most."""
     for topic in topics:
         most -= len(topic.partitions)
         if most < 0:
@@ -67,7 +67,7 @@ def all_known(topics: Topics, count: PartitionCount, most: int) -> bool:
 
 
 def overlay(everything: R, answered: R) -> R:
-    """``everything`` holds a refusal for all that was asked; put the real answers over it."""
+    """Copy the error codes of `answered` into `everything`, which has a refusal per partition."""
     codes = {
         (topic.name, each.partition_index): each.error_code
         for topic in answered.topics

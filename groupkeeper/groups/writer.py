@@ -1,8 +1,8 @@
-"""The process's writer: rounds of group commit, one at a time.
+"""The process's writer: group commit in rounds, one at a time.
 
-What steps write while a round is under way is the next round: under light load a round is one
-request and waits for nothing, under heavy load rounds grow by themselves. A round costs one hop to
-the writer thread and one back. The store is touched by that thread only.
+Records written by steps during a round go into the next one: under light load a round has one
+request and waits for nothing, under heavy load rounds grow. A round costs one hop to the writer
+thread and one back. Only that thread uses the store.
 """
 
 import asyncio
@@ -22,23 +22,23 @@ from groupkeeper.storage.store import Store
 T = TypeVar("T")
 
 ROUND_BYTES: Final = 256 * 1024
-"""A round that has so many bytes takes no more of them: to encode a record takes a microsecond, and
-as long as a round takes wait all who are in it, and those of the next one."""
+"""A round with so many bytes takes no more: encoding a record takes a microsecond, and all requests
+in the round, and in the next one, wait for it."""
 
 LINGER_S: Final = 0.005
-"""A round does not wait for a second iteration of the loop when the first took so long."""
+"""If one iteration of the loop takes longer, a round does not wait for a second one."""
 
 CATCH_UP_S = 0.02
-"""How long the writer rests before it brings the segments up to the journal."""
+"""How long the writer is idle before it copies the journal to the segments."""
 
 _log = Logger("writer")
 
 
 class RecordSource(Protocol):
-    """Whoever has something to write: the driver of a partition."""
+    """What has records to write: the driver of a partition."""
 
     def take(self) -> Unwritten | None:
-        """What the next round writes."""
+        """What the next round writes; None if nothing."""
 
     def append_of(self, records: list[KeyValue], wall_ms: int) -> Append:
         """The records as the store takes them."""
@@ -47,17 +47,17 @@ class RecordSource(Protocol):
         """A round is durable."""
 
     def not_written(self, error: BaseException) -> None:
-        """A round failed: nothing of it may be acknowledged."""
+        """A round failed: nothing in it may be acknowledged."""
 
     def grown(self) -> None:
-        """The log's files have caught up with what was written."""
+        """The segments have caught up with the journal."""
 
 
 class Writer:
-    """Collects what partitions have to write and makes it durable together."""
+    """Collects the records of partitions and makes them durable together."""
 
     def __init__(self, store: Store, clock: Clock, executor: Executor, stats: AppendStats) -> None:
-        """``executor`` has exactly one thread: it is what serialises access to the store."""
+        """`executor` has exactly one thread, which serialises access to the store."""
         self.store = store
         self._clock = clock
         self._executor = executor
@@ -65,7 +65,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._dirty: dict[RecordSource, None] = {}
         self._behind: dict[RecordSource, None] = {}
-        """Whose segments may lack what the journal has."""
+        """Sources whose segments may be behind the journal."""
         self._resting: asyncio.TimerHandle | None = None
         self._bytes = 0
         self._round: asyncio.Future[list[StorageError | None]] | None = None
@@ -74,20 +74,20 @@ class Writer:
         self._idle.set()
 
     def call(self, job: Callable[..., T], *args: object) -> "asyncio.Future[T]":
-        """Run something else on the store, between rounds."""
+        """Run another job with the store, between rounds."""
         return self._loop.run_in_executor(self._executor, job, *args)
 
     def enqueue(self, source: RecordSource) -> None:
-        """The partition has something to write; the next round takes it."""
+        """Take the records of this source in the next round."""
         self._dirty[source] = None
         if self._round is None and not self._scheduled:
             self._idle.clear()
             self._schedule()
 
     def _schedule(self) -> None:
-        """Start a round two iterations on: the answers of the last one bring requests, which come
-        in while those before them are decided, and they may share this round and its sync. An idle
-        loop turns twice in no time; in one that is slow, what comes is in the first iteration.
+        """Start a round two iterations of the loop later: clients that were answered by the last
+        round send their next requests meanwhile, which then share this round and its sync. An idle
+        loop iterates twice in no time; a slow one reads them all in the first iteration.
         """
         self._scheduled = True
         self._loop.call_soon(self._linger, self._clock.seconds() + LINGER_S)
@@ -99,11 +99,11 @@ class Writer:
             self._start()
 
     async def drain(self) -> None:
-        """Wait until everything enqueued so far, and what follows from it, is written."""
+        """Wait until no source has records to write, and no round is under way."""
         await self._idle.wait()
 
     def stop(self) -> None:
-        """After :meth:`drain`: the store is about to be closed, and does the rest itself."""
+        """After `drain`. Closing the store brings the segments up to the journal."""
         if self._resting is not None:
             self._resting.cancel()
 
@@ -123,7 +123,7 @@ class Writer:
                     appends.append(source.append_of(unwritten.records, wall))
                     work.append((source, unwritten))
                     size += unwritten.size
-            except Exception as bug:  # noqa: BLE001  # the others' round goes on without it
+            except Exception as bug:  # noqa: BLE001  # the round goes on without it
                 broken.append((source, bug))
         if work:
             began = self._clock.seconds()
@@ -131,7 +131,7 @@ class Writer:
             self._round.add_done_callback(lambda done: self._finish(done, work, began))
         else:
             self._rest()
-        for source, error in broken:  # only now: it may have something to write again
+        for source, error in broken:  # only now: it may enqueue itself again
             _tell_failure(source, error)
 
     def _finish(
@@ -176,14 +176,14 @@ class Writer:
     # -- the segments --------------------------------------------------------------------------
 
     def _rest(self) -> None:
-        """Nothing is left to make durable: time to let the segments catch up with the journal."""
+        """Nothing is left to make durable: let the segments catch up with the journal soon."""
         self._idle.set()
         if self._behind and self._resting is None:
             self._resting = self._loop.call_later(CATCH_UP_S, self._catch_up)
 
     def _catch_up(self) -> None:
         self._resting = None
-        if self._round is None and self._behind:  # under way again? Then the next rest does it
+        if self._round is None and self._behind:  # else: after the round under way
             sources, self._behind = self._behind, {}
             done = self.call(self.store.catch_up)
             done.add_done_callback(lambda done: self._caught_up(done, sources))
@@ -198,16 +198,16 @@ class Writer:
 
 
 def _tell(source: RecordSource, unwritten: Unwritten) -> None:
-    """What goes wrong while one partition's answers leave must not cost the others theirs."""
+    """Report success. An error in one partition must not keep others from their replies."""
     try:
         source.written(unwritten)
-    except Exception as bug:  # noqa: BLE001  # its partition closes, and is loaded again
+    except Exception as bug:  # noqa: BLE001  # the partition closes and loads again
         _tell_failure(source, bug)
 
 
 def _tell_failure(source: RecordSource, error: BaseException) -> None:
-    """What goes wrong while one partition closes must not keep the others from hearing that theirs
-    is lost: they would go on, and acknowledge it with what they write next.
+    """Report a failure. An error in one partition must not keep the others from learning that
+    their records are lost: they would acknowledge them with their next round.
     """
     try:
         source.not_written(error)

@@ -1,1 +1,1 @@
-"""The process: what it is made of, its data directory, its event loop, start and stop."""
+"""The process: puts the parts together, opens the data directory, starts and stops."""

@@ -1,12 +1,12 @@
-"""Keeps each run of Python's cyclic garbage collector to a few milliseconds.
+"""Limits each run of Python's cyclic garbage collector to a few milliseconds.
 
-A full collection looks at every container of the process, on whichever thread asked for memory:
-half a second with 100,000 groups, in which nobody is served. So young objects are looked at two or
-three times, in small lots, and what is left of a large lot is set aside for good: ``gc.freeze``
-moves lists and looks at nothing. What is set aside is still freed with its last reference.
+A full collection traverses every container of the process, on the thread that allocated last: half
+a second with 100,000 groups, while no request is served. So young objects are collected in small
+lots two or three times, and the survivors of a large lot are excluded from then on: `gc.freeze`
+moves lists without traversing them. Frozen objects are still freed with their last reference.
 
-What this costs: a cycle that is set aside while it is in use is never freed. So nothing that lives
-long may end as a cycle; a test holds the server to that.
+The cost: a cycle that is frozen while it is in use is never freed. So no long-lived object may end
+as part of a cycle; a test checks the server for that.
 """
 
 import gc
@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from typing import Any
 
 YOUNG = 3_000
-"""Objects made, less those freed, that start a collection. The largest looks at four times as many,
-at up to 0.4 us each."""
+"""Objects allocated, less those freed, that start a collection. The largest traverses four times as
+many, at up to 0.4 us each."""
 KEPT = 3_000
-"""Survivors of a full collection that the next one may look at again."""
+"""Most survivors of a full collection that are not frozen."""
 
 
 def keep_collections_short() -> None:
-    """For the rest of the process; to be called once."""
+    """Set up the collector for the rest of the process; to be called once."""
     # Each second collection is of the middle generation, too, and each third is a full one.
     gc.set_threshold(YOUNG, 0, 0)
     gc.callbacks.append(_set_aside)
@@ -36,10 +36,10 @@ def _set_aside(phase: str, info: Mapping[str, int]) -> None:
 
 
 def _free_transports_when_lost() -> None:
-    """Let asyncio's transports be freed with their last reference: each holds methods of its own,
-    ``_write_ready`` from Python 3.12 on, and would outlive its connection as a cycle.
+    """Let asyncio's transports be freed with their last reference: each holds bound methods of its
+    own (`_write_ready` from Python 3.12 on), and would outlive its connection as a cycle.
     """
-    # Any: asyncio's own class, whose private names are typed nowhere.
+    # Any: a private class of asyncio, without types.
     transport: Any = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
     call_connection_lost = transport._call_connection_lost
 

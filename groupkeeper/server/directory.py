@@ -1,4 +1,4 @@
-"""The data directory as a server opens it: whether there is one, what it was made with, and whether
+"""The data directory of a server: opens it, checks its format and partition count, and watches that
 it stays.
 """
 
@@ -23,22 +23,22 @@ from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import GROUP_TOPIC
 
 LOOK_S: Final = 0.5
-"""How long the directory may be gone before an idle server notices, and how long the journal or the
-node's lock alone may be gone before any does. A round of commits notices at once that the directory
-is gone; messages to topics do not, so this is how long they are acknowledged in vain."""
+"""Seconds between two checks. A round of commits notices at once that the directory is gone; an
+idle server, or one that lost only the journal or the node's lock, after this time. Until then,
+produced messages may be acknowledged and lost."""
 
 NAMED: Final = 5
-"""So many folders of no topic are named in the line about them."""
+"""How many folders without a topic the log line names."""
 
 _log = Logger("data")
 
 
 class NoDataError(StorageError):
-    """There is no data where there has to be some."""
+    """The directory has no data although `data.dir.must.exist` is set."""
 
 
 class Directory:
-    """Opens the store, and remembers what to say about the directory once clients are served."""
+    """Opens the store, and logs what is remarkable about the directory when clients are served."""
 
     def __init__(self, files: Files, options: ServeOptions) -> None:
         """Takes the node's lock. Raises StorageError and OSError."""
@@ -70,8 +70,8 @@ class Directory:
         )
 
     def _as_made(self, settings: Settings) -> Settings:
-        """As in Kafka, the offsets topic keeps the number of partitions that its data was made
-        with: under any other number a group would be looked for where it is not.
+        """The settings with the number of partitions that the data was made with, as in Kafka:
+        under another number, groups would not be found.
         """
         asked = settings.offsets_topic_num_partitions
         made_with = self.store.known_shards()
@@ -83,7 +83,7 @@ class Directory:
         return replace(settings, offsets_topic_num_partitions=made_with)
 
     def _as_copied(self, asked: int, *, given: bool) -> int:
-        """The number for folders of the offsets topic that come from elsewhere, if any do."""
+        """The number for copied folders of the offsets topic; `asked` if there are none."""
         folders = {
             int(index): f"{self._path}/{name}"
             for name in self.store.log_names()
@@ -98,22 +98,22 @@ class Directory:
         return found
 
     def write_format(self) -> None:
-        """What has to be there is there: from now on it is a directory of the newest format."""
+        """Write the format file: all that the newest format requires is in place."""
         self.store.upgrade_format(self.settings.offsets_topic_num_partitions)
 
-    def introduce(self, cluster_id: str) -> None:
-        """Say what was found, if it was not what every start finds."""
+    def log_findings(self, cluster_id: str) -> None:
+        """Log whether the directory is new or was upgraded."""
         made = self.store.format
-        assert made is not None, "settled before"
+        assert made is not None, "written before"
         about = {"data_dir": self._path, "directory": made.directory_id, "cluster": cluster_id}
         if self.is_new:
             _log.info("new data directory", **about)
         elif self._found is None:
-            _log.info("older data directory, carried forward", to_format=VERSION, **about)
+            _log.info("data directory upgraded", to_format=VERSION, **about)
 
 
-async def tell_of(strange_folders: Awaitable[Sequence[str]]) -> None:
-    """One line about partition folders of no topic: what is in them, no client will find."""
+async def log_unknown_folders(strange_folders: Awaitable[Sequence[str]]) -> None:
+    """Log partition folders that belong to no topic: clients cannot reach their data."""
     try:
         names = await strange_folders
     except OSError as error:
@@ -121,11 +121,11 @@ async def tell_of(strange_folders: Awaitable[Sequence[str]]) -> None:
         return
     if names:
         some = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
-        _log.warning("folders of no topic", count=len(names), folders=some)
+        _log.warning("folders without a topic", count=len(names), folders=some)
 
 
 class DirectoryWatch:
-    """Looks twice a second whether the directory and its locks are still ours."""
+    """Checks twice a second whether the directory and its locks are still ours."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class DirectoryWatch:
         lost: Callable[[int], None],
         give_up: Callable[[BaseException], None],
     ) -> None:
-        """Begins at once. ``lost`` is called with a shard, ``give_up`` once at most."""
+        """Begins at once. `lost` is called with each lost shard, `give_up` at most once."""
         self._writer = writer
         self._lost = lost
         self._give_up = give_up

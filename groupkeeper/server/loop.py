@@ -1,7 +1,7 @@
-"""The event loop of the server process, and the watch over its iterations.
+"""The event loop of the server process, with limits and measurements for its iterations.
 
-An iteration begins when the selector returns and ends when it is asked again. Its beginning bounds
-what may still be begun in it (``turns``), its length is how late a heartbeat may be seen.
+An iteration begins when the selector returns and ends when it is called again. New work is begun in
+it for a limited time (`turns.py`); its length is how late a heartbeat may be read.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from groupkeeper.observe.metrics import ConnectionStats, Histogram
 from groupkeeper.turns import ITERATION_S, Turns
 
 MEMBERS: Final = 512
-"""Members whose sockets are read in one iteration of the loop: a heartbeat takes microseconds."""
+"""Sockets of members that are read in one iteration of the loop: a heartbeat takes microseconds."""
 OTHERS: Final = 192
-"""The same of clients that send no heartbeats."""
+"""The same for clients that send no heartbeats."""
 FEW_EVENTS: Final = 64
-"""The same of clients that are sending something long. Fewer events than that are not sorted."""
+"""The same for clients that are sending a long request. So few events are not sorted at all."""
 
 _ACCEPT_FAILED: Final = "socket.accept() out of system resource"
 
@@ -26,7 +26,7 @@ _log = Logger("server")
 
 
 class WatchedSelector(selectors.DefaultSelector):
-    """The selector of asyncio's loop, which is called once an iteration."""
+    """The selector of asyncio's loop, called once in each iteration."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,9 +35,9 @@ class WatchedSelector(selectors.DefaultSelector):
         self._began = time.monotonic()
         self._start = 0
 
-    # Any: the keys and events are the loop's business.
+    # Any: only the loop uses the keys and events.
     def select(self, timeout: float | None = None) -> Any:
-        """As the base class; nothing is begun any more some time after it returns."""
+        """As in the base class, with fewer events under load; starts the time of the iteration."""
         self.iterations.observe(time.monotonic() - self._began)
         events = super().select(timeout)
         self._began = began = time.monotonic()
@@ -48,8 +48,8 @@ class WatchedSelector(selectors.DefaultSelector):
 
     # Any: see select.
     def _some(self, events: list[Any]) -> list[Any]:
-        """Not thousands in one iteration: members first, and what is long last. Of each kind
-        others come next time, when these may have something again.
+        """Choose the events of one iteration: members first, long requests last. The next iteration
+        chooses others of each kind, even if these sockets are readable again.
         """
         turns = self.turns
         members: list[Any] = []
@@ -72,18 +72,18 @@ class WatchedSelector(selectors.DefaultSelector):
 
 
 def watched_loop() -> tuple[asyncio.AbstractEventLoop, WatchedSelector]:
-    """A new event loop, and its watch; whose turns and numbers it serves is set there."""
+    """A new event loop, and its selector: set `turns` and `iterations` there."""
     selector = WatchedSelector()
     return asyncio.SelectorEventLoop(selector), selector
 
 
 def count_failed_accepts(loop: asyncio.AbstractEventLoop, stats: ConnectionStats) -> None:
-    """A process without a file descriptor left cannot accept: that is a line and a number, once for
-    all tries that the loop makes in one go. It makes as many as connections may wait.
+    """Log and count when accepting fails because no file descriptor is left, once an iteration: the
+    loop tries as often as its backlog is long.
     """
     counted = False
 
-    def forget() -> None:
+    def reset() -> None:
         nonlocal counted
         counted = False
 
@@ -95,7 +95,7 @@ def count_failed_accepts(loop: asyncio.AbstractEventLoop, stats: ConnectionStats
         if counted:
             return
         counted = True
-        loop.call_soon(forget)
+        loop.call_soon(reset)
         stats.unaccepted += 1
         _log.error("connection cannot be accepted", error=str(context.get("exception")))
 

@@ -1,6 +1,6 @@
-"""``groupkeeper serve``: start the server, say that it is ready, run until told to stop.
+"""`groupkeeper serve`: starts the server, prints the ready line, runs until a signal stops it.
 
-The Kafka port opens first; what is expensive to import comes after it, or with its first use.
+The Kafka port opens first; expensive modules are imported after it, or when they are first used.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _log = logs.Logger("server")
 
 
 def run(options: ServeOptions) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit code; what is wrong is one line on stderr."""
+    """Serve until SIGTERM or SIGINT. Returns the exit code; an error is one line on stderr."""
     logs.configure()
     raise_limit()
     keep_collections_short()
@@ -34,7 +34,7 @@ def run(options: ServeOptions) -> int:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             return runner.run(_serve(server, options))
     except (StorageError, OSError) as error:
-        return _complain(str(error))
+        return _exit_with(str(error))
 
 
 async def _serve(server: Server, options: ServeOptions) -> int:
@@ -46,22 +46,22 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http: HttpServer | None = None
     http_at = "off"
     if options.http is not None:
-        turns = Turns()  # its own: a health check does not queue up behind greedy Kafka clients
+        turns = Turns()  # its own: health checks do not queue behind Kafka clients
         http = HttpServer(pages(server.metrics, turns), turns)
         try:
             http_at = format_address(await http.start(options.http))
         except OSError:
             await server.stop()
             raise
-    print(  # noqa: T201  # the ready line is the interface to whoever started us
+    print(  # noqa: T201  # the ready line is an interface: programs that start us wait for it
         f"groupkeeper ready kafka={format_address(server.kafka)} http={http_at} "
         f"node={options.node_id} data={options.data_dir}",
         flush=True,
     )
     _after_ready(options)
     if http is not None:
-        http.serving.add_done_callback(lambda _: gc.freeze())  # what was imported stays, too
-    await server.introduce()
+        http.serving.add_done_callback(lambda _: gc.freeze())  # imported modules stay
+    await server.log_findings()
     await _warn_of_open_ports(options)
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
@@ -69,35 +69,35 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     if http is not None:
         await http.close()
     if server.failed.done():
-        return _complain(f"the disk cannot be trusted any more: {server.failed.result()}")
+        return _exit_with(f"the disk cannot be trusted any more: {server.failed.result()}")
     await server.stop()
     return 0
 
 
 def _after_ready(options: ServeOptions) -> None:
-    """What need not be done before clients are served."""
+    """Do what can wait until clients are served."""
     for key in options.unused_keys:
-        _log.info("setting that is of use to Kafka only", key=key)
-    # What was made while starting lives as long as the process: it need not be looked at again.
+        _log.info("setting has no effect", key=key)
+    # Objects made while starting live as long as the process.
     gc.freeze()
 
 
 async def _warn_of_open_ports(options: ServeOptions) -> None:
-    """One line for each port that other machines can connect to: nobody is asked who they are."""
+    """Log each port that other machines can connect to: clients are not authenticated."""
     from groupkeeper.server.reach import is_reachable
 
     if await is_reachable(options.listen):
         _log.warning(
-            "Kafka port without authentication: whoever reaches it can read and change everything",
+            "Kafka port without authentication: any client can read and change all data",
             listen=format_address(options.listen),
         )
     if options.http is not None and await is_reachable(options.http):
         _log.warning(
-            "HTTP port without authentication: whoever reaches it can read all that it shows",
+            "HTTP port without authentication: any client can read its pages",
             http=format_address(options.http),
         )
 
 
-def _complain(message: str) -> int:
-    logs.write_text(f"groupkeeper: {message}")  # for whoever started us, if they read it
+def _exit_with(message: str) -> int:
+    logs.write_text(f"groupkeeper: {message}")  # queued: stderr may not be read
     return 1

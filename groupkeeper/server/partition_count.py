@@ -1,8 +1,8 @@
-"""How many partitions a copied ``__consumer_offsets`` was made with.
+"""Finds out how many partitions a copied `__consumer_offsets` was made with.
 
-Asked only when neither the directory's format file nor a journal knows it: the folders were copied
-from a broker, or the rest of the directory is lost. A group lives in the partition that its id and
-that number give, so the groups in the folders tell which numbers are wrong.
+Used only if neither the format file nor a journal has the number: the folders were copied from a
+broker, or the rest of the directory is lost. Group id and number determine a group's partition, so
+the groups in the folders rule out wrong numbers.
 """
 
 from collections.abc import Iterator
@@ -17,20 +17,20 @@ from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files
 
 SAMPLE_BYTES: Final = 256 * 1024
-"""So much is read of each segment: a wrong number is wrong for most groups."""
+"""How much of each segment is read: a wrong number fits few groups."""
 
 KEY: Final = "offsets.topic.num.partitions"
 
 
 class UnknownCountError(StorageError):
-    """The folders were not made with the number of partitions that is set, or nobody can tell."""
+    """The folders were made with another number than the one set, or the number is unknown."""
 
 
 class OffsetsFolders:
     """The folders of the offsets topic, by partition."""
 
     def __init__(self, files: Files, data_dir: str, folders: dict[int, str]) -> None:
-        """``folders`` are paths; there is at least one."""
+        """`folders` are paths by partition, at least one."""
         self._data_dir = data_dir
         self._indexes = sorted(folders)
         self._least = self._indexes[-1] + 1
@@ -41,8 +41,9 @@ class OffsetsFolders:
         self._leases = max(leases, default=-1) + 1
 
     def partition_count(self, asked: int, *, given: bool) -> int:
-        """The number of partitions. ``given``: somebody has set it to ``asked``, else that is the
-        default. Raises UnknownCountError.
+        """The number of partitions. `asked` is the setting; `given`: it is set, not the default.
+
+        Raises UnknownCountError.
         """
         if given and self._fits(asked):
             return asked
@@ -55,19 +56,19 @@ class OffsetsFolders:
             )
         if found is None:
             raise UnknownCountError(
-                f"{self._data_dir} has folders of __consumer_offsets, and nothing tells with how "
-                f"many partitions they were made: set {KEY} to that number, at least {self._least}"
+                f"{self._data_dir} has folders of __consumer_offsets, with an "
+                f"unknown number of partitions: set {KEY} to it, at least {self._least}"
             )
         return found
 
     def _candidates(self, asked: int) -> Iterator[int]:
-        """What it may have been, the likeliest first. Only those that fit count."""
+        """Possible numbers, the most likely first; some may not fit."""
         yield self._leases
         if self._groups:
             yield asked
-        if self._indexes == list(range(self._least)):  # as a broker has them
+        if self._indexes == list(range(self._least)):  # all folders of a broker
             yield self._least
-        if not self._groups:  # then any number will do
+        if not self._groups:  # then every number fits
             yield asked
             yield self._least
 
@@ -83,7 +84,7 @@ def _groups_in(files: Files, folder: str) -> Iterator[str]:
 
 
 def _groups_of(files: Files, segment: str) -> Iterator[str]:
-    """Of the whole batches at the beginning of a segment."""
+    """The groups in the whole batches at the beginning of a segment."""
     handle = files.open(segment)
     try:
         data = files.read(handle, SAMPLE_BYTES, 0)
@@ -98,4 +99,4 @@ def _groups_of(files: Files, segment: str) -> Iterator[str]:
                 if not isinstance(key, UnknownKey):
                     yield key.group
     except (CorruptBatch, DecodeError):
-        return  # cut off, damaged, or no offsets at all: who opens the log will say so
+        return  # truncated or damaged: logged when the log is opened

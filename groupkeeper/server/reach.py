@@ -8,10 +8,10 @@ from groupkeeper.settings.options import Address
 
 
 async def is_reachable(address: Address) -> bool:
-    """Whether any of what asyncio binds for this address is not the loopback.
+    """Whether asyncio binds an address other than the loopback for this one.
 
-    A host name is looked up as asyncio does it, because it binds every address that it finds; one
-    that cannot be looked up again counts as reachable.
+    A host name is resolved as asyncio does it, which binds every address found. A name that can no
+    longer be resolved counts as reachable.
     """
     host, port = address
     try:
@@ -27,7 +27,7 @@ async def is_reachable(address: Address) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
-    """Raises ValueError when ``host`` is a name."""
+    """Raises ValueError if `host` is a name."""
     ip = ip_address(host)
     mapped: IPv4Address | None = getattr(ip, "ipv4_mapped", None)
     return (mapped or ip).is_loopback

@@ -1,7 +1,7 @@
-"""The server put together: store, writer, partitions, data plane, routes, ports.
+"""Puts the server together: store, writer, partitions, topics, handlers, Kafka port.
 
-No behaviour of its own. What it takes from the outside world is one value, so that a simulation
-can run the same server on virtual time, in memory.
+It has no behaviour of its own. All that it takes from outside is in `World`, so that a simulation
+runs the same server in memory, under virtual time.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.group_partitions import GroupPartitions
-from groupkeeper.groups.late_offset_remover import LateOffsetRemover
+from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
-from groupkeeper.groups.offset_remover import OffsetRemover
+from groupkeeper.groups.offset_deleter import OffsetDeleter
 from groupkeeper.groups.reply_queue import ReplyQueue
 from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
@@ -36,7 +36,7 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.descriptors import limit_of_open_files, share
-from groupkeeper.server.directory import Directory, DirectoryWatch, tell_of
+from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
@@ -46,14 +46,14 @@ from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import Turns
 
 MAX_GROUPS: Final = 1_000_000
-"""How many groups a process has at most, divided among its partitions: 1.3 KB each while they are
-empty, beside their offsets."""
+"""Most groups of a process, divided among its partitions. An empty group takes 1.3 KB, without its
+offsets."""
 
 _log = Logger("server")
 
 
 def _uuid_member_id(prefix: str) -> str:
-    """``<prefix>-<uuid>``, as Kafka makes them."""
+    """`<prefix>-<uuid>`, as Kafka makes them."""
     return f"{prefix}-{uuid.uuid4()}"
 
 
@@ -63,20 +63,18 @@ def _thread(name: str) -> Executor:
 
 @dataclass(slots=True)
 class World:
-    """What the server takes from outside; a simulation puts its own there."""
+    """What the server takes from outside; a simulation has its own."""
 
     files: Files = field(default_factory=Files)
     clock: Callable[[asyncio.AbstractEventLoop], Clock] = Clock
     new_member_id: Callable[[str], str] = _uuid_member_id
     executor: Callable[[str], Executor] = _thread
-    """One thread, by its name."""
+    """Makes an executor with one thread of this name."""
     topics: TopicsWorld | None = None
 
 
 def _topics_failed(where: str, error: BaseException) -> None:
-    """A disk that fails and a limit that is reached are told in a line; anything else is a bug, and
-    told with its trace.
-    """
+    """Log a failing disk or a reached limit in one line, a bug with its traceback."""
     if isinstance(error, OverLimitError):
         _log.warning("topics: limit reached", where=where, limit=str(error))
     elif isinstance(error, OSError | StorageError):
@@ -86,7 +84,7 @@ def _topics_failed(where: str, error: BaseException) -> None:
 
 
 class Server:
-    """One process's server, from locks to ports."""
+    """The server of one process, from locks to ports."""
 
     def __init__(self, options: ServeOptions, world: World | None = None) -> None:
         """Takes the node's lock and reads the catalog. Raises StorageError (Locked) and OSError."""
@@ -95,7 +93,7 @@ class Server:
         self._directory = Directory(self._world.files, options)
         self.store = self._directory.store
         self._settings = settings = self._directory.settings
-        # All at once and first of all: who cannot have them must not touch anything else.
+        # First, and all at once: without all of them the server must not touch anything else.
         self._epochs = self._claim(settings.offsets_topic_num_partitions)
         self.kafka: Address = options.listen
         self.metrics = Metrics()
@@ -126,15 +124,15 @@ class Server:
             raise Locked(f"{where} is in use: {error}; choose another --data-dir") from None
 
     def address(self) -> Address:
-        """What clients are told to connect to."""
+        """The address that clients connect to, from Metadata responses and the like."""
         return self._options.advertise or self.kafka
 
     async def start(self) -> None:
-        """Open the port. What has a log is loaded in the background. Raises OSError."""
+        """Open the port. Partitions with a log are loaded in the background. Raises OSError."""
         settings, loop = self._options.settings, asyncio.get_running_loop()
         clock = self._world.clock(loop)
         self.failed: asyncio.Future[BaseException] = loop.create_future()
-        """Done when the disk cannot be trusted any more and the process has to end."""
+        """Done when the disk cannot be trusted any more: the process has to end."""
         self._executor = self._world.executor("writer")
         self._loader = Loader(self._world.executor("loader"))
         self.store.write_back_on(self._loader.call_from_thread)
@@ -151,7 +149,7 @@ class Server:
             give_up=self._give_up,
             turns=self.turns,
             replies=ReplyQueue(self.turns),
-            late_offset_remover=LateOffsetRemover(
+            late_offset_deleter=LateOffsetDeleter(
                 self.turns, clock, self.topics.pending_offset_deletions
             ),
             member_bytes=Total(),
@@ -163,22 +161,22 @@ class Server:
         )
         self.metrics.topics = self.topics.snapshot
         self.topics.serve_group_logs(self.group_partitions.log_of)
-        remover = OffsetRemover(
+        deleter = OffsetDeleter(
             self.group_partitions, self.turns, self.topics.pending_offset_deletions
         )
-        self.topics.topics_deleted.append(remover)
+        self.topics.topics_deleted.append(deleter)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
         self.group_partitions.start(self.store)
         self.topics.finish_deletions()
         self._watch = DirectoryWatch(self._writer, self._fence, self._give_up)
 
-    async def introduce(self) -> None:
-        """Say in the log what is remarkable about the data directory. Not before clients are
-        served: the first line costs time.
+    async def log_findings(self) -> None:
+        """Log what is remarkable about the data directory. Call it when clients are served: the
+        first log line costs time.
         """
-        self._directory.introduce(self.topics.cluster_id)
-        await tell_of(self.topics.unknown_folders())
+        self._directory.log_findings(self.topics.cluster_id)
+        await log_unknown_folders(self.topics.unknown_folders())
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
@@ -206,7 +204,7 @@ class Server:
         return Listener(services)
 
     async def stop(self) -> None:
-        """Refuse what is new, finish what is under way, hang up, give back the locks."""
+        """Refuse new requests, finish those under way, close connections, release the locks."""
         self.listener.stop()
         self._watch.stop()
         self.group_partitions.stop()
@@ -216,13 +214,13 @@ class Server:
         self.readers.flush()
         await self.topics.close()
         self.listener.close()
-        await asyncio.sleep(0)  # the transports close in the next turn
+        await asyncio.sleep(0)  # transports close in the next iteration of the loop
         await self._writer.call(setattr, self.store, "aside", None)
         await self._loader.close()
         await self._writer.call(self.store.close)
         self._executor.shutdown()
 
-    # -- what the pieces ask of the whole ------------------------------------------------------
+    # -- callbacks of the parts ----------------------------------------------------------------
 
     def _steady_beat(self, request: HeartbeatRequest) -> tuple[Driver, Beat] | None:
         driver = self.group_partitions.of(request.group_id)
@@ -238,7 +236,7 @@ class Server:
 
 
 def group_config(settings: Settings) -> GroupConfig:
-    """The settings that decisions depend on."""
+    """The settings that the coordinator uses."""
     return GroupConfig(
         initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
         min_session_timeout_ms=settings.group_min_session_timeout_ms,

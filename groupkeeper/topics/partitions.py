@@ -239,8 +239,8 @@ class TopicPartitions:
                 partition = self._known.get((topic.name, index))
                 if partition is not None and partition.topic is topic:
                     del self._known[topic.name, index]
-                    self._unopened.forget(partition)
-                    self._unwritten.forget(partition)
+                    self._unopened.drop(partition)
+                    self._unwritten.drop(partition)
                     self._detached[topic, index] = partition
                     for watcher in list(partition.watchers):
                         watcher.changed()

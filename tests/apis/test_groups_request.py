@@ -74,7 +74,7 @@ def limits(lines: Lines) -> list[str]:
 
 def fail(served: Served) -> None:
     async def now() -> None:
-        served.driver("g")._fail(RuntimeError("a bug"), "a decision failed")
+        served.fail()
 
     served.run(now())
 

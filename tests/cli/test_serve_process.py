@@ -1,4 +1,4 @@
-"""The real process: what a user sees of ``groupkeeper serve``."""
+"""The real process: what a user sees of `groupkeeper serve`."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""Who may come and who has to go. Time is an argument: a test looks when it likes."""
+"""Limits of the number of connections, and which ones are closed. Time is an argument."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ async def bench() -> Bench:
 
 
 def look(bench: Bench, seconds: float = 0.0) -> None:
-    """Time passes, and somebody looks."""
+    """Let time pass, and check all connections."""
     bench.clock.time += seconds
     for _ in bench.table.look(bench.clock.time):
         pass
@@ -97,7 +97,7 @@ async def test_of_clients_that_are_gone_the_oldest_is_dropped(
         orphans.append(connection)
     assert [each.state is State.CLOSED for each in orphans] == [True, False, False, False]
     assert list(bench.table.orphans) == orphans[1:]
-    assert [line["event"] for line in lines()] == ["requests of a client that is gone are dropped"]
+    assert [line["event"] for line in lines()] == ["requests of a disconnected client dropped"]
 
 
 # -- times -----------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ async def test_a_request_has_to_come_to_its_end(bench: Bench, lines: Lines) -> N
     assert bench.socket.closed
     assert bench.stats.stuck == 1
     [line] = lines()
-    assert line["reason"] == "a request does not come to its end"
+    assert line["reason"] == "request incomplete"
 
 
 async def test_a_byte_now_and_then_does_not_prolong_it(bench: Bench) -> None:
@@ -159,7 +159,7 @@ async def test_an_answer_has_to_be_taken(bench: Bench, lines: Lines) -> None:
     assert not bench.socket.closed
     look(bench, 0.1)
     assert bench.socket.closed
-    assert lines()[0]["reason"] == "an answer is not taken"
+    assert lines()[0]["reason"] == "answer not read"
     assert bench.limits.unsent.used == 0
 
 
@@ -218,7 +218,7 @@ async def test_who_keeps_others_waiting_goes_early(bench: Bench, lines: Lines) -
     bench.limits.requests.limit = BIG + 1_000
     begin(bench.connection, BIG, 1_000)
     look(bench, SHORT_OF_ROOM_S + 0.1)
-    assert not bench.socket.closed, "nobody waits"
+    assert not bench.socket.closed, "no connection waits"
     second, socket = bench.connect()
     begin(second, BIG, 1_000)
     look(bench)
@@ -259,7 +259,7 @@ async def test_one_alone_may_be_longer_than_all_may_be_together(bench: Bench) ->
     assert bench.answered() == [1]
 
 
-async def test_after_the_process_stood_still_nobody_was_silent(bench: Bench) -> None:
+async def test_time_in_which_the_process_stood_still_does_not_count(bench: Bench) -> None:
     bench.clock.time = asyncio.get_running_loop().time() - 10_000.0
     connection, socket = bench.connect()
     bench.table._look(bench.turns, due=bench.clock.time)
@@ -270,7 +270,7 @@ async def test_after_the_process_stood_still_nobody_was_silent(bench: Bench) -> 
 
 
 async def test_who_waits_for_room_goes_on_when_all_others_wait_as_well(bench: Bench) -> None:
-    """What stands behind a request that waits is kept without asking; then nobody has room."""
+    """Bytes after a parked request are held without asking; then no connection has room."""
     bench.limits.requests.limit = 600_000
     bench.routes[PRODUCE] = bench.routes[HEARTBEAT]
     sockets = []

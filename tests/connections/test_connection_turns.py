@@ -393,7 +393,7 @@ async def test_a_long_answer_is_encoded_in_turns(
 async def test_a_long_answer_that_comes_later_is_encoded_in_turns(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever answers may be in the middle of answering others."""
+    """The caller of `answer` may have others to answer."""
     bench.routes[DESCRIBE] = lambda request, caller, reply_to: bench.parked.append(reply_to)
     count_slices(bench, monkeypatch, "sliced_response_encoder", TURN_S)
     bench.receive(describe(bench, "g") + beat(bench))
@@ -427,7 +427,7 @@ async def test_an_answer_longer_than_clients_take_closes_the_connection(
     await iterations(20)
     assert bench.socket.closed
     [line] = lines()
-    assert line["received"] == "DescribeGroups with too long an answer"
+    assert line["received"] == "an answer to DescribeGroups that is too long"
     assert line["limit"] == "100000 bytes"
     assert bench.limits.unsent.used == 0
 

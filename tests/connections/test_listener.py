@@ -89,7 +89,7 @@ async def test_the_system_looks_for_peers_that_died(port: Port) -> None:
     assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
 
 
-async def test_closing_hangs_up_on_everybody(port: Port) -> None:
+async def test_closing_closes_all_connections(port: Port) -> None:
     readers = [await port.ask(), await port.ask()]
     port.listener.close()
     for reader in readers:
@@ -97,7 +97,7 @@ async def test_closing_hangs_up_on_everybody(port: Port) -> None:
         assert await reader.read() == b""
 
 
-async def test_after_stopping_nobody_is_accepted_and_who_is_there_stays(port: Port) -> None:
+async def test_after_stopping_none_is_accepted_and_open_connections_stay(port: Port) -> None:
     reader = await port.ask()
     port.listener.stop()
     with pytest.raises(OSError, match=r"Connect call failed|reset"):

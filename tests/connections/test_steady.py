@@ -1,4 +1,4 @@
-"""Heartbeats that repeat take a short cut, and nobody can tell but for the time it takes."""
+"""Heartbeats that repeat take a short cut, which only their duration shows."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from groupkeeper.connections.steady import SteadyBeat
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.registry import request_decoder, request_encoder
@@ -95,8 +96,8 @@ def test_every_beat_is_counted(member: Member) -> None:
 # -- whatever changes the group is heard of --------------------------------------------------------
 
 
-def test_a_new_member_sends_everybody_back_to_join(member: Member) -> None:
-    member.served.client().send(11, 3, join_request())
+def test_a_new_member_sends_all_back_to_join(member: Member) -> None:
+    member.served.client().send(ApiKey.JOIN_GROUP, 3, join_request())
     member.served.advance(0.1)
     assert member.beat() == ErrorCode.REBALANCE_IN_PROGRESS
 
@@ -135,12 +136,12 @@ def test_a_waiting_sync_stops_the_short_cut(served: Served, decoded: list[int]) 
     """The session stands still while a request waits: there is no deadline to move."""
     leader, follower = served.client(), served.client()
     first = leader.join()
-    follower.send(11, 3, join_request())
+    follower.send(ApiKey.JOIN_GROUP, 3, join_request())
     leader.join(member_id=first.member_id)
     joined = follower.take()
     says = heartbeat(joined.member_id, joined.generation_id)
     assert [follower.call(HEARTBEAT, 4, says).error_code for _ in range(2)] == [0, 0]
-    served.client().send(14, 5, sync_request(joined.member_id, joined.generation_id))
+    served.client().send(ApiKey.SYNC_GROUP, 5, sync_request(joined.member_id, joined.generation_id))
     served.advance(0.1)
     decoded.clear()
     assert follower.call(HEARTBEAT, 4, says).error_code == 0
@@ -153,7 +154,7 @@ def test_a_waiting_sync_stops_the_short_cut(served: Served, decoded: list[int]) 
 def test_a_beat_waits_behind_a_commit_that_is_not_written(member: Member) -> None:
     """What it says may rest on what a crash could still undo."""
     client, committer = member.client, member.served.client()
-    committer.deliver(committer.frame(8, 8, commit_of(member, 7)))
+    committer.deliver(committer.frame(ApiKey.OFFSET_COMMIT, 8, commit_of(member, 7)))
     client.deliver(client.frame(HEARTBEAT, 4, member.says))
     assert member.served.driver("g")._partition.gate.parked == 2
     assert client.take().error_code == 0
@@ -167,7 +168,7 @@ def commit_of(member: Member, offset: int) -> Any:
 
 
 def test_a_reload_of_the_partition_ends_the_short_cut(member: Member, decoded: list[int]) -> None:
-    member.served.driver("g")._fail(RuntimeError("a bug"), "a decision failed")
+    member.served.fail()
     assert member.beat() == 0  # loading: heartbeats are believed
     member.served.settled()
     assert [member.beat(), member.beat()] == [0, 0]

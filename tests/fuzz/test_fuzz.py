@@ -1,4 +1,4 @@
-"""A short, fixed piece of the fuzzing; ``make fuzz`` goes on from there."""
+"""A short, fixed piece of the fuzzing; `make fuzz` goes on from there."""
 
 from pathlib import Path
 from random import Random

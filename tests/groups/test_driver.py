@@ -9,6 +9,7 @@ import pytest
 
 from groupkeeper.coordinator import partition as core
 from groupkeeper.coordinator.apis import refuse
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -81,7 +82,9 @@ def test_while_loading_the_coordinator_is_found(served: Served) -> None:
     served.client().commit(1)
     served.restart()
     assert served.driver("g").snapshot().state == "loading"
-    found = served.client().call(10, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
+    found = served.client().call(
+        ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"])
+    )
     assert [each.error_code for each in found.coordinators] == [0]
 
 
@@ -220,7 +223,7 @@ def test_a_repaired_partition_serves_again_without_a_restart(served: Served) -> 
     assert served.driver("g").snapshot().reason == ""
 
 
-def test_a_record_that_nobody_can_decode_closes_its_partition(served: Served, lines: Lines) -> None:
+def test_a_record_that_cannot_be_decoded_closes_its_partition(served: Served, lines: Lines) -> None:
     driver = served.driver("g")
     assert driver.log is not None
     key = encode_key(GroupMetadataKey(group="g"))
@@ -240,7 +243,7 @@ def test_a_bug_is_the_end_of_its_request_and_of_what_waits(
 ) -> None:
     waiting, other = served.client(), served.client()
     member_id, _ = settle(other)
-    waiting.send(11, 3, join_request())
+    waiting.send(ApiKey.JOIN_GROUP, 3, join_request())
     served.advance(0.01)
     break_handler(monkeypatch, HeartbeatRequest)
     assert other.beat(member_id, 1) == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -277,11 +280,14 @@ def test_members_of_a_partition_that_is_loaded_again_are_counted_once(served: Se
 def test_a_bug_undoes_what_was_not_written_and_says_so(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was taken by a round under way is written all the same: nobody was told."""
+    """Records taken by a round under way are written, but not acknowledged."""
     committer, other = served.client(), served.client()
     break_handler(monkeypatch, HeartbeatRequest)
     served.at_once(
-        {committer: committer.commit_frame(5), other: other.frame(12, 4, heartbeat("m", 1))}
+        {
+            committer: committer.commit_frame(5),
+            other: other.frame(ApiKey.HEARTBEAT, 4, heartbeat("m", 1)),
+        }
     )
     assert committer.committed() == ErrorCode.NOT_COORDINATOR
     assert other.take().error_code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -296,7 +302,7 @@ def test_a_bug_while_a_round_is_under_way_loses_nothing_of_it(
     served.at_once({committer: committer.commit_frame(5)})
     served.advance(0.0001)
     break_handler(monkeypatch, HeartbeatRequest)
-    served.at_once({other: other.frame(12, 4, heartbeat("m", 1))})
+    served.at_once({other: other.frame(ApiKey.HEARTBEAT, 4, heartbeat("m", 1))})
     assert committer.committed() == ErrorCode.NOT_COORDINATOR
     served.settled()
     assert served.client().fetched() == {("orders", 0): 5}
@@ -309,7 +315,7 @@ def test_a_request_that_was_half_answered_is_refused_once(
     """The step holds its answer, the member still holds its token."""
     waiting, other = served.client(), served.client()
     member_id, _ = settle(other)
-    waiting.send(11, 3, join_request())
+    waiting.send(ApiKey.JOIN_GROUP, 3, join_request())
     served.advance(0.01)
     token = next(m.awaiting_join for m in served.group().members.values() if m.awaiting_join)
 
@@ -355,7 +361,7 @@ def test_a_failure_while_loading_starts_loading_over(
     served.restart()
     client = served.client()
     monkeypatch.setattr(core, "refuse", boom)
-    served.at_once({client: client.frame(12, 4, heartbeat("m", 1))})
+    served.at_once({client: client.frame(ApiKey.HEARTBEAT, 4, heartbeat("m", 1))})
     assert client.take().error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     monkeypatch.undo()
     served.settled()
@@ -401,7 +407,9 @@ def test_a_deadline_that_moves_away_does_not_ring_for_nothing(
 def test_a_mass_expiry_takes_turns(serve: Callable[..., Served]) -> None:
     served = serve("offsets.topic.num.partitions=1")
     clients = {served.client(): f"g{number}" for number in range(core.TIMERS_PER_TURN + 50)}
-    requests = {c: c.frame(11, 3, join_request(group)) for c, group in clients.items()}
+    requests = {
+        c: c.frame(ApiKey.JOIN_GROUP, 3, join_request(group)) for c, group in clients.items()
+    }
     served.at_once(requests)
     assert all(client.take().error_code == 0 for client in clients)
     served.advance(61)
@@ -439,7 +447,7 @@ def test_who_fetches_hears_of_what_a_reload_brought(served: Served) -> None:
     grown: list[int] = []
     driver._services.grew = lambda index, size: grown.append(size)
     served.client().commit(1)
-    driver._fail(RuntimeError("a bug"), "a decision failed")
+    served.fail()
     assert driver.log is not None
     driver.log.close()
     driver.grown()
@@ -469,7 +477,7 @@ def test_what_was_there_before_the_start_is_not_new(served: Served) -> None:
 def test_when_stopping_new_requests_are_15_and_waiting_ones_16(served: Served) -> None:
     waiting, other = served.client(), served.client()
     settle(other)
-    waiting.send(11, 3, join_request())
+    waiting.send(ApiKey.JOIN_GROUP, 3, join_request())
     served.advance(0.01)
     served.server.group_partitions.stop()
     codes = ask_everything(served)
@@ -500,7 +508,7 @@ def test_a_stop_while_loading_ends_the_loading(served: Served) -> None:
 def test_a_stopping_partition_that_fails_is_not_loaded_again(served: Served) -> None:
     served.server.group_partitions.stop()
     driver = served.driver("g")
-    driver._fail(RuntimeError("a bug"), "a decision failed")
+    served.fail()
     assert (driver._partition.state, driver._loading) == ("closed", None)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.registry import request_encoder, response_decoder
@@ -88,7 +89,7 @@ class Ledger:
             while True:
                 self.sent[group_id] = offset = self.sent[group_id] + 1
                 request = commit_request({("t", 0): offset, ("t", 1): offset}, group_id)
-                codes = codes_of(await connection.call(8, 8, request)).values()
+                codes = codes_of(await connection.call(ApiKey.OFFSET_COMMIT, 8, request)).values()
                 if set(codes) == {0}:
                     self.acknowledged[group_id] = offset
                     self.acknowledgements += 1
@@ -108,7 +109,9 @@ async def fetched(connection: Connection, group_id: str) -> list[int]:
     """The committed offsets of both partitions, once the group's partition is loaded."""
     topics = {"t": [0, 1]}
     while True:
-        response = await connection.call(9, 8, fetch_request(group_id, topics=topics))
+        response = await connection.call(
+            ApiKey.OFFSET_FETCH, 8, fetch_request(group_id, topics=topics)
+        )
         [group] = response.groups
         if group.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             assert group.error_code == 0
@@ -119,7 +122,9 @@ async def fetched(connection: Connection, group_id: str) -> list[int]:
 async def create_topic(port: int) -> None:
     topic = CreatableTopic(name="t", num_partitions=2, replication_factor=1)
     connection = await Connection.open(port)
-    response = await connection.call(19, 4, CreateTopicsRequest(topics=[topic], timeout_ms=5000))
+    response = await connection.call(
+        ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+    )
     assert response.topics[0].error_code == 0
     connection.writer.close()
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.groups.reply_queue import REPLIES_AT_ONCE, ReplyQueue
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.turns import Turns
 from tests.support.requests import join_request
 from tests.support.served import Served, settle
@@ -105,8 +106,8 @@ def test_a_partition_that_closes_meanwhile_does_not_answer_twice(
     def closing(queue: ReplyQueue) -> None:
         served.check_accounts()
         if not failed:
-            failed.append(served.driver("g"))
-            failed[0]._fail(RuntimeError("a bug"), "a decision failed")
+            failed.append(1)
+            served.fail()
         go_on(queue)
 
     monkeypatch.setattr(ReplyQueue, "_go_on", closing)
@@ -121,11 +122,11 @@ def test_a_partition_that_closes_dismisses_very_many_in_slices(
     member_id, generation = settle(served.client())
     waiting = [served.client() for _ in range(200)]
     for each in waiting:
-        each.send(11, 3, join_request("g"))
+        each.send(ApiKey.JOIN_GROUP, 3, join_request("g"))
     served.advance(0.5)
 
     async def fail() -> None:
-        served.driver("g")._fail(RuntimeError("a bug"), "a decision failed")
+        served.fail()
 
     served.run(fail())
     assert {each.take().error_code for each in waiting} == {16}
@@ -137,7 +138,7 @@ def test_a_stop_answers_all_that_wait(served: Served) -> None:
     settle(served.client())
     waiting = [served.client() for _ in range(200)]
     for each in waiting:
-        each.send(11, 3, join_request("g"))
+        each.send(ApiKey.JOIN_GROUP, 3, join_request("g"))
     served.advance(0.5)
     served.stop()
     assert {each.take().error_code for each in waiting} == {16}

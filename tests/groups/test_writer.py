@@ -409,7 +409,7 @@ def test_the_segments_catch_up_once_however_often_the_writer_rests(
 def test_a_partition_that_is_loaded_again_misses_nothing(served: Served) -> None:
     groups = commit_to_all(served)
     for group_id in groups:
-        served.driver(group_id)._fail(RuntimeError("a bug"), "a decision failed")
+        served.fail(group_id)
     served.settled()
     assert [served.client().fetched(each) for each in groups] == [{("orders", 0): 7}] * 4
 

@@ -148,7 +148,7 @@ def test_a_reader_knows_partition_epoch_time_and_order(served: Served) -> None:
     driver = served.driver("g")
     told = listen(served)
     assert served.client().commit(1) == 0
-    driver._fail(RuntimeError("a bug"), "a decision failed")
+    served.fail()
     served.settled()
     assert served.client().commit(2) == 0
     served.advance(0.1)

@@ -425,7 +425,7 @@ def unread(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
 
 
 def asker(port: int) -> Callable[..., Any]:
-    """A connection: ``ask(api key, version, request)`` returns the answer."""
+    """A connection: `ask(api key, version, request)` returns the answer."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=20)
     stream = connection.makefile("rb")
 

@@ -28,7 +28,7 @@ LEFT = Cause(CauseCode.MEMBER_LEFT, WHO)
 
 
 def samples(metrics: Metrics) -> dict[str, float]:
-    """``name{label=value}`` -> value of a whole page."""
+    """`name{label=value}` -> value of a whole page."""
     page = whole(Exposition(metrics).page()).decode()
     found = {}
     for family in text_string_to_metric_families(page):

@@ -3,7 +3,7 @@
 It runs on any event loop: with sockets and real time, or in memory with virtual time. A connection
 answers in order, so a request behind one that waits waits too. After a command the player goes on
 when its answer is there and everything has been quiet for a moment; a request that is not answered
-for as long as ``Patience.parked_s`` is taken to wait. Knowing what is expected only makes it wait
+for as long as `Patience.parked_s` is taken to wait. Knowing what is expected only makes it wait
 longer for answers that should come: what is written down is what came.
 """
 
@@ -121,7 +121,7 @@ class Player:
         self.restart: Callable[[], Awaitable[None]] | None = None
 
     async def play(self, expected: list[list[str]] | None = None) -> list[list[str]]:
-        """The lines that follow each command. ``expected``: what to be patient for."""
+        """The lines that follow each command. `expected`: what to be patient for."""
         played = []
         for index, command in enumerate(self._run.commands()):
             hoped = expected[index] if expected else []
@@ -238,7 +238,7 @@ class Player:
     # -- what happened -------------------------------------------------------------------------
 
     def _lines(self, since: float | None) -> list[str]:
-        """What has come and is not yet written down; with the seconds that passed ``since``."""
+        """What has come and is not yet written down; with the seconds that passed `since`."""
         fresh = [each for each in self._sent if each.answered_at is not None and not each.told]
         for each in fresh:
             self._learn(each)

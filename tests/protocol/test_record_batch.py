@@ -2,7 +2,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from aiokafka.record import _crecords as aio
+from aiokafka.record import default_records as aio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder

@@ -13,6 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -138,31 +139,33 @@ def live(server: Process, number: int) -> None:
     """A group and a topic, from their beginning to their end, and clients that end otherwise."""
     client, group, topic = Client(server), f"g{number}", f"t{number}"
     wanted = CreatableTopic(name=topic, num_partitions=2, replication_factor=1)
-    client.call(19, 4, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
-    joined = client.call(11, 3, join_request(group))
+    client.call(ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+    joined = client.call(ApiKey.JOIN_GROUP, 3, join_request(group))
     member_id, generation = joined.member_id, joined.generation_id
-    client.call(14, 3, sync_request(member_id, generation, group, {member_id: b"x"}))
-    assert client.call(12, 4, heartbeat(member_id, generation, group)).error_code == 0
+    client.call(ApiKey.SYNC_GROUP, 3, sync_request(member_id, generation, group, {member_id: b"x"}))
+    assert client.call(ApiKey.HEARTBEAT, 4, heartbeat(member_id, generation, group)).error_code == 0
     places = {(topic, 0): 1, (topic, 1): 2}
-    committed = client.call(8, 7, commit_request(places, group, member_id, generation))
+    committed = client.call(
+        ApiKey.OFFSET_COMMIT, 7, commit_request(places, group, member_id, generation)
+    )
     assert set(codes_of(committed).values()) == {0}
-    client.call(9, 8, fetch_request(group))
+    client.call(ApiKey.OFFSET_FETCH, 8, fetch_request(group))
     hang_up_while_waiting(server, group, topic)
     be_refused(server)
-    client.call(13, 5, leave_request(member_id, group_id=group))
-    client.call(20, 4, delete_topic_request(topic))
-    client.call(42, 1, DeleteGroupsRequest(groups_names=[group]))
+    client.call(ApiKey.LEAVE_GROUP, 5, leave_request(member_id, group_id=group))
+    client.call(ApiKey.DELETE_TOPICS, 4, delete_topic_request(topic))
+    client.call(ApiKey.DELETE_GROUPS, 1, DeleteGroupsRequest(groups_names=[group]))
     client.close()
 
 
 def hang_up_while_waiting(server: Process, group: str, topic: str) -> None:
     """In a join, and in a fetch of a topic that has no records."""
     joining, fetching = Client(server), Client(server)
-    joining.send(11, 3, join_request(group))
+    joining.send(ApiKey.JOIN_GROUP, 3, join_request(group))
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     topics = [FetchTopic(topic=topic, partitions=[partition])]
     request = FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=1000, topics=topics)
-    fetching.send(1, 11, request)
+    fetching.send(ApiKey.FETCH, 11, request)
     joining.close()
     fetching.close()
 

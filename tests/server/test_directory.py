@@ -31,14 +31,14 @@ Serve = Callable[..., Served]
 def test_a_new_directory_is_told_in_one_line_and_once(serve: Serve, lines: Any) -> None:
     served = serve(start=False)
     served.start()
-    served.run(served.server.introduce())
+    served.run(served.server.log_findings())
     [line] = lines()
     assert line["event"] == "new data directory"
     assert line["cluster"] == served.server.topics.cluster_id
     assert (line["data_dir"], len(line["directory"])) == ("data", 32)
     served.stop()
     served.start()
-    served.run(served.server.introduce())
+    served.run(served.server.log_findings())
     assert len(lines()) == 1
 
 
@@ -47,10 +47,10 @@ def test_an_older_directory_is_carried_forward_in_one_line(serve: Serve, lines: 
     restore(OLDER, served.disk)
     for _ in range(2):
         served.start()
-        served.run(served.server.introduce())
+        served.run(served.server.log_findings())
         served.stop()
     [line] = [line for line in lines() if line["logger"] == "data"]
-    assert line["event"] == "older data directory, carried forward"
+    assert line["event"] == "data directory upgraded"
 
 
 def test_a_setting_refuses_a_directory_without_data(serve: Serve) -> None:
@@ -95,9 +95,13 @@ def test_folders_of_no_topic_are_named_in_one_line(serve: Serve, lines: Any) -> 
     for name in ("orders-5", "orders-6", "lost-0", "lost-1", "lost-10", "not one", "x-1", "y-1"):
         files.make_folder(f"data/{name}")
     served.start()
-    served.run(served.server.introduce())
+    served.run(served.server.log_findings())
     [line] = lines()
-    assert (line["event"], line["level"], line["count"]) == ("folders of no topic", "warning", 6)
+    assert (line["event"], line["level"], line["count"]) == (
+        "folders without a topic",
+        "warning",
+        6,
+    )
     assert line["folders"] == "lost-0, lost-1, lost-10, orders-6, x-1, ..."
 
 
@@ -181,7 +185,7 @@ def test_folders_that_the_default_does_not_fit_and_nothing_tells_of_are_refused(
     for name in ("journals", "format", "leases", "__consumer_offsets-0"):
         served.disk.remove(f"data/{name}")
     served.machine.settings = load()[0]
-    with pytest.raises(UnknownCountError, match="nothing tells with how many partitions"):
+    with pytest.raises(UnknownCountError, match="unknown number of partitions"):
         served.start()
     served.machine.settings = load(assignments=["offsets.topic.num.partitions=7"])[0]
     served.start()
@@ -242,7 +246,7 @@ def test_a_lock_that_is_removed_costs_a_reload_of_its_partition_only(served: Ser
     assert served.client().fetched(first) == {("orders", 0): 2}
 
 
-def test_a_partition_that_somebody_else_has_locked_is_closed(served: Served) -> None:
+def test_a_partition_locked_by_another_process_is_closed(served: Served) -> None:
     client = served.client()
     assert client.commit(1) == 0
     index = served.driver("g").index

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.registry import request_encoder, response_decoder
@@ -31,7 +32,7 @@ READY = re.compile(r"groupkeeper ready kafka=127\.0\.0\.1:(\d+) http=off node=(\
 Process = subprocess.Popen[str]
 Start = Callable[..., Process]
 
-# The server over a disk whose syncs fail as soon as a file named ``broken`` is there.
+# The server over a disk whose syncs fail as soon as a file named `broken` is there.
 LYING_DISK = """
 import errno, os, sys
 from groupkeeper.storage.files import Files
@@ -117,13 +118,13 @@ class Client:
 
     def create_topic(self) -> None:
         topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
-        self.send(19, 4, CreateTopicsRequest(topics=[topic], timeout_ms=5000))
-        assert self.take(19, 4).topics[0].error_code == 0
+        self.send(ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=[topic], timeout_ms=5000))
+        assert self.take(ApiKey.CREATE_TOPICS, 4).topics[0].error_code == 0
 
     def commit(self) -> int:
-        """For topic ``t``; the error code, which is 3 when there is no such topic."""
-        self.send(8, 8, commit_request({("t", 0): 1}))
-        return codes_of(self.take(8, 8))["t", 0]
+        """For topic `t`; the error code, 3 if it does not exist."""
+        self.send(ApiKey.OFFSET_COMMIT, 8, commit_request({("t", 0): 1}))
+        return codes_of(self.take(ApiKey.OFFSET_COMMIT, 8))["t", 0]
 
 
 def test_the_ready_line_names_the_node_and_the_real_port(start: Start) -> None:
@@ -154,11 +155,13 @@ def test_another_node_id_on_the_same_data_is_refused_too(start: Start) -> None:
 def test_a_signal_ends_it_cleanly_while_clients_wait(start: Start, number: signal.Signals) -> None:
     process = start()
     waiting = Client(port_of(process))
-    waiting.send(11, 3, join_request(session_timeout_ms=10_000))  # for three seconds at least
+    waiting.send(
+        ApiKey.JOIN_GROUP, 3, join_request(session_timeout_ms=10_000)
+    )  # for three seconds at least
     Client(waiting.socket.getpeername()[1]).commit()
     process.send_signal(number)
     assert ended(process) == (0, "")
-    assert waiting.take(11, 3).error_code == 16
+    assert waiting.take(ApiKey.JOIN_GROUP, 3).error_code == 16
     assert waiting.stream.read() == b""
 
 
@@ -261,14 +264,14 @@ def test_an_unknown_setting_is_one_line_and_exit_code_2(start: Start) -> None:
 
 
 def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None:
-    """After an fsync that failed nobody knows what is on the disk: better no server than a wrong
+    """After a failed fsync it is unknown what is on the disk: better no server than a wrong
     one.
     """
     process = start(command=[sys.executable, "-c", LYING_DISK, "serve", "--http", "off", "--dev"])
     client = Client(port_of(process))
     client.create_topic()
     (tmp_path / "broken").touch()
-    client.send(8, 8, commit_request({("t", 0): 1}))
+    client.send(ApiKey.OFFSET_COMMIT, 8, commit_request({("t", 0): 1}))
     code, err = ended(process)
     assert code == 1
     assert err.startswith("groupkeeper: the disk cannot be trusted any more: ")
@@ -279,7 +282,7 @@ def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None
 def test_a_data_directory_that_goes_away_ends_the_process(
     start: Start, tmp_path: Path, replaced: bool
 ) -> None:
-    """What is acknowledged now, nobody would find. Also without any request."""
+    """What is acknowledged now would be lost. Also without any request."""
     process = start()
     port_of(process)
     if replaced:

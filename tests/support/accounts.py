@@ -15,12 +15,12 @@ def check_accounts(server: Server) -> None:
     """Every request under way is held exactly once, and nothing else is held by a live client."""
     waiting = [
         connection._call
-        for connection in server.listener._services.connections.opened
+        for connection in server.listener.connections.opened
         if connection._call is not None and connection._transport is not None
     ]
     held = [token for token in _held(server) if token._sender._transport is not None]
     assert len(held) == len(set(held)), "a request is held twice"
-    assert set(held) == set(waiting), "a request is under way and nobody holds it, or the reverse"
+    assert set(held) == set(waiting), "a request is under way and its token is lost, or the reverse"
 
 
 def _held(server: Server) -> list[Call]:

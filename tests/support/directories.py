@@ -1,5 +1,4 @@
-"""
-Data directories as fixtures: what a server leaves behind, as files.
+"""Data directories as fixtures: what a server leaves behind, as files.
 
 `tests/fixtures/data-directory-<format>` was made by `python -m tests.support.directories FOLDER`
 when that format was the newest. Run it again only for a new format, into a new folder.

@@ -4,7 +4,7 @@
     bench.receive(bench.frame(ApiKey.HEARTBEAT, 4, HeartbeatRequest()))
     assert bench.answers() == [(1, HeartbeatResponse())]
 
-A :class:`Bench` has handlers of its own: they answer at once, or wait in ``parked``. Needs a
+A `Bench` has handlers of its own: they answer at once, or wait in `parked`. Needs a
 running event loop.
 """
 

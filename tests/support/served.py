@@ -6,7 +6,7 @@
     served.advance(9)
     assert client.beat(member_id, generation) == 0
 
-``call`` runs the loop until the answer is there; ``send`` does not wait, ``take`` collects later.
+`call` runs the loop until the answer is there; `send` does not wait, `take` collects later.
 The verbs of a client are those of real ones; what they return is what a test asks for.
 """
 
@@ -22,6 +22,7 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server.server import Server
+from groupkeeper.storage.errors import Fenced
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.support.accounts import check_accounts
 from tests.support.requests import (
@@ -118,7 +119,7 @@ class Client(asyncio.Protocol):
         return int(self.call(ApiKey.LEAVE_GROUP, 5, request).error_code)
 
     def commit(self, offset: int, group_id: str = "g", **member: Any) -> int:
-        """Commit for partition 0 of ``orders``; the error code."""
+        """Commit for partition 0 of `orders`; the error code."""
         self.pipe.write(self.commit_frame(offset, group_id, **member))
         return self.committed()
 
@@ -143,7 +144,7 @@ class Client(asyncio.Protocol):
 
 
 class Served:
-    """A server with two topics, ``orders`` and ``payments``, of six partitions each."""
+    """A server with two topics, `orders` and `payments`, of six partitions each."""
 
     def __init__(
         self,
@@ -220,7 +221,7 @@ class Served:
         self.run(self.machine.start())
 
     def cut_power(self, mode: str = "lose") -> None:
-        """As restart, and of what was not synced the disk keeps what ``mode`` says."""
+        """As restart, and of what was not synced the disk keeps what `mode` says."""
         self.restart(lambda: self.machine.cut_power(mode))
 
     def stop(self) -> None:
@@ -246,6 +247,10 @@ class Served:
 
     def driver(self, group_id: str) -> PartitionDriver:
         return self.server.group_partitions.of(group_id)
+
+    def fail(self, group_id: str = "g") -> None:
+        """Let the group's partition fail: it closes, and is loaded again."""
+        self.driver(group_id).fence(Fenced("the lock was removed"))
 
     def group(self, group_id: str = "g") -> Group:
         return self.driver(group_id)._partition.groups[group_id]

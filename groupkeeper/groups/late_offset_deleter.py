@@ -1,5 +1,5 @@
-"""What was committed for topics that were deleted while a partition was loading, or could not be
-loaded: it goes before the partition is served.
+"""Deletes the offsets of topics that were deleted while a partition was loading or could not be
+loaded, before the partition becomes active.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,15 +13,15 @@ from groupkeeper.turns import Slices, Turns
 
 
 @dataclass(slots=True)
-class LateOffsetRemover:
-    """For all partitions of a process."""
+class LateOffsetDeleter:
+    """One for all partitions of a process."""
 
     turns: Turns
     clock: Clock
     pending_offset_deletions: PendingOffsetDeletions
 
     def is_due(self, index: int) -> bool:
-        """The partition was not told of all deletions when they happened."""
+        """Whether a note says that the partition has to delete offsets."""
         return bool(self.pending_offset_deletions.of(index))
 
     async def run(
@@ -31,23 +31,23 @@ class LateOffsetRemover:
         carry_out: Callable[[Step], None],
         durable: Callable[[Partition], Awaitable[None]],
     ) -> None:
-        """When this returns, nothing is left to forget. ``carry_out`` takes steps, and ``durable``
-        waits until what they have written is; it is cancelled if that fails.
+        """Delete the offsets of all topics deleted so far.
 
-        What the partition could not be told is crossed out before anybody can commit offsets of a
-        new topic of the same name, and therefore has to be durable by then. Raises StorageError
-        and OSError if it cannot be crossed out.
+        `carry_out` is called with each step. `durable` waits until the records written so far are
+        durable, and is cancelled if the write fails. The note is removed after that, and before
+        the partition is active: a new topic of the same name keeps its offsets. Raises StorageError
+        and OSError if the note cannot be removed.
         """
-        await self.turns.run(self._remove(partition, carry_out))
+        await self.turns.run(self._delete(partition, carry_out))
         while topics := self.pending_offset_deletions.of(index):
             partition.forget_when_loaded(topics)
-            await self.turns.run(self._remove(partition, carry_out))
+            await self.turns.run(self._delete(partition, carry_out))
             await durable(partition)
             await self.pending_offset_deletions.remove(topics, index)
-            await self.turns.run(self._remove(partition, carry_out))
+            await self.turns.run(self._delete(partition, carry_out))
 
-    def _remove(self, partition: Partition, carry_out: Callable[[Step], None]) -> Slices[None]:
-        """What it was told while loading, and that meanwhile, too."""
+    def _delete(self, partition: Partition, carry_out: Callable[[Step], None]) -> Slices[None]:
+        """Also of topics deleted while this runs."""
         while topics := partition.take_deleted():
             left = partition.group_ids()
             while left:

@@ -1,9 +1,11 @@
-"""Forgets the committed offsets of deleted topics, and says when that is durable everywhere.
+"""Deletes the committed offsets of deleted topics, and returns when that is durable everywhere.
 
-Not the deletion of topics, and not the decision what goes: that is the coordinator's. A partition
-that is loading, or fails meanwhile, is told again until it has answered. One that cannot be loaded
-is not waited for: that it has to forget them is durable instead
+Not the deletion of topics; which offsets are deleted is decided by the coordinator. A partition
+that is loading, or fails meanwhile, is asked again until it succeeds. One that cannot be loaded is
+not waited for: a durable note says that it has to delete them later
 (topics/pending_offset_deletions.py).
+
+Source: Kafka's GroupCoordinator.onPartitionsDeleted.
 """
 
 import asyncio
@@ -23,17 +25,17 @@ from groupkeeper.turns import Turns, Work
 
 PAUSE_FIRST_S: Final = 0.05
 PAUSE_MOST_S: Final = 1.0
-"""A partition that is not active is asked ever more rarely."""
+"""First and longest pause before partitions that were not active are asked again."""
 
 _log = Logger("topics")
 
 
 class StoppingError(Exception):
-    """The process ends before all is forgotten; its next start has to begin again."""
+    """The process ends before all offsets are deleted; the next start repeats it."""
 
 
-class OffsetRemover:
-    """What ``topics_deleted`` of the data plane calls."""
+class OffsetDeleter:
+    """Called with the names of deleted topics; see `EmbeddedTopics.topics_deleted`."""
 
     def __init__(
         self,
@@ -46,23 +48,22 @@ class OffsetRemover:
         self._pending_offset_deletions = pending_offset_deletions
 
     async def __call__(self, topics: list[str]) -> None:
-        """Done when no offset of these topics would be seen again after a crash. Raises
-        StoppingError, and what `PendingOffsetDeletions.add` raises.
+        """Return when no offset of these topics would come back after a crash.
+
+        Raises StoppingError, and what `PendingOffsetDeletions.add` raises.
         """
         deleted, left = set(topics), list(self._group_partitions)
-        self._group_partitions.deleted_topics.note(
-            deleted
-        )  # first: what is committed from now on knows of it
+        self._group_partitions.deleted_topics.note(deleted)  # first: commits under way see it
         backoff = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S)
         while left:
             asked = {
-                driver: _written(driver)  # at once: it must not fail in between
+                driver: _written(driver)  # at once: it must not fail before
                 for driver in left
-                if await self._remove(driver, deleted)
+                if await self._delete(driver, deleted)
             }
             codes = {driver: (await answer).error_code for driver, answer in asked.items()}
             if ErrorCode.COORDINATOR_NOT_AVAILABLE in codes.values():
-                raise StoppingError("stopped before the offsets of deleted topics were forgotten")
+                raise StoppingError("stopped before the offsets of deleted topics were deleted")
             left = [driver for driver in left if codes.get(driver) != ErrorCode.NONE]
             if left and await self._put_off(left, deleted):
                 return
@@ -70,26 +71,27 @@ class OffsetRemover:
                 await asyncio.sleep(backoff.failed())
 
     async def _put_off(self, drivers: list[PartitionDriver], topics: set[str]) -> bool:
-        """Leave it to the next time that these partitions are loaded; False if some of them may be
-        loaded at any moment. One that is loaded meanwhile is told now or knows it by then.
+        """Note durably that these partitions delete the offsets with their next load.
+
+        Returns False, without a note, unless all of them failed to load.
         """
         if not all(driver.cannot_be_loaded for driver in drivers):
             return False
         partitions = [driver.index for driver in drivers]
         await self._pending_offset_deletions.add(topics, partitions)
         _log.warning(
-            "offsets of deleted topics are forgotten later",
+            "offsets of deleted topics are deleted later",
             topics=len(topics),
             partitions=partitions,
         )
         return True
 
-    async def _remove(self, driver: PartitionDriver, topics: set[str]) -> bool:
-        """A piece at a time, and the next one when the last is durable: whoever asks the partition
-        for something meanwhile waits for one of them only.
+    async def _delete(self, driver: PartitionDriver, topics: set[str]) -> bool:
+        """Delete piece by piece, each after the one before is durable: a request that comes
+        meanwhile waits for one piece at most.
         """
         seconds = asyncio.get_running_loop().time
-        work = Work(driver.remove_offsets(topics))
+        work = Work(driver.delete_offsets(topics))
         while not work.run(seconds, 0.0):
             await _written(driver)
             await self._turns.wait()
@@ -97,19 +99,19 @@ class OffsetRemover:
 
 
 class _Answer:
-    """The place for the answer of a partition."""
+    """The reply token of a question to a partition."""
 
     def __init__(self) -> None:
         self.response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
     def answer(self, response: Response) -> None:
-        if not self.response.done():  # given up, as the process ends
+        if not self.response.done():  # cancelled: the process ends
             self.response.set_result(response)
 
 
 def _written(driver: PartitionDriver) -> "asyncio.Future[Response]":
-    """Answered without an error when all that the partition has decided so far is durable: no
-    reply, to whatever question, leaves an active partition earlier.
+    """Answered without an error when all that the partition has decided so far is durable: an
+    active partition sends no reply earlier, so any request would do.
     """
     answer = _Answer()
     driver.call(ListOfGroups(ListGroupsRequest(), ()), Caller(0), answer)
