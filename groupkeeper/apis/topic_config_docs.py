@@ -12,7 +12,6 @@ from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 NO_EFFECT: Final = "Stored and described, without effect on this server. On a Kafka broker: "
 
 _ON_A_BROKER: Final = {
-    "cleanup.policy": "whether old segments are deleted, compacted by key, or both.",
     "compression.gzip.level": "the level for gzip, where the broker compresses.",
     "compression.lz4.level": "the level for lz4, where the broker compresses.",
     "compression.type": "the codec of the log; 'producer' keeps what the producer chose.",
@@ -48,5 +47,6 @@ _ON_A_BROKER: Final = {
 
 DOCUMENTATION: Final[Mapping[str, str]] = {
     **{name: NO_EFFECT + text for name, text in _ON_A_BROKER.items()},
+    "cleanup.policy": "With `compact` alone, DeleteRecords is refused. Nothing is compacted here.",
     MAX_MESSAGE_BYTES: "The largest record batch that a producer may send, compressed or not.",
 }

@@ -70,7 +70,7 @@ class Cleaning:
         """All but the bystander's. What the disk refused to remove goes when its name is asked for
         again.
         """
-        leftovers = self._life.server.topics.catalog.leftovers
+        leftovers = self._life.server.topics.catalog.being_deleted
         for _ in range(ATTEMPTS):
             listed = self._bystander.call(ApiKey.METADATA, 9, MetadataRequest(topics=None)).topics
             doomed = [t.name for t in listed if t.name not in (TOPIC, INTERNAL)]
@@ -97,7 +97,7 @@ class Cleaning:
         left = {
             "tasks": len(topics.response_tasks._tasks),
             "fetches": len(topics.waiting_fetches),
-            "deletions": len(topics.admin._deletions) + len(topics.catalog.leftovers),
+            "deletions": len(topics.admin._deletions) + len(topics.catalog.being_deleted),
             "topics": len(topics.catalog.by_name) - 2,
             "partitions": sum(not p.topic.internal for p in topics.partitions._known.values()) - 1,
             "groups": len(self._in_memory()),
