@@ -21,7 +21,7 @@ from groupkeeper.topics.topics import Topics
 class DescribeClusterHandler:
     """Answers DescribeCluster."""
 
-    def __init__(self, node: Node, topics: Topics) -> None:
+    def __init__(self, topics: Topics, node: Node) -> None:
         self._node = node
         self._topics = topics
 

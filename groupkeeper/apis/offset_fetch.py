@@ -28,9 +28,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
 )
 from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST
 from groupkeeper.turns import Slices
@@ -146,21 +144,9 @@ def flat_reply(
         return _on_every_partition(request, group.error_code)
     if group.error_code:
         return OffsetFetchResponse(error_code=group.error_code)
-    return OffsetFetchResponse(topics=mapped(_flat_topic, group.topics))
-
-
-def _flat_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
-    return OffsetFetchResponseTopic(name=topic.name, partitions=mapped(_flat, topic.partitions))
-
-
-def _flat(row: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
-    return OffsetFetchResponsePartition(
-        partition_index=row.partition_index,
-        committed_offset=row.committed_offset,
-        committed_leader_epoch=row.committed_leader_epoch,
-        metadata=row.metadata,
-        error_code=row.error_code,
-    )
+    # Any: the topics have the fields of the older form, and may be too many to be made again.
+    topics: Any = group.topics
+    return OffsetFetchResponse(topics=topics)
 
 
 def _on_every_partition(request: OffsetFetchRequest, error: int) -> OffsetFetchResponse:

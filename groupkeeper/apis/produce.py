@@ -21,10 +21,7 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.topics.batches import (
-    NO_TRANSACTIONS,
-    check_batch,
-)
+from groupkeeper.topics.batches import NO_TRANSACTIONS, check_batch
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.refusals import Refusal, Refused

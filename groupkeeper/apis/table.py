@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from groupkeeper.apis.alter_configs import AlterConfigsHandler
 from groupkeeper.apis.api_versions import ApiVersionsHandler
@@ -114,6 +114,23 @@ class Row(NamedTuple):
     handler: Callable[[Dependencies], Handler]
 
 
+class Handling(Protocol):
+    """A handler's object."""
+
+    @property
+    def handle(self) -> Handler: ...
+
+
+def with_topics(make: Callable[[Topics], Handling]) -> Callable[[Dependencies], Handler]:
+    """The handler of a class that takes the topics."""
+    return lambda of: make(of.topics).handle
+
+
+def with_node(make: Callable[[Topics, Node], Handling]) -> Callable[[Dependencies], Handler]:
+    """The handler of a class that takes the topics and the node."""
+    return lambda of: make(of.topics, of.node).handle
+
+
 GROUP, GROUPS, TOPICS, RESOURCES, NONE = Subject
 DESCRIBE_CLUSTER: Final = Right(Operation.DESCRIBE, Resource.CLUSTER)
 CREATE_IN_CLUSTER: Final = Right(Operation.CREATE, Resource.CLUSTER)
@@ -186,69 +203,34 @@ TABLE: Final = (
         (DESCRIBE_GROUP,),
         lambda of: FindCoordinatorHandler(of.node).handle,
     ),
-    Row(
-        ApiKey.DESCRIBE_CLUSTER,
-        NONE,
-        (),
-        lambda of: DescribeClusterHandler(of.node, of.topics).handle,
-    ),
+    Row(ApiKey.DESCRIBE_CLUSTER, NONE, (), with_node(DescribeClusterHandler)),
     # topics
-    Row(
-        ApiKey.METADATA,
-        TOPICS,
-        (DESCRIBE_TOPIC,),
-        lambda of: MetadataHandler(of.topics, of.node).handle,
-    ),
+    Row(ApiKey.METADATA, TOPICS, (DESCRIBE_TOPIC,), with_node(MetadataHandler)),
     Row(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         TOPICS,
         (DESCRIBE_TOPIC,),
-        lambda of: DescribeTopicPartitionsHandler(of.topics, of.node).handle,
+        with_node(DescribeTopicPartitionsHandler),
     ),
-    Row(ApiKey.PRODUCE, TOPICS, (WRITE_TOPIC,), lambda of: ProduceHandler(of.topics).handle),
-    Row(
-        ApiKey.INIT_PRODUCER_ID,
-        NONE,
-        (IDEMPOTENT_WRITE,),
-        lambda of: InitProducerIdHandler(of.topics).handle,
-    ),
-    Row(ApiKey.FETCH, TOPICS, (READ_TOPIC,), lambda of: FetchHandler(of.topics).handle),
-    Row(
-        ApiKey.LIST_OFFSETS,
-        TOPICS,
-        (DESCRIBE_TOPIC,),
-        lambda of: ListOffsetsHandler(of.topics).handle,
-    ),
+    Row(ApiKey.PRODUCE, TOPICS, (WRITE_TOPIC,), with_topics(ProduceHandler)),
+    Row(ApiKey.INIT_PRODUCER_ID, NONE, (IDEMPOTENT_WRITE,), with_topics(InitProducerIdHandler)),
+    Row(ApiKey.FETCH, TOPICS, (READ_TOPIC,), with_topics(FetchHandler)),
+    Row(ApiKey.LIST_OFFSETS, TOPICS, (DESCRIBE_TOPIC,), with_topics(ListOffsetsHandler)),
     Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         TOPICS,
         (DESCRIBE_TOPIC,),
-        lambda of: OffsetForLeaderEpochHandler(of.topics).handle,
+        with_topics(OffsetForLeaderEpochHandler),
     ),
     Row(
         ApiKey.CREATE_TOPICS,
         TOPICS,
         (CREATE_IN_CLUSTER, CREATE_TOPIC),
-        lambda of: CreateTopicsHandler(of.topics, of.node).handle,
+        with_node(CreateTopicsHandler),
     ),
-    Row(
-        ApiKey.CREATE_PARTITIONS,
-        TOPICS,
-        (ALTER_TOPIC,),
-        lambda of: CreatePartitionsHandler(of.topics, of.node).handle,
-    ),
-    Row(
-        ApiKey.DELETE_TOPICS,
-        TOPICS,
-        (DELETE_TOPIC,),
-        lambda of: DeleteTopicsHandler(of.topics).handle,
-    ),
-    Row(
-        ApiKey.DELETE_RECORDS,
-        TOPICS,
-        (DELETE_TOPIC,),
-        lambda of: DeleteRecordsHandler(of.topics).handle,
-    ),
+    Row(ApiKey.CREATE_PARTITIONS, TOPICS, (ALTER_TOPIC,), with_node(CreatePartitionsHandler)),
+    Row(ApiKey.DELETE_TOPICS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteTopicsHandler)),
+    Row(ApiKey.DELETE_RECORDS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteRecordsHandler)),
     # configs
     Row(
         ApiKey.DESCRIBE_CONFIGS,

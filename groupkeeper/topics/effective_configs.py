@@ -7,28 +7,37 @@ configs; for the others, Kafka's defaults apply.
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from groupkeeper.protocol.messages.describe_configs import ConfigSource
+from groupkeeper.protocol.messages.describe_configs import (
+    ConfigKind,
+    ConfigSource,
+    DescribeConfigsSynonym,
+)
 from groupkeeper.settings.table import Settings
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES, TABLE, TopicConfig
 
 
-class ConfigSynonym(NamedTuple):
-    """A source of a value, with its key there. Source: Kafka's `ConfigSynonym`."""
-
-    key: str
-    value: str
-    source: ConfigSource
-
-
 class EffectiveConfig(NamedTuple):
-    """One config of one topic."""
+    """One config, of a topic or of the broker."""
 
-    row: TopicConfig
+    name: str
+    kind: ConfigKind
     value: str
     source: ConfigSource
-    synonyms: list[ConfigSynonym]
+    synonyms: list[DescribeConfigsSynonym]
     """All sources with a value, highest precedence first."""
+
+
+def broker_config(
+    name: str, kind: ConfigKind, key: str, value: str, default: str
+) -> EffectiveConfig:
+    """A config whose value is that of the broker's `key`."""
+    source = ConfigSource.DEFAULT
+    synonyms = [DescribeConfigsSynonym(name=key, value=default, source=source)]
+    if value != default:
+        source = ConfigSource.STATIC_BROKER
+        synonyms.insert(0, DescribeConfigsSynonym(name=key, value=value, source=source))
+    return EffectiveConfig(name, kind, value, source, synonyms)
 
 
 class EffectiveConfigs:
@@ -48,7 +57,7 @@ class EffectiveConfigs:
 
         # The same for all topics, so it is made once.
         self.inherited: Final[Mapping[str, EffectiveConfig]] = {
-            row.name: _first(row, list(self._inherited(row))) for row in TABLE.values()
+            row.name: self._inherited(row) for row in TABLE.values()
         }
         """Each config as in a topic that does not set it, by name in alphabetical order."""
 
@@ -64,18 +73,13 @@ class EffectiveConfigs:
 
     def with_topic_value(self, name: str, value: str) -> EffectiveConfig:
         """A known config that a topic sets."""
-        inherited = self.inherited[name]
-        synonym = ConfigSynonym(name, value, ConfigSource.TOPIC)
-        return _first(inherited.row, [synonym, *inherited.synonyms])
+        inherited, source = self.inherited[name], ConfigSource.TOPIC
+        synonym = DescribeConfigsSynonym(name=name, value=value, source=source)
+        synonyms = [synonym, *inherited.synonyms]
+        return inherited._replace(value=value, source=source, synonyms=synonyms)
 
-    def _inherited(self, row: TopicConfig) -> Iterator[ConfigSynonym]:
-        if row.broker_key is not None:
-            value = self._of_server.get(row.name, row.default)
-            if value != row.default:
-                yield ConfigSynonym(row.broker_key, value, ConfigSource.STATIC_BROKER)
-            yield ConfigSynonym(row.broker_key, row.default, ConfigSource.DEFAULT)
-
-
-def _first(row: TopicConfig, synonyms: list[ConfigSynonym]) -> EffectiveConfig:
-    first = synonyms[0] if synonyms else ConfigSynonym("", row.default, ConfigSource.DEFAULT)
-    return EffectiveConfig(row, first.value, first.source, synonyms)
+    def _inherited(self, row: TopicConfig) -> EffectiveConfig:
+        if row.broker_key is None:
+            return EffectiveConfig(row.name, row.kind, row.default, ConfigSource.DEFAULT, [])
+        value = self._of_server.get(row.name, row.default)
+        return broker_config(row.name, row.kind, row.broker_key, value, row.default)

@@ -9,11 +9,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Final, Protocol
 
-from groupkeeper.protocol.record_batch import (
-    BatchHeader,
-    iter_batches,
-    patch,
-)
+from groupkeeper.protocol.record_batch import BatchHeader, iter_batches, patch
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
 from groupkeeper.topics.catalog import Topic

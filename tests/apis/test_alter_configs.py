@@ -7,7 +7,6 @@ import dataclasses
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages import alter_configs as legacy
 from groupkeeper.protocol.messages import incremental_alter_configs as incremental
@@ -53,7 +52,7 @@ def change_request(requested_topics, **more):
 async def change(scene, *changes, topic="t", **more):
     """The error code and message of one topic."""
     request = change_request({topic: changes}, **more)
-    response = await scene.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
+    response = await scene.ask(1, request)
     return response.responses[0].error_code, response.responses[0].error_message
 
 
@@ -67,7 +66,7 @@ async def replace(scene, topic="t", **configs):
         ],
     )
     request = legacy.AlterConfigsRequest(resources=[resource])
-    response = await scene.ask(ApiKey.ALTER_CONFIGS, request, 2)
+    response = await scene.ask(2, request)
     return response.responses[0].error_code, response.responses[0].error_message
 
 
@@ -75,7 +74,7 @@ async def own(scene, topic="t"):
     """The configs that the topic has of its own."""
     resource = DescribeConfigsResource(resource_type=2, resource_name=topic)
     request = DescribeConfigsRequest(resources=[resource])
-    [result] = (await scene.ask(ApiKey.DESCRIBE_CONFIGS, request, 4)).results
+    [result] = (await scene.ask(4, request)).results
     return {config.name: config.value for config in result.configs if config.config_source == 1}
 
 
@@ -193,7 +192,7 @@ async def test_checks_have_kafkas_order(scene, topic, requested, code, message):
 
 async def test_topics_stand_or_fall_one_by_one(scene: Scene) -> None:
     request = change_request({"nope": [(LIMIT, SET, "9")], "t": [(LIMIT, SET, "9")]})
-    response = await scene.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
+    response = await scene.ask(1, request)
     told = [(r.resource_type, r.resource_name, r.error_code) for r in response.responses]
     assert told == [(2, "nope", UNKNOWN), (2, "t", 0)]
     assert await own(scene) == {LIMIT: "9"}
@@ -257,7 +256,7 @@ async def test_configs_survive_with_partitions_and_id(scene, again):
 async def test_a_disk_that_refuses_leaves_everything_as_it_was(scene, version):
     scene.disk.capacity = 0
     request = change_request({"nope": [(LIMIT, SET, "9")], "t": [(LIMIT, SET, "9")]})
-    response = await scene.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, version)
+    response = await scene.ask(version, request)
     codes = [result.error_code for result in response.responses]
     assert codes == [UNKNOWN, ErrorCode.KAFKA_STORAGE_ERROR]
     assert await own(scene) == {}
@@ -272,7 +271,7 @@ async def test_what_changes_nothing_is_not_written(scene: Scene) -> None:
     assert await replace(scene, preallocate="TRUE", max_message_bytes="9") == (0, None)
     assert scene.failures == []
     request = change_request({"t": [(LIMIT, SET, "9")], "u": [(LIMIT, SET, "9")]})
-    response = await scene.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
+    response = await scene.ask(1, request)
     codes = [result.error_code for result in response.responses]
     assert codes == [0, ErrorCode.KAFKA_STORAGE_ERROR], "of those that must be written"
 
@@ -280,9 +279,7 @@ async def test_what_changes_nothing_is_not_written(scene: Scene) -> None:
 async def test_nobody_is_told_before_it_is_durable(scene: Scene) -> None:
     held = HeldWorker()
     scene.topics.catalog._worker = held
-    reply = scene.send(
-        ApiKey.INCREMENTAL_ALTER_CONFIGS, change_request({"t": [(LIMIT, SET, "9")]}), 1
-    )
+    reply = scene.send(1, change_request({"t": [(LIMIT, SET, "9")]}))
     for _ in range(5):
         await asyncio.sleep(0)
     assert await own(scene) == {}

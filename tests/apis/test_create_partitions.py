@@ -2,7 +2,6 @@
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -20,7 +19,7 @@ def requested(name, count, *brokers):
 
 async def grow(scene, *requested_topics, version=3, timeout_ms=1000, **more):
     request = CreatePartitionsRequest(topics=list(requested_topics), timeout_ms=timeout_ms, **more)
-    results = (await scene.ask(ApiKey.CREATE_PARTITIONS, request, version)).results
+    results = (await scene.ask(version, request)).results
     return [(result.name, result.error_code, result.error_message) for result in results]
 
 

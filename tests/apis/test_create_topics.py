@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -39,7 +38,7 @@ def assigned(*partitions):
 
 async def ask(scene, *requested_topics, **more):
     request = CreateTopicsRequest(topics=list(requested_topics), **more)
-    return (await scene.ask(ApiKey.CREATE_TOPICS, request, 7)).topics
+    return (await scene.ask(7, request)).topics
 
 
 async def test_a_topic_is_made_and_described(scene: Scene) -> None:
@@ -211,7 +210,7 @@ async def test_an_assignment_leaves_no_room_for_counts(scene, field):
 
 async def test_two_requests_at_once_make_one_topic(scene: Scene) -> None:
     requests = [CreateTopicsRequest(topics=[requested("new")]) for _ in range(2)]
-    replies = [scene.send(ApiKey.CREATE_TOPICS, request, 7) for request in requests]
+    replies = [scene.send(7, request) for request in requests]
     answers = await asyncio.gather(*(reply.wait() for reply in replies))
     assert sorted(a.topics[0].error_code for a in answers) == [0, ErrorCode.TOPIC_ALREADY_EXISTS]
 

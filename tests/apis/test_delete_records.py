@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.delete_records import (
@@ -26,7 +25,7 @@ def asking(*wanted, version=2):
         )
         for name, index, offset in wanted
     ]
-    return ApiKey.DELETE_RECORDS, DeleteRecordsRequest(topics=topics), version
+    return version, DeleteRecordsRequest(topics=topics)
 
 
 async def delete(scene, *wanted, version=2):

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -14,7 +13,7 @@ from tests.topics.scene import Scene, batch
 
 async def ask(scene, *states):
     request = DeleteTopicsRequest(topics=list(states), timeout_ms=1000)
-    return (await scene.ask(ApiKey.DELETE_TOPICS, request, 6)).responses
+    return (await scene.ask(6, request)).responses
 
 
 def folders(scene):
@@ -41,7 +40,7 @@ async def test_files_of_partitions_that_were_not_opened_go_too(scene: Scene) -> 
 @pytest.mark.parametrize("version", [0, 1, 3, 5])
 async def test_by_name_before_version_6(scene, version):
     request = DeleteTopicsRequest(topic_names=["t", "nowhere"], timeout_ms=1000)
-    results = (await scene.ask(ApiKey.DELETE_TOPICS, request, version)).responses
+    results = (await scene.ask(version, request)).responses
     assert [(r.name, r.error_code) for r in results] == [("t", 0), ("nowhere", 3)]
 
 
@@ -92,7 +91,7 @@ async def test_a_topic_meant_by_name_and_by_id_stays(scene, turn):
 
 async def test_without_time_nothing_is_deleted(scene: Scene) -> None:
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
-    (result,) = (await scene.ask(ApiKey.DELETE_TOPICS, request, 6)).responses
+    (result,) = (await scene.ask(6, request)).responses
     assert (result.error_code, result.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
     assert scene.topics.partition_count("t") == 2
 
@@ -250,7 +249,7 @@ async def test_a_failed_removal_is_done_once_for_a_name_asked_for_twice(
     await scene.delete("t")
     monkeypatch.undo()
     twice = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1)] * 2)
-    results = (await scene.ask(ApiKey.CREATE_TOPICS, twice, 7)).topics
+    results = (await scene.ask(7, twice)).topics
     assert {result.error_code for result in results} == {ErrorCode.INVALID_REQUEST}
     assert (await scene.create("t")).error_code == 0
 

@@ -7,7 +7,6 @@ import pytest
 from groupkeeper.apis.broker_configs import BrokerConfigs
 from groupkeeper.apis.describe_configs import DescribeConfigsHandler
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.describe_configs import (
@@ -25,7 +24,7 @@ TOPIC_CONFIG, STATIC, DEFAULT = 1, 4, 5
 async def ask(scene, name="t", keys=None, version=4, **more):
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=keys)
     request = DescribeConfigsRequest(resources=[resource], **more)
-    return (await scene.ask(ApiKey.DESCRIBE_CONFIGS, request, version)).results[0]
+    return (await scene.ask(version, request)).results[0]
 
 
 async def one(scene, key, name="t", **more):

@@ -4,7 +4,6 @@ import pytest
 
 from groupkeeper.apis import describe_topic_partitions
 from groupkeeper.apis.metadata import TOPIC_OPERATIONS
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -23,7 +22,7 @@ async def ask(scene, *names, cursor=None, limit=2000):
         response_partition_limit=limit,
         cursor=cursor and Cursor(topic_name=cursor[0], partition_index=cursor[1]),
     )
-    return await scene.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request, 0)
+    return await scene.ask(0, request)
 
 
 def told(page):

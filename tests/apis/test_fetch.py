@@ -8,7 +8,6 @@ import pytest
 
 from groupkeeper.apis.fetch import MAX_WAIT_MS
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.record_batch import iter_batches
@@ -252,7 +251,7 @@ async def test_the_same_partition_twice_in_one_request_is_read_twice(scene: Scen
     await scene.produce("t", 0, batch("a"))
     wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20)
     request = FetchRequest(min_bytes=1, topics=[FetchTopic(topic="t", partitions=[wanted, wanted])])
-    response = await scene.ask(ApiKey.FETCH, request, 12)
+    response = await scene.ask(12, request)
     assert [counts(p.records) for p in response.responses[0].partitions] == [[1], [1]]
 
 

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
 from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK
@@ -13,7 +12,7 @@ from tests.topics.scene import HeldWorker, Scene
 
 async def ask(scene, version=4, **fields):
     request = InitProducerIdRequest(**{"transactional_id": None, **fields})
-    return await scene.ask(ApiKey.INIT_PRODUCER_ID, request, version)
+    return await scene.ask(version, request)
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -45,7 +44,7 @@ async def test_many_at_once_share_a_block(scene: Scene) -> None:
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     request = InitProducerIdRequest(transactional_id=None)
-    replies = [again.send(ApiKey.INIT_PRODUCER_ID, request, 4) for _ in range(5)]
+    replies = [again.send(4, request) for _ in range(5)]
     held.go.set()
     answers = await asyncio.gather(*(reply.wait() for reply in replies))
     assert [a.producer_id for a in answers] == list(range(5))

@@ -3,7 +3,6 @@
 import pytest
 from crc32c import crc32c
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -109,7 +108,7 @@ async def test_leader_epochs_are_checked(scene, epoch, code):
 async def test_a_partition_named_twice_is_refused_twice(scene: Scene) -> None:
     wanted = [ListOffsetsPartition(partition_index=i, timestamp=LATEST) for i in (0, 1, 0)]
     request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=wanted)])
-    response = await scene.ask(ApiKey.LIST_OFFSETS, request, 5)
+    response = await scene.ask(5, request)
     codes = [p.error_code for p in response.topics[0].partitions]
     assert codes == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
 

@@ -26,7 +26,7 @@ def told(response: object) -> dict[str, int]:
 
 async def ask(scene, topics, version, **more):
     request = MetadataRequest(topics=topics, **more)
-    return await scene.ask(ApiKey.METADATA, request, version)
+    return await scene.ask(version, request)
 
 
 async def test_there_is_one_broker_and_it_is_the_controller(scene: Scene) -> None:
@@ -111,7 +111,7 @@ async def test_two_requests_for_one_missing_topic_make_one(scene: Scene) -> None
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
-    replies = [again.send(ApiKey.METADATA, request, 12) for _ in range(3)]
+    replies = [again.send(12, request) for _ in range(3)]
     held.go.set()
     responses = await asyncio.gather(*(reply.wait() for reply in replies))
     assert len({response.topics[0].topic_id for response in responses}) == 1
@@ -186,7 +186,7 @@ async def test_what_is_made_while_metadata_is_told_is_told_whole(scene, everythi
     await scene.create("response_tasks", partitions=300)
     growth = CreatePartitionsTopic(name="grown", count=200, assignments=None)
     growing = CreatePartitionsRequest(topics=[growth], timeout_ms=1000)
-    await scene.ask(ApiKey.CREATE_PARTITIONS, growing, 2)
+    await scene.ask(2, growing)
     found = {topic.name: len(topic.partitions) for topic in whole(telling).topics}
     assert found["grown"] == 200
     assert found.get("response_tasks", 300) == 300

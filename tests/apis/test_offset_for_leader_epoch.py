@@ -2,7 +2,6 @@
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -22,7 +21,7 @@ async def ask(scene, topic, epoch, *, partition=0, current=-1, version=4):
     request = OffsetForLeaderEpochRequest(
         topics=[OffsetForLeaderTopic(topic=topic, partitions=[wanted])]
     )
-    response = await scene.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, request, version)
+    response = await scene.ask(version, request)
     answer = response.topics[0].partitions[0]
     return answer.error_code, (answer.leader_epoch, answer.end_offset)
 

@@ -3,7 +3,6 @@
 import pytest
 
 from groupkeeper.exchange import NO_REPLY
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -112,7 +111,7 @@ async def test_a_request_may_hold_many_partitions_and_each_has_its_answer(scene:
         PartitionProduceData(index=1, records=b"garbage"),
     ]
     request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
-    response = await scene.ask(ApiKey.PRODUCE, request, 9)
+    response = await scene.ask(9, request)
     answers = response.responses[0].partition_responses
     assert [a.index for a in answers] == [0, 5, 1]
     assert [a.error_code for a in answers] == [0, 3, 87]
@@ -134,7 +133,7 @@ async def test_a_topic_deleted_while_its_log_is_opened_is_unknown(scene: Scene) 
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
-    gone = again.send(ApiKey.DELETE_TOPICS, deletion, 6)
+    gone = again.send(6, deletion)
     reply = again.send_produce("t", 0, batch("a"))
     held.go.set()
     await gone.wait()

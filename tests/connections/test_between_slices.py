@@ -9,7 +9,6 @@ from groupkeeper.apis.gather import PART_PARTITIONS
 from groupkeeper.apis.table import Dependencies, handlers
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.node import Node
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
@@ -69,17 +68,12 @@ def client(served: Served) -> Client:
 
 def create(client: Client, name: str, partitions: int) -> None:
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    created = client.call(
-        ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=[topic], timeout_ms=1000)
-    )
+    created = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
     assert created.topics[0].error_code == 0
 
 
 def delete(client: Client, name: str) -> None:
-    assert (
-        client.call(ApiKey.DELETE_TOPICS, 6, delete_topic_request(name)).responses[0].error_code
-        == 0
-    )
+    assert client.call(6, delete_topic_request(name)).responses[0].error_code == 0
 
 
 # -- commits ---------------------------------------------------------------------------------------

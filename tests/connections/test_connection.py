@@ -10,7 +10,6 @@ import pytest
 
 from groupkeeper.connections.inbox import HELD_BYTES, Inbox
 from groupkeeper.exchange import NO_REPLY
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -28,11 +27,11 @@ async def bench() -> Bench:
 
 
 def beat(bench: Bench, group_id: str = "g", **options: Any) -> bytes:
-    return bench.frame(HEARTBEAT, 4, HeartbeatRequest(group_id=group_id), **options)
+    return bench.frame(4, HeartbeatRequest(group_id=group_id), **options)
 
 
 def join(bench: Bench) -> bytes:
-    return bench.frame(JOIN, 9, JoinGroupRequest(group_id="g"))
+    return bench.frame(9, JoinGroupRequest(group_id="g"))
 
 
 # -- cutting ---------------------------------------------------------------------------------------
@@ -82,7 +81,7 @@ async def test_a_missing_client_id_is_the_empty_string(bench: Bench) -> None:
 
 def api_versions(bench: Bench, version: int, name: str = "apache-kafka-java") -> bytes:
     request = ApiVersionsRequest(client_software_name=name, client_software_version="4.1.0")
-    return bench.frame(API_VERSIONS, version, request)
+    return bench.frame(version, request)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +326,7 @@ async def test_an_unknown_version_of_api_versions_gets_a_range_to_ask_again(
 async def test_after_an_unknown_version_the_connection_is_still_good(bench: Bench) -> None:
     bench.receive(request_of(API_VERSIONS, 32_767, b"\0"))
     bench.socket.writes.clear()
-    bench.receive(bench.frame(API_VERSIONS, 0, ApiVersionsRequest()) + beat(bench))
+    bench.receive(bench.frame(0, ApiVersionsRequest()) + beat(bench))
     (_, versions), _ = bench.answers()
     assert [each.api_key for each in versions.api_keys] == [JOIN, HEARTBEAT, API_VERSIONS]
 
@@ -337,7 +336,7 @@ async def test_after_an_unknown_version_the_connection_is_still_good(bench: Benc
 
 async def test_no_reply_answers_nothing_and_lets_the_next_go(bench: Bench) -> None:
     bench.routes[PRODUCE] = lambda *_: NO_REPLY
-    bench.receive(bench.frame(PRODUCE, 9, ProduceRequest(acks=0)) + beat(bench))
+    bench.receive(bench.frame(9, ProduceRequest(acks=0)) + beat(bench))
     assert bench.answered() == [2]
 
 
@@ -454,7 +453,7 @@ async def test_closing_sends_nothing_more(bench: Bench) -> None:
 def test_a_member_outlives_its_connection_until_its_session_ends(served: Served) -> None:
     first, second = served.client(), served.client()
     leader, _ = settle(first)
-    second.send(ApiKey.JOIN_GROUP, 3, join_request())
+    second.send(3, join_request())
     served.advance(0.1)
     second.hang_up()
     joined = first.join(member_id=leader)
@@ -470,9 +469,9 @@ def test_who_leaves_while_it_joins_has_left_although_it_hung_up(served: Served) 
     """What Java's client does when it is closed during a rebalance."""
     first, second = served.client(), served.client()
     leader, _ = settle(first)
-    member_id = second.call(ApiKey.JOIN_GROUP, 9, join_request()).member_id
-    second.send(ApiKey.JOIN_GROUP, 9, join_request(member_id=member_id))
-    second.send(ApiKey.LEAVE_GROUP, 5, leave_request(member_id))
+    member_id = second.call(9, join_request()).member_id
+    second.send(9, join_request(member_id=member_id))
+    second.send(5, leave_request(member_id))
     served.advance(0.1)
     second.hang_up()
     assert served.members() == 2

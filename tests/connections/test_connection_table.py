@@ -13,7 +13,7 @@ from groupkeeper.connections.connection_table import ANSWER_S, REQUEST_S, SHORT_
 from groupkeeper.connections.inbox import HELD_BYTES
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from tests.support.fake_socket import HEARTBEAT, JOIN, PRODUCE, Bench, FakeSocket
+from tests.support.fake_socket import HEARTBEAT, PRODUCE, Bench, FakeSocket
 
 Lines = Callable[[], list[dict[str, Any]]]
 
@@ -34,11 +34,11 @@ def look(bench: Bench, seconds: float = 0.0) -> None:
 
 
 def beat(bench: Bench, size: int = 1) -> bytes:
-    return bench.frame(HEARTBEAT, 4, HeartbeatRequest(group_id="g" * size))
+    return bench.frame(4, HeartbeatRequest(group_id="g" * size))
 
 
 def join(bench: Bench) -> bytes:
-    return bench.frame(JOIN, 9, JoinGroupRequest(group_id="g"))
+    return bench.frame(9, JoinGroupRequest(group_id="g"))
 
 
 def begin(connection: Connection, size: int, sent: int) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from groupkeeper.connections.listener import Listener
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
-from groupkeeper.protocol.registry import request_encoder
 from tests.support.fake_socket import Bench
+from tests.support.wire import frame
 
-QUESTION = request_encoder(18, 0)(ApiVersionsRequest(), 1, "tester")
+QUESTION = frame(0, ApiVersionsRequest())
 
 
 class Port:

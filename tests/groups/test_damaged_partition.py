@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from groupkeeper.coordinator.placement import partition_of
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -58,19 +57,17 @@ def repair(served: Served) -> None:
 
 def create(client: Client) -> int:
     topic = CreatableTopic(name="orders", num_partitions=6, replication_factor=1)
-    response = client.call(
-        ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=[topic], timeout_ms=1000)
-    )
+    response = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
     return int(response.topics[0].error_code)
 
 
 def delete(client: Client) -> int:
     request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
-    return int(client.call(ApiKey.DELETE_TOPICS, 5, request).responses[0].error_code)
+    return int(client.call(5, request).responses[0].error_code)
 
 
 def listed(client: Client) -> tuple[int, list[str]]:
-    answer = client.call(ApiKey.LIST_GROUPS, 4, ListGroupsRequest())
+    answer = client.call(4, ListGroupsRequest())
     return answer.error_code, sorted(group.group_id for group in answer.groups)
 
 
@@ -88,7 +85,7 @@ def test_groups_of_the_others_are_listed(damaged: Served, lines: Lines) -> None:
 def test_before_it_is_known_to_be_damaged_the_list_is_an_error(damaged: Served) -> None:
     damaged.restart()
     client = damaged.client()
-    damaged.at_once({client: client.frame(ApiKey.LIST_GROUPS, 4, ListGroupsRequest())})
+    damaged.at_once({client: client.frame(4, ListGroupsRequest())})
     assert client.take().error_code == LOADING
 
 
@@ -96,25 +93,21 @@ def test_a_partition_that_loads_again_after_a_failed_write_is_not_damaged(served
     commit_to_all(served)
     served.driver(BAD).not_written(OSError("full"))
     client = served.client()
-    served.at_once({client: client.frame(ApiKey.LIST_GROUPS, 4, ListGroupsRequest())})
+    served.at_once({client: client.frame(4, ListGroupsRequest())})
     assert client.take().error_code == LOADING
 
 
 def test_of_several_groups_the_others_are_described_fetched_and_deleted(damaged: Served) -> None:
     client = damaged.client()
-    described = client.call(
-        ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=[BAD, GOOD])
-    ).groups
+    described = client.call(5, DescribeGroupsRequest(groups=[BAD, GOOD])).groups
     assert [(each.error_code, each.group_state) for each in described] == [
         (LOADING, ""),
         (0, "Empty"),
     ]
-    bad, good = client.call(ApiKey.OFFSET_FETCH, 8, fetch_request(BAD, GOOD)).groups
+    bad, good = client.call(8, fetch_request(BAD, GOOD)).groups
     assert (bad.error_code, bad.topics, good.error_code) == (LOADING, [], 0)
     assert good.topics[0].partitions[0].committed_offset == 2
-    deleted = client.call(
-        ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=[BAD, GOOD])
-    ).results
+    deleted = client.call(2, DeleteGroupsRequest(groups_names=[BAD, GOOD])).results
     assert {each.group_id: each.error_code for each in deleted} == {BAD: LOADING, GOOD: 0}
     repair(damaged)
     assert damaged.client().fetched(BAD) == COMMITTED
@@ -167,7 +160,7 @@ def test_its_offsets_go_after_any_number_of_starts(damaged: Served) -> None:
 def test_other_topics_keep_their_offsets(served: Served) -> None:
     commit_to_all(served)
     other = {("payments", 1): 5}
-    served.client().call(ApiKey.OFFSET_COMMIT, 8, commit_request(other, BAD))
+    served.client().call(8, commit_request(other, BAD))
     served.stop()
     flip(served)
     served.start()
@@ -234,9 +227,7 @@ def test_crashes_at_any_disk_call_of_the_deletion(serve: Callable[..., Served], 
         served.advance(1)
         admin = served.client()
         served.disk.crash_at = served.disk.calls + at
-        admin.send(
-            ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
-        )
+        admin.send(5, DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000))
         served.until(lambda: bool(admin.frames) or served.disk.dead)  # noqa: B023
         answered = bool(admin.frames)
         served.disk.crash_at = None

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from groupkeeper.groups.reply_queue import REPLIES_AT_ONCE, ReplyQueue
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.turns import Turns
 from tests.support.requests import join_request
 from tests.support.served import Served, settle
@@ -122,7 +121,7 @@ def test_a_partition_that_closes_dismisses_very_many_in_slices(
     member_id, generation = settle(served.client())
     waiting = [served.client() for _ in range(200)]
     for each in waiting:
-        each.send(ApiKey.JOIN_GROUP, 3, join_request("g"))
+        each.send(3, join_request("g"))
     served.advance(0.5)
 
     async def fail() -> None:
@@ -138,7 +137,7 @@ def test_a_stop_answers_all_that_wait(served: Served) -> None:
     settle(served.client())
     waiting = [served.client() for _ in range(200)]
     for each in waiting:
-        each.send(ApiKey.JOIN_GROUP, 3, join_request("g"))
+        each.send(3, join_request("g"))
     served.advance(0.5)
     served.stop()
     assert {each.take().error_code for each in waiting} == {16}

@@ -7,7 +7,6 @@ import pytest
 
 from groupkeeper.connections.connection_state import State
 from groupkeeper.coordinator.config import GroupConfig
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
@@ -94,8 +93,8 @@ def test_segments_of_the_offsets_topic_roll_at_their_setting(serve: Any) -> None
 def test_clients_are_told_the_advertised_address(served: Served) -> None:
     served.server._options.advertise = ("kafka.example", 9093)
     client = served.client()
-    found = client.call(ApiKey.FIND_COORDINATOR, 0, FindCoordinatorRequest(key="g"))
-    [broker] = client.call(ApiKey.METADATA, 1, MetadataRequest(topics=[])).brokers
+    found = client.call(0, FindCoordinatorRequest(key="g"))
+    [broker] = client.call(1, MetadataRequest(topics=[])).brokers
     assert (found.host, found.port) == (broker.host, broker.port) == ("kafka.example", 9093)
 
 
@@ -179,13 +178,13 @@ def busy(served: Served) -> Served:
     """A server with one request at each of the places where requests wait."""
     joining, committing, fetching, polling = (served.client() for _ in range(4))
     settle(served.client())
-    joining.send(ApiKey.JOIN_GROUP, 3, join_request())
-    polling.send(ApiKey.FETCH, 4, POLL)
+    joining.send(3, join_request())
+    polling.send(4, POLL)
     served.advance(0.01)
     served.at_once(
         {
             committing: committing.commit_frame(1, "h"),
-            fetching: fetching.frame(ApiKey.OFFSET_FETCH, 8, fetch_request("h", "g")),
+            fetching: fetching.frame(8, fetch_request("h", "g")),
         }
     )
     return served

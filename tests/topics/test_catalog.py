@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -264,17 +263,17 @@ def make(*names: str) -> CreateTopicsRequest:
 async def life(scene: Scene, known: dict[str, int]) -> None:
     """Topics come, get messages and go; `known` notes what was acknowledged."""
     known["id"] = (await _init(scene)).producer_id
-    await scene.ask(ApiKey.CREATE_TOPICS, make("a", "b"), 7)
+    await scene.ask(7, make("a", "b"))
     known["b kept"] = 1
     await scene.produce("a", 0, batch("old"))
     deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=1000)
-    await scene.ask(ApiKey.DELETE_TOPICS, deletion, 6)
+    await scene.ask(6, deletion)
     known["a deleted"] = 1
-    await scene.ask(ApiKey.CREATE_TOPICS, make("a"), 7)
+    await scene.ask(7, make("a"))
 
 
 async def _init(scene: Scene) -> object:
-    return await scene.ask(ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest(transactional_id=None), 4)
+    return await scene.ask(4, InitProducerIdRequest(transactional_id=None))
 
 
 async def crash(scene: Scene, known: dict[str, int]) -> None:

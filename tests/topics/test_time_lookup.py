@@ -7,7 +7,6 @@ import pytest
 from crc32c import crc32c
 
 from groupkeeper import turns
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -46,7 +45,7 @@ async def find(scene: Scene, timestamp: int) -> tuple[int, int, int]:
 async def delete_before(scene: Scene, offset: int) -> None:
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topic = DeleteRecordsTopic(name="t", partitions=[partition])
-    response = await scene.ask(ApiKey.DELETE_RECORDS, DeleteRecordsRequest(topics=[topic]), 2)
+    response = await scene.ask(2, DeleteRecordsRequest(topics=[topic]))
     assert response.topics[0].partitions[0].error_code == 0
 
 
