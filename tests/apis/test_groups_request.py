@@ -10,7 +10,6 @@ from groupkeeper.apis.gather import PART_PARTITIONS
 from groupkeeper.apis.leave_group import PART_MEMBERS
 from groupkeeper.apis.list_groups import PART_GROUPS
 from groupkeeper.coordinator.partition import Partition
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -102,10 +101,8 @@ def test_others_are_decided_between_the_pieces(
     other = served.client()
     member_id, generation = settle(other)
     monkeypatch.setattr("groupkeeper.connections.connection.TURN_S", 0.0)
-    long = client.frame(
-        ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=[f"g{n}" for n in range(MANY)])
-    )
-    short = other.frame(ApiKey.SYNC_GROUP, 5, sync_request(member_id, generation))
+    long = client.frame(5, DescribeGroupsRequest(groups=[f"g{n}" for n in range(MANY)]))
+    short = other.frame(5, sync_request(member_id, generation))
     served.at_once({client: long, other: short})
     assert other.take().error_code == 0
     assert len(client.take().groups) == MANY
@@ -298,11 +295,7 @@ def test_a_fetch_in_several_parts_is_refused_as_one(
 ) -> None:
     monkeypatch.setattr(offset_fetch, "PART_TOPICS", 1)
     served.driver("g").start_loading()
-    client.deliver(
-        client.frame(
-            ApiKey.OFFSET_FETCH, 8, fetch_request("g", topics={"orders": [0], "payments": [0]})
-        )
-    )
+    client.deliver(client.frame(8, fetch_request("g", topics={"orders": [0], "payments": [0]})))
     [group] = client.take().groups
     assert (group.error_code, group.topics) == (LOADING, [])
 
@@ -353,7 +346,7 @@ def test_a_large_group_is_deleted_in_pieces_and_is_not_seen_half(
 ) -> None:
     client.call(8, commit_request({("large", n): n for n in range(large)}))
     other = served.client()
-    client.send(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["g", "nobody"]))
+    client.send(2, DeleteGroupsRequest(groups_names=["g", "nobody"]))
     served.advance(0.02)
     assert not client.frames
     assert other.commit(1) == LOADING
@@ -378,7 +371,7 @@ def test_a_group_that_is_being_deleted_costs_no_other_its_answer(
     near = [each for n in range(40) if served.driver(each := f"h{n}") is served.driver("g")][:2]
     for group_id in near:
         assert other.commit(1, group_id) == 0
-    client.send(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["g"]))
+    client.send(2, DeleteGroupsRequest(groups_names=["g"]))
     served.advance(0.02)
     asked = [near[0], "g", near[1]]
     described = other.call(5, DescribeGroupsRequest(groups=asked)).groups
@@ -399,7 +392,7 @@ def test_a_partition_that_fails_meanwhile_refuses_the_deletion(
     served: Served, client: Client, large: int
 ) -> None:
     client.call(8, commit_request({("large", n): n for n in range(large)}))
-    client.send(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["g"]))
+    client.send(2, DeleteGroupsRequest(groups_names=["g"]))
     served.advance(0.02)
     fail(served)
     assert client.take().results[0].error_code == ErrorCode.NOT_COORDINATOR
