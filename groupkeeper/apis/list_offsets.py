@@ -6,7 +6,6 @@ KIP-320 (epochs), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (remote stor
 """
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,7 +90,9 @@ class ListOffsetsHandler:
                 return _error(wanted, ErrorCode.INVALID_REQUEST)
             return self._answer(topic.name, wanted, version, lookups)
 
-        topics = yield from each_within(request.topics, _partitions_of, answer, _result)
+        topics = yield from each_within(
+            request.topics, lambda topic: topic.partitions, answer, _result
+        )
         response = ListOffsetsResponse(topics=topics)
         if not lookups:
             return response
@@ -225,10 +226,6 @@ def _repeated(request: ListOffsetsRequest) -> Slices[set[tuple[str, int]]]:
             if pace.spent():
                 yield
     return repeated
-
-
-def _partitions_of(topic: ListOffsetsTopic) -> Sequence[ListOffsetsPartition]:
-    return topic.partitions
 
 
 def _result(

@@ -4,7 +4,6 @@ Not the epochs themselves (leader_epochs.py). Source: Kafka's
 ``ReplicaManager.lastOffsetForLeaderEpoch``; KIP-101, KIP-320.
 """
 
-from collections.abc import Sequence
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
@@ -44,7 +43,9 @@ class OffsetForLeaderEpochHandler:
         )
 
     def _answer(self, request: OffsetForLeaderEpochRequest) -> Slices[OffsetForLeaderEpochResponse]:
-        topics = yield from each_within(request.topics, _partitions_of, self._end, _result)
+        topics = yield from each_within(
+            request.topics, lambda topic: topic.partitions, self._end, _result
+        )
         return OffsetForLeaderEpochResponse(topics=topics)
 
     def _end(self, topic: OffsetForLeaderTopic, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
@@ -71,10 +72,6 @@ def _without_log(partition: TopicPartition, wanted: OffsetForLeaderPartition) ->
 
 def _refused(wanted: OffsetForLeaderPartition, code: ErrorCode) -> EpochEndOffset:
     return EpochEndOffset(partition=wanted.partition, error_code=code)
-
-
-def _partitions_of(topic: OffsetForLeaderTopic) -> Sequence[OffsetForLeaderPartition]:
-    return topic.partitions
 
 
 def _result(

@@ -5,7 +5,7 @@ from the page cache, like Kafka's: acks 1 and all are the same with one replica.
 Source: Kafka's ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendRecords``.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
@@ -61,7 +61,7 @@ class ProduceHandler:
         if refusal is not None:
             refused = yield from each_within(
                 request.topic_data,
-                _partitions_of,
+                lambda topic: topic.partition_data,
                 lambda topic, data: _refused(data.index, refusal),
                 _result,
             )
@@ -182,10 +182,6 @@ def _refusal(request: ProduceRequest, api_version: int) -> Refusal | None:
     if request.transactional_id is not None:
         return NO_TRANSACTIONS
     return None
-
-
-def _partitions_of(topic: TopicProduceData) -> Sequence[PartitionProduceData]:
-    return topic.partition_data
 
 
 def _refused(index: int, refusal: Refusal) -> PartitionProduceResponse:
