@@ -245,14 +245,10 @@ class Several:
             limit_reached(_log, limit, most, self._asking.name, self._caller)
 
 
-@dataclass(slots=True)
-class DescribeSeveral(Asking):
-    """DescribeGroups: as many results as ids, in the order asked."""
+class OfGroupIds(Asking):
+    """An API whose items are group ids."""
 
     items: Sequence[str]
-    operations: bool
-    repeats: bool = True
-    name: str = "DescribeGroups"
 
     def key(self, at: int) -> str:
         return self.items[at]
@@ -262,6 +258,16 @@ class DescribeSeveral(Asking):
 
     def excess(self, item: str) -> None:
         return None
+
+
+@dataclass(slots=True)
+class DescribeSeveral(OfGroupIds):
+    """DescribeGroups: as many results as ids, in the order asked."""
+
+    items: Sequence[str]
+    operations: bool
+    repeats: bool = True
+    name: str = "DescribeGroups"
 
     def weight(self, item: str, driver: PartitionDriver) -> int:
         group = driver.peek(item)
@@ -295,21 +301,12 @@ class DescribeSeveral(Asking):
 
 
 @dataclass(slots=True)
-class DeleteSeveral(Asking):
+class DeleteSeveral(OfGroupIds):
     """DeleteGroups: an id that comes twice is answered once."""
 
     items: Sequence[str]
     repeats: bool = False
     name: str = "DeleteGroups"
-
-    def key(self, at: int) -> str:
-        return self.items[at]
-
-    def group_id(self, item: str) -> str:
-        return item
-
-    def excess(self, item: str) -> None:
-        return None
 
     def weight(self, item: str, driver: PartitionDriver) -> int:
         return 1
