@@ -4,7 +4,6 @@ Not the epochs themselves (leader_epochs.py). Source: Kafka's
 ``ReplicaManager.lastOffsetForLeaderEpoch``; KIP-101, KIP-320.
 """
 
-
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.errors import ErrorCode

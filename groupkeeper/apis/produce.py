@@ -25,7 +25,7 @@ from groupkeeper.topics.batches import NO_TRANSACTIONS, check_batch
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.refusals import Refusal, Refused
-from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.topics.slices import Pace, each_within, visit_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
@@ -78,18 +78,15 @@ class ProduceHandler:
 
     def _unready(self, request: ProduceRequest) -> Slices[Iterable[TopicPartition]]:
         """The partitions for which something is to be done before their batches are appended."""
-        pace = Pace()
         unready: dict[TopicPartition, None] = {}
-        for topic in request.topic_data:
-            for data in topic.partition_data:
-                partition = self._partitions.find(topic.name, data.index)
-                size = min(len(data.records or b""), self._message_max_bytes)
-                if partition is not None and not self._is_ready(partition, size):
-                    unready[partition] = None
-                if pace.spent():
-                    yield
-            if pace.spent():
-                yield
+
+        def look(topic: TopicProduceData, data: PartitionProduceData) -> None:
+            partition = self._partitions.find(topic.name, data.index)
+            size = min(len(data.records or b""), self._message_max_bytes)
+            if partition is not None and not self._is_ready(partition, size):
+                unready[partition] = None
+
+        yield from visit_within(request.topic_data, lambda topic: topic.partition_data, look)
         return unready
 
     def _is_ready(self, partition: TopicPartition, size: int) -> bool:
