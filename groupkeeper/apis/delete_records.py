@@ -13,14 +13,16 @@ from groupkeeper.exchange import ReplyTo
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_records import (
     HIGH_WATERMARK,
+    DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
 from groupkeeper.topics.log_opener import PartitionId
 from groupkeeper.topics.partition import TopicPartition
-from groupkeeper.topics.slices import Pace, each
+from groupkeeper.topics.slices import each, visit_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
@@ -124,15 +126,12 @@ def _refused(partition_id: PartitionId, error: ErrorCode) -> DeleteRecordsPartit
 
 def _wanted(request: DeleteRecordsRequest) -> Slices[dict[PartitionId, int]]:
     """Offsets by partition. As in Kafka, the last one counts for a partition named repeatedly."""
-    pace = Pace()
     wanted: dict[PartitionId, int] = {}
-    for topic in request.topics:
-        if pace.spent():
-            yield
-        for partition in topic.partitions:
-            wanted[topic.name, partition.partition_index] = partition.offset
-            if pace.spent():
-                yield
+
+    def note(topic: DeleteRecordsTopic, partition: DeleteRecordsPartition) -> None:
+        wanted[topic.name, partition.partition_index] = partition.offset
+
+    yield from visit_within(request.topics, lambda topic: topic.partitions, note)
     return wanted
 
 

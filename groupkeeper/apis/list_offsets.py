@@ -6,7 +6,6 @@ KIP-320 (epochs), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (remote stor
 """
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,7 +31,7 @@ from groupkeeper.storage.log import Log
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.partition import TopicPartition
-from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.topics.slices import each_within, visit_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import TURN_S, Slices
 
@@ -91,7 +90,9 @@ class ListOffsetsHandler:
                 return _refused(wanted, ErrorCode.INVALID_REQUEST)
             return self._answer(topic.name, wanted, version, lookups)
 
-        topics = yield from each_within(request.topics, _partitions_of, answer, _result)
+        topics = yield from each_within(
+            request.topics, lambda topic: topic.partitions, answer, _result
+        )
         response = ListOffsetsResponse(topics=topics)
         if not lookups:
             return response
@@ -211,24 +212,15 @@ def _old_style(partition: TopicPartition, wanted: ListOffsetsPartition) -> list[
 
 
 def _repeated(request: ListOffsetsRequest) -> Slices[set[tuple[str, int]]]:
-    pace = Pace()
-    seen: dict[str, set[int]] = {}
+    seen: set[tuple[str, int]] = set()
     repeated: set[tuple[str, int]] = set()
-    for topic in request.topics:
-        of_topic = seen.setdefault(topic.name, set())
-        if pace.spent():
-            yield
-        for wanted in topic.partitions:
-            if wanted.partition_index in of_topic:
-                repeated.add((topic.name, wanted.partition_index))
-            of_topic.add(wanted.partition_index)
-            if pace.spent():
-                yield
+
+    def look(topic: ListOffsetsTopic, wanted: ListOffsetsPartition) -> None:
+        partition_id = topic.name, wanted.partition_index
+        (repeated if partition_id in seen else seen).add(partition_id)
+
+    yield from visit_within(request.topics, lambda topic: topic.partitions, look)
     return repeated
-
-
-def _partitions_of(topic: ListOffsetsTopic) -> Sequence[ListOffsetsPartition]:
-    return topic.partitions
 
 
 def _result(

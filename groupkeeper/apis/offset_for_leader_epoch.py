@@ -4,8 +4,6 @@ Epochs are looked up in leader_epochs.py. Source: Kafka's
 `ReplicaManager.lastOffsetForLeaderEpoch`; KIP-101, KIP-320.
 """
 
-from collections.abc import Sequence
-
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.errors import ErrorCode
@@ -44,7 +42,9 @@ class OffsetForLeaderEpochHandler:
         )
 
     def _answer(self, request: OffsetForLeaderEpochRequest) -> Slices[OffsetForLeaderEpochResponse]:
-        topics = yield from each_within(request.topics, _partitions_of, self._end, _result)
+        topics = yield from each_within(
+            request.topics, lambda topic: topic.partitions, self._end, _result
+        )
         return OffsetForLeaderEpochResponse(topics=topics)
 
     def _end(self, topic: OffsetForLeaderTopic, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
@@ -71,10 +71,6 @@ def _without_log(partition: TopicPartition, wanted: OffsetForLeaderPartition) ->
 
 def _refused(wanted: OffsetForLeaderPartition, error: ErrorCode) -> EpochEndOffset:
     return EpochEndOffset(partition=wanted.partition, error_code=error)
-
-
-def _partitions_of(topic: OffsetForLeaderTopic) -> Sequence[OffsetForLeaderPartition]:
-    return topic.partitions
 
 
 def _result(

@@ -5,7 +5,7 @@ page cache, as in Kafka: with one replica, acks 1 and all are the same.
 Source: Kafka's `KafkaApis.handleProduceRequest` and `ReplicaManager.appendRecords`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
@@ -25,7 +25,7 @@ from groupkeeper.topics.batches import NO_TRANSACTIONS, check_batch
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.refusals import Refusal, Refused
-from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.topics.slices import Pace, each_within, visit_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
@@ -61,7 +61,7 @@ class ProduceHandler:
         if refusal is not None:
             refused = yield from each_within(
                 request.topic_data,
-                _partitions_of,
+                lambda topic: topic.partition_data,
                 lambda topic, data: _refused(data.index, refusal),
                 _result,
             )
@@ -78,18 +78,15 @@ class ProduceHandler:
 
     def _unready(self, request: ProduceRequest) -> Slices[Iterable[TopicPartition]]:
         """Partitions that the worker has to prepare before their batches are appended."""
-        pace = Pace()
         unready: dict[TopicPartition, None] = {}
-        for topic in request.topic_data:
-            for data in topic.partition_data:
-                partition = self._partitions.find(topic.name, data.index)
-                size = min(len(data.records or b""), self._message_max_bytes)
-                if partition is not None and not self._is_ready(partition, size):
-                    unready[partition] = None
-                if pace.spent():
-                    yield
-            if pace.spent():
-                yield
+
+        def look(topic: TopicProduceData, data: PartitionProduceData) -> None:
+            partition = self._partitions.find(topic.name, data.index)
+            size = min(len(data.records or b""), self._message_max_bytes)
+            if partition is not None and not self._is_ready(partition, size):
+                unready[partition] = None
+
+        yield from visit_within(request.topic_data, lambda topic: topic.partition_data, look)
         return unready
 
     def _is_ready(self, partition: TopicPartition, size: int) -> bool:
@@ -182,10 +179,6 @@ def _refusal(request: ProduceRequest, api_version: int) -> Refusal | None:
     if request.transactional_id is not None:
         return NO_TRANSACTIONS
     return None
-
-
-def _partitions_of(topic: TopicProduceData) -> Sequence[PartitionProduceData]:
-    return topic.partition_data
 
 
 def _refused(index: int, refusal: Refusal) -> PartitionProduceResponse:

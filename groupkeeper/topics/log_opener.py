@@ -11,7 +11,7 @@ from typing import TypeVar
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.partitions import TopicPartitions
-from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.slices import visit_within
 from groupkeeper.topics.worker import ResponseTasks
 from groupkeeper.turns import Slices
 
@@ -67,17 +67,14 @@ class LogOpener:
         is_ready: Callable[[TopicPartition], bool],
     ) -> Slices[Iterable[TopicPartition]]:
         """Which of the existing partitions are not ready, each once."""
-        pace = Pace()
         unready: dict[TopicPartition, None] = {}
-        for topic in topics:
-            if pace.spent():
-                yield
-            for topic_name, index in partition_ids_of(topic):
-                partition = self._partitions.find(topic_name, index)
-                if partition is not None and not is_ready(partition):
-                    unready[partition] = None
-                if pace.spent():
-                    yield
+
+        def look(_: Topic, partition_id: PartitionId) -> None:
+            partition = self._partitions.find(*partition_id)
+            if partition is not None and not is_ready(partition):
+                unready[partition] = None
+
+        yield from visit_within(topics, partition_ids_of, look)
         return unready
 
     async def _open_and_answer(

@@ -75,3 +75,12 @@ def each_within(
         if pace.spent():
             yield
     return results
+
+
+def visit_within(
+    groups: Iterable[Group],
+    items_of: Callable[[Group], Iterable[Item]],
+    visit: Callable[[Group, Item], object],
+) -> Slices[None]:
+    """``visit(group, item)`` for every item of every group."""
+    yield from each_within(groups, items_of, visit, lambda *_: None)
