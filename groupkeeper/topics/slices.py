@@ -82,5 +82,5 @@ def visit_within(
     items_of: Callable[[Group], Iterable[Item]],
     visit: Callable[[Group, Item], object],
 ) -> Slices[None]:
-    """``visit(group, item)`` for every item of every group."""
+    """`visit(group, item)` for every item of every group."""
     yield from each_within(groups, items_of, visit, lambda *_: None)
