@@ -197,7 +197,7 @@ def steady(driver: Counting, request: bytes) -> SteadyBeat:
 
 def frame_of(correlation_id: int = 1, **fields: Any) -> bytes:
     wanted: dict[str, Any] = {"group_id": "g", "member_id": "m", "generation_id": 1} | fields
-    return frame(HeartbeatRequest(**wanted), correlation_id)
+    return frame(4, HeartbeatRequest(**wanted), correlation_id)
 
 
 def test_the_same_bytes_match_whatever_their_correlation_id() -> None:

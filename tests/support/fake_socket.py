@@ -1,7 +1,7 @@
 """The server's end of one connection, without a network: what was written to it, and how it is.
 
     bench = Bench()
-    bench.receive(bench.frame(ApiKey.HEARTBEAT, 4, HeartbeatRequest()))
+    bench.receive(bench.frame(4, HeartbeatRequest()))
     assert bench.answers() == [(1, HeartbeatResponse())]
 
 A `Bench` has handlers of its own: they answer at once, or wait in `parked`. Needs a
