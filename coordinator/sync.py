@@ -16,12 +16,7 @@ from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.member_bytes import COPIES
 from groupkeeper.coordinator.rebalance import prepare, rearm_session, remove, withdraw_plan
 from groupkeeper.coordinator.records import group_key, group_value, member_record
-from groupkeeper.coordinator.replies import (
-    answer_sync,
-    check_member,
-    note_limit,
-    sync_reply,
-)
+from groupkeeper.coordinator.replies import answer_sync, check_member, note_limit, sync_reply
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse

@@ -86,9 +86,8 @@ class _EncoderWriter:
             self.sliced = sliced
         with source.block(f"def encode({_PARAMETERS.get(framing, 'message')}):"):
             with source.block("try:"):
-                if self.sliced:
-                    self.slices(cls, framing)
-                elif framing is not Framing.REQUEST and self.all_fixed(cls):
+                fixed = framing is not Framing.REQUEST and self.all_fixed(cls)
+                if fixed and not self.sliced:
                     self.one_call(cls, framing)
                 else:
                     self.pieces(cls, framing)
@@ -106,13 +105,15 @@ class _EncoderWriter:
         self.source.line(f"return {self.packing()}")
 
     def pieces(self, cls: type, framing: Framing) -> None:
-        """The frame as a list of pieces that are joined at the end."""
+        """The frame as a list of pieces that are joined at the end; sliced, without its size."""
         source = self.source
         source.line("out = []")
         self.lead(cls, framing)
         self.struct(cls, "message")
         self.flush()
-        if framing in (Framing.VERSIONED, Framing.BARE):
+        if self.sliced:
+            source.line("yield join(out)")
+        elif framing in (Framing.VERSIONED, Framing.BARE):
             source.line("return join(out)")
         elif _holds_records(cls, self.version):  # too long to be copied twice
             source.line(f"out.insert(0, {source.packed('pack', 'i')}(sum(map(len, out))))")
@@ -120,14 +121,6 @@ class _EncoderWriter:
         else:
             source.line("frame = join(out)")
             source.line(f"return {source.packed('pack', 'i')}(len(frame)) + frame")
-
-    def slices(self, cls: type, framing: Framing) -> None:
-        """The frame without its size, piece by piece."""
-        self.source.line("out = []")
-        self.lead(cls, framing)
-        self.struct(cls, "message")
-        self.flush()
-        self.source.line("yield join(out)")
 
     def cut(self, condition: str) -> None:
         """In a sliced encoder: yield the pieces written so far, on a condition."""

@@ -6,6 +6,7 @@ A flexible version has header v2, any other v1. Response headers are written by 
 Source: Kafka's `RequestHeader.json`; `ApiMessageType.requestHeaderVersion` chooses the version.
 """
 
+from dataclasses import dataclass
 from struct import Struct
 from struct import error as struct_error
 
@@ -21,24 +22,14 @@ _NEVER_FLEXIBLE = 1 << 16
 _flexible_from = {api.key: api.flexible for api in APIS.values() if api.flexible is not None}
 
 
+@dataclass(slots=True)
 class RequestHeader:
     """The header of a request; `client_id` may be None."""
 
-    __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
-
-    def __init__(
-        self, api_key: int, api_version: int, correlation_id: int, client_id: str | None
-    ) -> None:
-        self.api_key = api_key
-        self.api_version = api_version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-
-    def __repr__(self) -> str:
-        return (
-            f"RequestHeader(api_key={self.api_key}, api_version={self.api_version},"
-            f" correlation_id={self.correlation_id}, client_id={self.client_id!r})"
-        )
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
 
 
 def read_request_header(buffer: bytes, pos: int, end: int) -> tuple[RequestHeader, int]:

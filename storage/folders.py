@@ -77,7 +77,7 @@ class FolderList:
                 return
             handle = self._files.open(self._path, create=True)
             try:
-                self._files.write(handle, self._line(name, start), self._files.size(handle))
+                self._files.write(handle, _line(self._boot, name, start), self._files.size(handle))
             finally:
                 self._files.close(handle)
 
@@ -135,15 +135,12 @@ class FolderList:
             self._stopped[name] = int(start)
         return count + 1
 
-    def _line(self, name: str, start: int) -> bytes:
-        return _line(self._boot, name, start)
-
     def _write(self) -> None:
         noted = None
         while noted != (noted := list(self._noted.items())):  # another thread may note meanwhile
             rows = [f"{name} {start}\n" for name, start in sorted(self._stopped.items())]
             body = "".join(rows).encode()
-            lines = [self._line(name, start) for name, start in noted]
+            lines = [_line(self._boot, name, start) for name, start in noted]
             head = checksum(body) + b" %d\n" % len(rows)
             replace_whole(self._files, self._path, b"".join([head, body, *lines]))
             self._lines = len(noted)

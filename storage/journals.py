@@ -21,7 +21,7 @@ V = TypeVar("V")
 
 
 class JournalCover:
-    """The batches of one log in the journals, in offset order: a `Cover`, closed by `with`."""
+    """What the journals hold for one log: finished batches in offset order. Closed by `with`."""
 
     def __init__(
         self,
@@ -33,11 +33,15 @@ class JournalCover:
     ) -> None:
         self._closing = closing
         self.missing_epochs = missing_epochs
+        """Batches of these epochs went through a journal that is missing."""
         self._entries = [(*entry, reader) for reader in readers for entry in reader.entries(name)]
         self._entries.sort(key=lambda entry: entry[0])
         self.first = self._entries[0][0] if self._entries else None
+        """The first offset that is held; or None."""
         self.mark = newest(mark, *(reader.marks.get(name) for reader in readers))
+        """How far the log was on the disk, without the journals."""
         self.end = max((reader.ends.get(name, 0) for reader in readers), default=0)
+        """The offset that the log must reach with the journals."""
         lacking = [
             reader
             for at, reader in enumerate(readers)
@@ -46,7 +50,9 @@ class JournalCover:
         ]
         touched = [reader for reader in readers if reader.damage and self.end]
         self.may_lack = bool(lacking)
+        """A journal is damaged, and may have held more of the log than is known."""
         self.damage = "; ".join(line for reader in lacking or touched for line in reader.damage)
+        """What is damaged in the journals, as text; empty if nothing is."""
 
     def __enter__(self) -> Self:
         return self
@@ -55,6 +61,7 @@ class JournalCover:
         self._closing.close()
 
     def reaches(self, first: int, end: int) -> bool:
+        """Whether `end` is beyond `first`, and all offsets between them are held."""
         if end <= first:
             return False
         for base, last, *_ in self._entries:
@@ -63,6 +70,7 @@ class JournalCover:
         return first >= end
 
     def last(self) -> tuple[int, bytes] | None:
+        """The base offset and the bytes of the last batch that is held."""
         if not self._entries:
             return None
         base, _, position, size, reader = self._entries[-1]

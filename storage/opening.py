@@ -11,11 +11,12 @@ from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import ACCEPT_FILE
 from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Contents, Log
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.marks import Mark, newest
-from groupkeeper.storage.recovery import Cover, Findings, sound_end
+from groupkeeper.storage.recovery import Findings, sound_end
 from groupkeeper.storage.salvage import salvage
 from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import Segment, base_of, segment_path
@@ -28,7 +29,7 @@ NO_END: Final = 2**63 - 1
 
 
 def open_log(
-    files: Files, folder: str, limits: Limits, cover: Cover | None = None, end: int = NO_END
+    files: Files, folder: str, limits: Limits, cover: JournalCover | None = None, end: int = NO_END
 ) -> Log:
     """Open the log of a folder, which may be missing, and repair what an unclean stop left.
 
@@ -50,7 +51,7 @@ class LogFolder:
     """The folder of a log while it is opened."""
 
     def __init__(
-        self, files: Files, folder: str, limits: Limits, cover: Cover | None, end: int
+        self, files: Files, folder: str, limits: Limits, cover: JournalCover | None, end: int
     ) -> None:
         self._files = files
         self._folder = folder
@@ -148,7 +149,7 @@ class LogFolder:
                 with suppress(OSError):  # the next start tries again
                     segment.remove()
 
-    def add_from_journal(self, log: Log, cover: Cover) -> None:
+    def add_from_journal(self, log: Log, cover: JournalCover) -> None:
         """Append the batches that only the journal holds, and make the whole log durable."""
         for data in cover.batches_from(log.next_offset):
             base, _, epoch, *_ = FIELDS.unpack_from(data)

@@ -5,63 +5,15 @@ kernel marks the pages clean, and the disk has something else. So bytes that onl
 durable are written once more, exactly as they were checked, and the next sync writes them out.
 """
 
-from collections.abc import Iterator
-from typing import Protocol
-
 from crc32c import crc32c
 
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import Corrupt, remedy
+from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.reading import check_epoch
 from groupkeeper.storage.scan import Batch, batches_after, valid_batches
 from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment
-
-
-class Cover(Protocol):
-    """What the journals hold for a log: finished batches in offset order."""
-
-    @property
-    def first(self) -> int | None:
-        """The first offset that is held; or None."""
-        ...
-
-    def last(self) -> tuple[int, bytes] | None:
-        """The base offset and the bytes of the last batch that is held."""
-        ...
-
-    @property
-    def mark(self) -> Mark | None:
-        """How far the log was on the disk, without the journals."""
-        ...
-
-    @property
-    def end(self) -> int:
-        """The offset that the log must reach with the journals."""
-        ...
-
-    @property
-    def missing_epochs(self) -> range:
-        """Batches of these epochs went through a journal that is missing."""
-        ...
-
-    @property
-    def may_lack(self) -> bool:
-        """A journal is damaged, and may have held more of the log than is known."""
-        ...
-
-    @property
-    def damage(self) -> str:
-        """What is damaged in the journals, as text; empty if nothing is."""
-        ...
-
-    def reaches(self, first: int, end: int) -> bool:
-        """Whether `end` is beyond `first`, and all offsets between them are held."""
-        ...
-
-    def batches_from(self, offset: int) -> Iterator[bytes]:
-        """The batches whose last offset is at least `offset`."""
-        ...
 
 
 class Findings:
@@ -180,7 +132,7 @@ def sound_end(
     active: Segment,
     epochs: EpochFile,
     end: int,
-    cover: Cover | None,
+    cover: JournalCover | None,
     mark: Mark | None,
     findings: Findings,
 ) -> tuple[int, int]:
@@ -211,7 +163,7 @@ def sound_end(
 
 
 def _loss(
-    active: Segment, valid: int, next_offset: int, cover: Cover | None, mark: Mark | None
+    active: Segment, valid: int, next_offset: int, cover: JournalCover | None, mark: Mark | None
 ) -> str:
     """What is lost after the sound part of a segment, as text; "" if the journals hold it."""
     known = mark.end if mark is not None else 0
@@ -231,7 +183,7 @@ def _loss(
     return f"{active.path}: {what}{offsets}"
 
 
-def _unsure_from(cover: Cover | None, mark: Mark | None) -> int | None:
+def _unsure_from(cover: JournalCover | None, mark: Mark | None) -> int | None:
     """The offset from which on only a journal makes a log durable; None if no journal does."""
     if cover is None or cover.first is None:
         return None

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from groupkeeper.analytics.source import ConsumerOffsetsSource
-
-__all__ = ["ConsumerOffsetsSource", "register"]
+__all__ = ["register"]
 
 
 def register(spark: "SparkSession") -> None:
@@ -25,14 +23,6 @@ def register(spark: "SparkSession") -> None:
     from groupkeeper.analytics.source import ConsumerOffsetsSource
 
     spark.dataSource.register(ConsumerOffsetsSource)
-
-
-def __getattr__(name: str) -> object:
-    if name == "ConsumerOffsetsSource":
-        from groupkeeper.analytics.source import ConsumerOffsetsSource
-
-        return ConsumerOffsetsSource
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _register_with_active_session() -> None:

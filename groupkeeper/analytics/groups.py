@@ -47,14 +47,6 @@ SCHEMA: Final = pa.schema(
     ]
 )
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "group", "tombstone", "value")
-SPARK_SCHEMA: Final = (
-    "partition int, offset bigint, timestamp_ms bigint, `group` string, tombstone boolean, "
-    "value_version smallint, protocol_type string, generation int, protocol string, leader string, "
-    "state_timestamp_ms bigint, members array<struct<member_id: string, group_instance_id: string, "
-    "client_id: string, client_host: string, rebalance_timeout_ms: int, session_timeout_ms: int, "
-    "subscribed_topics: array<string>, "
-    "assignment: array<struct<topic: string, partitions: array<int>>>>>, problem string"
-)
 
 Row = dict[str, object]
 

@@ -7,6 +7,7 @@ group and ordered by log offset: all records of a group are in one partition.
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from groupkeeper.analytics import groups as group_records
 from groupkeeper.analytics.columns import CONTROL, GROUP_KEY_TYPE, OFFSET_KEY_TYPES, TRANSACTIONAL
@@ -37,7 +38,7 @@ def group_events(records: DataFrame) -> DataFrame:
         (records.key_type == GROUP_KEY_TYPE) & records.problem.isNull()
     ).dropDuplicates(["partition", "offset"])
     return found.select(*group_records.INPUT_COLUMNS).mapInArrow(
-        group_records.decode_batches, group_records.SPARK_SCHEMA
+        group_records.decode_batches, from_arrow_schema(group_records.SCHEMA)
     )
 
 
@@ -119,15 +120,8 @@ def members(events: DataFrame) -> DataFrame:
 
 def offsets(records: DataFrame) -> DataFrame:
     """The newest offset of every group, topic and partition, as OffsetFetch returns it."""
-    state = F.struct(
-        "offset",
-        "tombstone",
-        "committed_offset",
-        "commit_leader_epoch",
-        "commit_timestamp_ms",
-        "metadata",
-        "partition",
-    )
+    commit = ("committed_offset", "commit_leader_epoch", "commit_timestamp_ms", "metadata")
+    state = F.struct("offset", "tombstone", *commit, "partition")
     newest = (
         effective_commits(records)
         .groupBy("group", "topic", "topic_partition")
@@ -138,10 +132,7 @@ def offsets(records: DataFrame) -> DataFrame:
         "group",
         "topic",
         "topic_partition",
-        "newest.committed_offset",
-        "newest.commit_leader_epoch",
-        "newest.commit_timestamp_ms",
-        "newest.metadata",
+        *(f"newest.{name}" for name in commit),
         "newest.partition",
         "newest.offset",
     ).orderBy("group", "topic", "topic_partition")

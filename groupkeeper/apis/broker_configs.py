@@ -7,7 +7,7 @@ Source: Kafka's `ConfigHelper`, `ConfigAdminManager` and its answers on the wire
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from groupkeeper.protocol.errors import ErrorCode
@@ -18,7 +18,6 @@ from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
-    DescribeConfigsSynonym,
     ResourceType,
 )
 from groupkeeper.protocol.messages.incremental_alter_configs import (
@@ -30,6 +29,7 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
 )
 from groupkeeper.protocol.messages.list_config_resources import ConfigResource
 from groupkeeper.settings.table import INT_MAX, TABLE, Setting, Settings
+from groupkeeper.topics.effective_configs import EffectiveConfig, broker_config
 from groupkeeper.topics.refusals import Refusal
 
 AlterRequest = AlterConfigsRequest | IncrementalAlterConfigsRequest
@@ -83,6 +83,21 @@ def requested_names(
     return [name for name in known if name in wanted] if wanted else ()
 
 
+def config_result(
+    config: EffectiveConfig, request: DescribeConfigsRequest, documentation: str | None
+) -> DescribeConfigsResourceResult:
+    """One config in a response."""
+    return DescribeConfigsResourceResult(
+        name=config.name,
+        value=config.value,
+        config_source=config.source,
+        is_default=config.source is ConfigSource.DEFAULT,
+        synonyms=config.synonyms if request.include_synonyms else [],
+        config_type=config.kind,
+        documentation=documentation,
+    )
+
+
 _NAMELESS: Final[Mapping[int, str]] = {
     ResourceType.BROKER_LOGGER: "Broker id must not be empty",
     ResourceType.CLIENT_METRICS: "Client metrics subscription name must not be empty",
@@ -99,14 +114,6 @@ class BrokerConfigs:
         self._settings = settings
         self._shared: dict[tuple[bool, bool], dict[str, DescribeConfigsResourceResult]] = {}
         """Settings, by whether synonyms and documentation are included."""
-        self._alter_refusals: dict[
-            int, Callable[[str, Sequence[AlterConfigOp]], Refusal | None]
-        ] = {
-            ResourceType.BROKER: self._broker_refusal,
-            ResourceType.BROKER_LOGGER: self._logger_refusal,
-            ResourceType.CLIENT_METRICS: _metrics_refusal,
-            ResourceType.GROUP: _group_refusal,
-        }
 
     def resources(self) -> list[ConfigResource]:
         """All resources but topics."""
@@ -152,31 +159,22 @@ class BrokerConfigs:
     ) -> DescribeConfigsResourceResult:
         is_node_id = row.key == "node.id"
         used = self._node_id if is_node_id else getattr(self._settings, row.attribute)
-        value, default = _text(used), _text(row.default)
         # Settings do not record whether a value equal to the default was given.
-        source = ConfigSource.DEFAULT if value == default else ConfigSource.STATIC_BROKER
-        result = DescribeConfigsResourceResult(
-            name=row.key,
-            value=value,
-            read_only=True,
-            config_source=source,
-            is_default=source is ConfigSource.DEFAULT,
-            config_type=_kind(row),
-            documentation=row.doc if request.include_documentation else None,
-        )
-        if request.include_synonyms:
-            synonyms = {source: value, ConfigSource.DEFAULT: default}
-            result.synonyms = [
-                DescribeConfigsSynonym(name=row.key, value=text, source=where)
-                for where, text in synonyms.items()
-            ]
+        config = broker_config(row.key, _kind(row), row.key, _text(used), _text(row.default))
+        text = row.doc if request.include_documentation else None
+        result = config_result(config, request, text)
+        result.read_only = True
         return result
 
     # -- alter ---------------------------------------------------------------------------------
 
     def alter_refusal(self, kind: int, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-        """Why nothing ops, or None if the request ops nothing."""
-        return self._alter_refusals[kind](name, ops)
+        """Why nothing is altered, or None if the operations would alter nothing."""
+        if kind == ResourceType.BROKER:
+            return self._broker_refusal(name, ops)
+        if kind == ResourceType.BROKER_LOGGER:
+            return self._logger_refusal(name, ops)
+        return _refusal_without_configs(kind, name, ops)
 
     def _broker_refusal(self, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
         elsewhere = self._elsewhere(name, "broker id, expected") if name else None
@@ -222,45 +220,27 @@ class BrokerConfigs:
         return Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
-def _metrics_refusal(name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-    nameless = "Subscription name can't be empty"
-    refusal, unknown = _first_set(name, ops, nameless)
+def _refusal_without_configs(kind: int, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
+    """For client metrics and groups, which have no configs: every one that is set is unknown."""
+    is_group = kind == ResourceType.GROUP
+    edit = next((op for op in ops if op.edits_a_list), None)
+    if edit is not None:
+        return no_list(edit)
+    if not name:
+        nameless = "Subscription name can't be empty"
+        if is_group:
+            nameless = "Default group resources are not allowed."
+        return Refusal(ErrorCode.INVALID_REQUEST, nameless)
+    unknown = next((op.name for op in ops if op.sets), None)
     if unknown is None:
-        return refusal
+        return None
+    if is_group:
+        return Refusal(
+            ErrorCode.INVALID_CONFIG,
+            f"Unknown group config name: {unknown} (a classic group has none: its members bring "
+            "their timeouts)",
+        )
     return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}")
-
-
-def _group_refusal(name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-    nameless = "Default group resources are not allowed."
-    refusal, unknown = _first_set(name, ops, nameless)
-    if unknown is None:
-        return refusal
-    return Refusal(
-        ErrorCode.INVALID_CONFIG,
-        f"Unknown group config name: {unknown} (a classic group has none: its members bring their "
-        "timeouts)",
-    )
-
-
-def _first_set(
-    name: str, ops: Sequence[AlterConfigOp], nameless: str
-) -> tuple[Refusal | None, str | None]:
-    """For a resource type without configs: why the resource is refused as a whole, or else the
-    first config that is set, which is unknown.
-    """
-    refusal = _list_refusal(ops)
-    if refusal is None and not name:
-        refusal = Refusal(ErrorCode.INVALID_REQUEST, nameless)
-    if refusal is not None:
-        return refusal, None
-    return None, next((op.name for op in ops if op.sets), None)
-
-
-def _list_refusal(ops: Sequence[AlterConfigOp]) -> Refusal | None:
-    for op in ops:
-        if op.edits_a_list:
-            return no_list(op)
-    return None
 
 
 def _number(text: str) -> int | None:

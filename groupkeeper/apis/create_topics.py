@@ -157,9 +157,7 @@ class CreateTopicsHandler:
 
     def _configs(self, topic: Topic) -> list[CreatableTopicConfigs]:
         return [
-            CreatableTopicConfigs(
-                name=config.row.name, value=config.value, config_source=config.source
-            )
+            CreatableTopicConfigs(name=config.name, value=config.value, config_source=config.source)
             for config in self._effective.of(topic)
         ]
 

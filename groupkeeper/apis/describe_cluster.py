@@ -1,4 +1,4 @@
-"""DescribeCluster: one broker, which is the controller, too.
+"""DescribeCluster: one broker, which is also the controller.
 
 Source: Kafka's `KafkaApis.handleDescribeCluster`; KIP-700, KIP-919 (endpoint types).
 """
@@ -21,14 +21,14 @@ from groupkeeper.topics.topics import Topics
 class DescribeClusterHandler:
     """Answers DescribeCluster."""
 
-    def __init__(self, node: Node, topics: Topics) -> None:
+    def __init__(self, topics: Topics, node: Node) -> None:
         self._node = node
         self._topics = topics
 
     def handle(
         self, request: DescribeClusterRequest, caller: Caller, reply_to: ReplyTo
     ) -> DescribeClusterResponse:
-        """Controllers have end points of their own (KIP-919), which a broker is not."""
+        """A broker is not an endpoint of a controller (KIP-919)."""
         if request.endpoint_type == ENDPOINT_CONTROLLERS:
             return DescribeClusterResponse(
                 error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,

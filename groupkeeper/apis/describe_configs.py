@@ -9,18 +9,16 @@ KIP-1142 (listing).
 from collections.abc import Mapping
 from typing import Final
 
-from groupkeeper.apis.broker_configs import BrokerConfigs, requested_names
+from groupkeeper.apis.broker_configs import BrokerConfigs, config_result, requested_names
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import (
-    ConfigSource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
-    DescribeConfigsSynonym,
     ResourceType,
 )
 from groupkeeper.protocol.messages.list_config_resources import (
@@ -160,21 +158,8 @@ def _refused(resource: DescribeConfigsResource, refusal: Refusal) -> DescribeCon
 def _result(
     config: EffectiveConfig, request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
-    row = config.row
-    result = DescribeConfigsResourceResult(
-        name=row.name,
-        value=config.value,
-        config_source=config.source,
-        is_default=config.source is ConfigSource.DEFAULT,
-        config_type=row.kind,
-        documentation=_documentation(row.name) if request.include_documentation else None,
-    )
-    if request.include_synonyms:
-        result.synonyms = [
-            DescribeConfigsSynonym(name=one.key, value=one.value, source=one.source)
-            for one in config.synonyms
-        ]
-    return result
+    text = _documentation(config.name) if request.include_documentation else None
+    return config_result(config, request, text)
 
 
 def _documentation(name: str) -> str:

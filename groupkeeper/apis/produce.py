@@ -1,11 +1,11 @@
-"""Produce: append the batches of a request to their partitions' logs as they came.
+"""Produce: append the batches of a request to the logs of their partitions, unchanged.
 
-Not the checks of one batch (batches.py) or of a producer's sequence (producers.py). Acknowledged
-from the page cache, like Kafka's: acks 1 and all are the same with one replica.
-Source: Kafka's ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendRecords``.
+Batches are checked in batches.py, sequences of producers in producers.py. Acknowledged from the
+page cache, as in Kafka: with one replica, acks 1 and all are the same.
+Source: Kafka's `KafkaApis.handleProduceRequest` and `ReplicaManager.appendRecords`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
@@ -21,26 +21,23 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.topics.batches import (
-    NO_TRANSACTIONS,
-    check_batch,
-)
+from groupkeeper.topics.batches import NO_TRANSACTIONS, check_batch
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.refusals import Refusal, Refused
-from groupkeeper.topics.slices import Pace, each_within
+from groupkeeper.topics.slices import Pace, each_within, visit_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 FIRST_VERSION: Final = 3
-"""Older ones are advertised, because old librdkafka looks for them, but carry batches of other
-formats."""
+"""Older versions are advertised because old librdkafka looks for them, but their record formats
+are refused."""
 
 _NO_OFFSET: Final = -1
 _STORAGE_ERROR: Final = Refusal(ErrorCode.KAFKA_STORAGE_ERROR)
 
-# What an append costs, in small things: it, the first one of a log that makes its files, and so
-# many bytes of its batch.
+# Cost of an append in items of a `Pace`: of any append, of one that creates the log's files, and
+# bytes of a batch that cost one more.
 _APPEND: Final = 10
 _FIRST: Final = 50
 _BYTES: Final = 8 * 1024
@@ -58,13 +55,13 @@ class ProduceHandler:
     def handle(
         self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, NO_REPLY for acks 0, or None when logs have to be opened first."""
+        """The response, NO_REPLY for acks 0, or None if logs have to be opened first."""
         version = caller.api_version
         refusal = _refusal(request, version)
         if refusal is not None:
             refused = yield from each_within(
                 request.topic_data,
-                _partitions_of,
+                lambda topic: topic.partition_data,
                 lambda topic, data: _refused(data.index, refusal),
                 _result,
             )
@@ -75,28 +72,25 @@ class ProduceHandler:
                 unready,
                 lambda: self._append_all(request, version),
                 reply_to,
-                lambda: _broken(request),
+                lambda: _failed_response(request),
             )
         )
 
     def _unready(self, request: ProduceRequest) -> Slices[Iterable[TopicPartition]]:
-        """The partitions for which something is to be done before their batches are appended."""
-        pace = Pace()
+        """Partitions that the worker has to prepare before their batches are appended."""
         unready: dict[TopicPartition, None] = {}
-        for topic in request.topic_data:
-            for data in topic.partition_data:
-                partition = self._partitions.find(topic.name, data.index)
-                size = min(len(data.records or b""), self._message_max_bytes)
-                if partition is not None and not self._is_ready(partition, size):
-                    unready[partition] = None
-                if pace.spent():
-                    yield
-            if pace.spent():
-                yield
+
+        def look(topic: TopicProduceData, data: PartitionProduceData) -> None:
+            partition = self._partitions.find(topic.name, data.index)
+            size = min(len(data.records or b""), self._message_max_bytes)
+            if partition is not None and not self._is_ready(partition, size):
+                unready[partition] = None
+
+        yield from visit_within(request.topic_data, lambda topic: topic.partition_data, look)
         return unready
 
     def _is_ready(self, partition: TopicPartition, size: int) -> bool:
-        """What is refused in any case is."""
+        """Whether to append without preparation; true if it will be refused anyway."""
         return (
             partition.topic.internal
             or self._partitions.refuses_writes(partition)
@@ -171,7 +165,7 @@ def _duplicate(partition: TopicPartition, header: BatchHeader) -> int | None:
             raise Refused(
                 error,
                 f"Producer {header.producer_id} with epoch {header.producer_epoch} "
-                f"and sequence {header.base_sequence} does not fit what was stored",
+                f"and sequence {header.base_sequence} does not continue the stored batches",
             )
     return stored_at
 
@@ -187,10 +181,6 @@ def _refusal(request: ProduceRequest, api_version: int) -> Refusal | None:
     return None
 
 
-def _partitions_of(topic: TopicProduceData) -> Sequence[PartitionProduceData]:
-    return topic.partition_data
-
-
 def _refused(index: int, refusal: Refusal) -> PartitionProduceResponse:
     error, message = refusal
     return PartitionProduceResponse(
@@ -204,7 +194,7 @@ def _result(
     return TopicProduceResponse(name=topic.name, partition_responses=answers)
 
 
-def _broken(request: ProduceRequest) -> Response:
+def _failed_response(request: ProduceRequest) -> Response:
     refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     return _reply(
         request,

@@ -1,9 +1,10 @@
 """The thread that writes log lines, and the form of a line.
 
-The event loop only puts a `Line` into a queue (`logs`). Everything slow happens here: structlog is
-imported with the first line, because that takes longer than everything else before the port is
-open; lines are formatted; and a stream that is not read blocks this thread only. While structlog
-cannot be imported, for lack of a file descriptor, lines are plain JSON.
+The event loop only puts a `Line` into a queue (`logs`). Everything slow happens here: lines are
+formatted, and a stream that is not read blocks this thread only. JSON is the standard library's;
+structlog is imported with the first line for a terminal, because that takes longer than everything
+else before the port is open. While it cannot be imported, for lack of a file descriptor, lines are
+JSON as well.
 """
 
 import os
@@ -16,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.machinery import ModuleSpec
+from json import dumps
 from logging.handlers import QueueListener
 from queue import Empty, SimpleQueue
 from traceback import TracebackException
@@ -158,12 +160,12 @@ class Output:
             try:
                 self._render = self._renderer(terminal=terminal)
             except (ImportError, OSError):
-                return _plain(line)
+                return _json(line)
         return self._render(line)
 
     def _renderer(self, *, terminal: bool) -> Callable[[Line], str]:
         as_json = not terminal if self._json is None else self._json
-        return _json() if as_json else _readable(colors=terminal)
+        return _json if as_json else _readable(colors=terminal)
 
 
 def _put(stream: TextIO, text: str) -> None:
@@ -189,17 +191,6 @@ def _put(stream: TextIO, text: str) -> None:
 # -- text ------------------------------------------------------------------------------------------
 
 
-def _json() -> Callable[[Line], str]:
-    with _without_rich():
-        import structlog
-    render = structlog.processors.JSONRenderer()
-
-    def text(line: Line) -> str:
-        return str(render(None, line.level, _words(line)))
-
-    return text
-
-
 def _readable(*, colors: bool) -> Callable[[Line], str]:
     """Text from clients is escaped with `repr`: control sequences, which a terminal would obey, and
     characters that change how other text looks.
@@ -223,11 +214,8 @@ def _readable(*, colors: bool) -> Callable[[Line], str]:
     return text
 
 
-def _plain(line: Line) -> str:
-    """JSON by the standard library: imports nothing that would need a file descriptor."""
-    import json
-
-    return json.dumps(_words(line))
+def _json(line: Line) -> str:
+    return dumps(_words(line))
 
 
 def _words(line: Line) -> dict[str, object]:

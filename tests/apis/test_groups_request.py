@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis import groups as group_routes
-from groupkeeper.apis import groups_request
-from groupkeeper.apis.groups import LISTED_GROUPS, PIECE_MEMBERS, PIECE_PARTITIONS
+from groupkeeper.apis import groups_request, offset_fetch
+from groupkeeper.apis.gather import PART_PARTITIONS
+from groupkeeper.apis.leave_group import PART_MEMBERS
+from groupkeeper.apis.list_groups import PART_GROUPS
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -40,7 +41,7 @@ def client(served: Served) -> Client:
 @pytest.fixture
 def large(client: Client) -> int:
     """A topic called `large` that has so many partitions."""
-    count = 3 * PIECE_PARTITIONS + 7
+    count = 3 * PART_PARTITIONS + 7
     topic = CreatableTopic(name="large", num_partitions=count, replication_factor=1)
     created = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
     assert created.topics[0].error_code == 0
@@ -164,7 +165,7 @@ def test_many_groups_are_listed_in_pieces(client: Client, steps: list[tuple[str,
         client.commit(1, f"g{n}")
     listed = client.call(4, ListGroupsRequest()).groups
     assert {group.group_id for group in listed} == {f"g{n}" for n in range(0, MANY, 2)}
-    assert max(count for name, count in steps if name == "ListOfGroups") <= LISTED_GROUPS
+    assert max(count for name, count in steps if name == "ListOfGroups") <= PART_GROUPS
 
 
 @pytest.mark.parametrize(("state", "count"), [("empty", 1), ("Stable", 0), ("nonsense", 0)])
@@ -258,8 +259,8 @@ def test_all_offsets_of_a_large_group_in_the_older_form(
 def test_more_of_one_group_than_may_be_asked_for(
     client: Client, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groups_request, "MAX_PARTITIONS_ASKED", 10)
-    monkeypatch.setattr(groups_request, "MAX_TOPICS_ASKED", 2)
+    monkeypatch.setattr(offset_fetch, "MAX_PARTITIONS_ASKED", 10)
+    monkeypatch.setattr(offset_fetch, "MAX_TOPICS_ASKED", 2)
     client.commit(3)
     for topics, code in (
         ({"orders": list(range(10))}, 0),
@@ -292,7 +293,7 @@ def test_a_fetch_of_very_many_topics_is_answered_as_one_of_few(
 def test_a_fetch_in_several_parts_is_refused_as_one(
     served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groups_request, "BATCH_ITEMS", 1)
+    monkeypatch.setattr(offset_fetch, "PART_TOPICS", 1)
     served.driver("g").start_loading()
     client.deliver(client.frame(8, fetch_request("g", topics={"orders": [0], "payments": [0]})))
     [group] = client.take().groups
@@ -306,20 +307,20 @@ def test_many_leave_in_pieces_and_everybody_is_answered_in_order(
     served: Served, client: Client, steps: list[tuple[str, int]]
 ) -> None:
     member_id, _ = settle(client)
-    unknown_folders = [f"s{n}" for n in range(3 * PIECE_MEMBERS)]
-    entries = [MemberIdentity(member_id=each) for each in [*unknown_folders, member_id, member_id]]
+    strangers = [f"s{n}" for n in range(3 * PART_MEMBERS)]
+    entries = [MemberIdentity(member_id=each) for each in [*strangers, member_id, member_id]]
     members = client.call(5, LeaveGroupRequest(group_id="g", members=entries)).members
     assert [each.member_id for each in members] == [each.member_id for each in entries]
     gone = ErrorCode.UNKNOWN_MEMBER_ID
-    assert [each.error_code for each in members] == [gone] * len(unknown_folders) + [0, gone]
+    assert [each.error_code for each in members] == [gone] * len(strangers) + [0, gone]
     assert served.members() == 0
-    assert max(count for name, count in steps if name == "LeaveGroupRequest") == PIECE_MEMBERS
+    assert max(count for name, count in steps if name == "LeaveGroupRequest") == PART_MEMBERS
 
 
 def test_more_than_may_leave_at_once(
     client: Client, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_routes, "MAX_LEAVING", 3)
+    monkeypatch.setattr("groupkeeper.apis.leave_group.MAX_LEAVING", 3)
     assert client.leave("a", "b", "c", "d") == INVALID
     assert limits(lines) == ["MAX_LEAVING"]
 
@@ -406,7 +407,10 @@ def test_a_piece_of_a_deleted_topic_is_durable_before_the_next_one(
     client: Client, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for group_id in ("g", "h"):
-        client.call(8, commit_request({("large", n): n for n in range(large)}, group_id))
+        client.call(
+            8,
+            commit_request({("large", n): n for n in range(large)}, group_id),
+        )
     unwritten: list[int] = []
     forget = Partition.forget_topics
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis.groups import PIECE_PARTITIONS
+from groupkeeper.apis.gather import PART_PARTITIONS
 from groupkeeper.apis.table import Dependencies, handlers
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.node import Node
@@ -83,7 +83,7 @@ def delete(client: Client, name: str) -> None:
 def test_a_commit_does_not_bring_back_offsets_of_a_topic_deleted_meanwhile(
     served: Served, client: Client, again: bool
 ) -> None:
-    large = 3 * PIECE_PARTITIONS
+    large = 3 * PART_PARTITIONS
     create(client, "large", large)
     places = {("orders", 0): 77, **{("large", n): n for n in range(large)}}
     commit = Sliced(served, 8, 8, commit_request(places))

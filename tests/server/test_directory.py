@@ -112,7 +112,7 @@ def test_a_damaged_catalog_is_put_right_and_told(serve: Serve) -> None:
     served.stop()
     served.disk.remove("data/catalog")
     served.start()
-    assert told[0].startswith("data/catalog is made again from data/catalog-copy")
+    assert told[0].startswith("data/catalog is restored from data/catalog-copy")
     assert served.server.topics.partition_count("orders") == 6
 
 

@@ -6,7 +6,7 @@ that waits. Requests of the data plane that wait for its thread are not looked f
 
 from typing import Any
 
-from groupkeeper.apis.gather import After, Part
+from groupkeeper.apis.gather import MappedReply, PartReply
 from groupkeeper.connections.call import Call
 from groupkeeper.server.server import Server
 
@@ -38,6 +38,6 @@ def _held(server: Server) -> list[Call]:
 
 def _request_of(token: Any) -> Call:
     """A part of a split request stands for the whole."""
-    while isinstance(token, Part | After):
-        token = token.gather.reply_to if isinstance(token, Part) else token.reply_to
+    while isinstance(token, PartReply | MappedReply):
+        token = token.gather.reply_to if isinstance(token, PartReply) else token.reply_to
     return token

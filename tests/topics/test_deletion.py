@@ -131,7 +131,7 @@ async def test_waiting_for_a_deletion_that_ends_meanwhile(wide):
     assert wide.failures == []
 
 
-async def test_files_of_a_deleted_topic_do_not_come_back_with_a_power_cut(scene):
+async def test_files_of_a_deleted_topic_do_not_come_back_with_a_power_cut(scene: Scene) -> None:
     await scene.produce("t", 0, batch("old"))
     again = await scene.restart()  # all is synced
     await again.delete("t")
@@ -141,7 +141,9 @@ async def test_files_of_a_deleted_topic_do_not_come_back_with_a_power_cut(scene)
     assert (await last.fetch(("t", 0, 0))).high_watermark == 0
 
 
-async def test_deleting_records_of_the_old_topic_spares_those_of_the_new_one(monkeypatch):
+async def test_deleting_records_of_the_old_topic_spares_those_of_the_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What of a segment is kept is gone through in slices, and the topic may be another by then."""
     scene = Scene(settings=Settings(log_segment_bytes=10_000))
     monkeypatch.setattr(turns, "TURN_S", -1.0)

@@ -136,7 +136,7 @@ async def full(topics: int = 1_000) -> tuple[Scene, CountedTurns]:
     return scene, turns
 
 
-async def test_creating_and_deleting_topics_is_done_in_slices():
+async def test_creating_and_deleting_topics_is_done_in_slices() -> None:
     scene, turns = await full(1_000)
     assert turns.slices > 4 * 1_000 // ITEMS
     turns.slices = 0
@@ -146,7 +146,7 @@ async def test_creating_and_deleting_topics_is_done_in_slices():
     assert turns.slices > 4 * 1_000 // ITEMS
 
 
-async def test_everything_is_told_in_slices():
+async def test_everything_is_told_in_slices() -> None:
     scene, _ = await full(1_000)
     response = await scene.ask(12, MetadataRequest(topics=None))
     assert len(response.topics) == 1_001
@@ -157,7 +157,7 @@ async def test_everything_is_told_in_slices():
     assert scene.slices > 1_000 // ITEMS
 
 
-async def test_metadata_of_all_topics_shares_its_partitions():
+async def test_metadata_of_all_topics_shares_its_partitions() -> None:
     scene, _ = await full(3)
     one, other = [topic.partitions for topic in (await scene.metadata("topic-0", "topic-1")).topics]
     assert one == other
@@ -165,13 +165,13 @@ async def test_metadata_of_all_topics_shares_its_partitions():
     assert [partition.partition_index for partition in one] == [0, 1]
 
 
-async def test_topics_that_name_no_partitions_take_slices_too(scene):
+async def test_topics_that_name_no_partitions_take_slices_too(scene: Scene) -> None:
     topics = [ListOffsetsTopic(name=name) for name in NAMES]
     await scene.ask(7, ListOffsetsRequest(topics=topics))
     assert scene.slices > MANY // ITEMS
 
 
-async def test_large_batches_take_slices(scene):
+async def test_large_batches_take_slices(scene: Scene) -> None:
     data = [PartitionProduceData(records=batch("v" * 900_000)) for _ in range(8)]
     request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
     await scene.produce("t", 0, batch("open"))
@@ -179,17 +179,17 @@ async def test_large_batches_take_slices(scene):
     assert scene.slices > 4
 
 
-def test_each_keeps_the_order():
+def test_each_keeps_the_order() -> None:
     assert counted(each(range(3 * ITEMS), lambda n: -n)) == ([-n for n in range(3 * ITEMS)], 4)
     assert counted(each([], str)) == ([], 1)
 
 
-def test_counts_are_in_the_order_of_the_first():
+def test_counts_are_in_the_order_of_the_first() -> None:
     assert counted(counts("banana", str.upper)) == ({"B": 1, "A": 3, "N": 2}, 1)
     assert counted(counts("ab" * ITEMS, str.upper))[1] == 3
 
 
-def test_each_within_puts_groups_together():
+def test_each_within_puts_groups_together() -> None:
     groups = {"a": range(ITEMS), "b": range(0), "c": range(2)}
     sums, slices = counted(
         each_within(groups, groups.__getitem__, lambda g, n: n, lambda g, all_: (g, sum(all_)))
