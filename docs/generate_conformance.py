@@ -1,4 +1,4 @@
-"""Writes docs/conformance.md from the transcripts and the suites' results; ``--check`` compares."""
+"""Writes docs/conformance.md from the transcripts and the suites' results; `--check` compares."""
 
 import json
 import re

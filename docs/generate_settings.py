@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the settings table; ``--check`` only compares."""
+"""Writes docs/configuration.md from the settings table; `--check` only compares."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writes docker/THIRD-PARTY.md from what server.txt locks; ``--check`` only compares."""
+"""Writes docker/THIRD-PARTY.md from what server.txt locks; `--check` only compares."""
 
 import re
 import sys

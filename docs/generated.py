@@ -1,4 +1,4 @@
-"""What the generators of pages share: write the page, or with ``--check`` only compare it."""
+"""What the generators of pages share: write the page, or with `--check` only compare it."""
 
 import sys
 from collections.abc import Callable

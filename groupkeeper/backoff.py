@@ -48,6 +48,6 @@ class RetryTimes(Generic[Key]):
         """Whether it must not be tried yet."""
         return key in self._failed and now < self._failed[key][1]
 
-    def forget(self, key: Key) -> None:
+    def drop(self, key: Key) -> None:
         """Drop what is known of a key."""
         self._failed.pop(key, None)

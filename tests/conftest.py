@@ -35,7 +35,7 @@ def _no_settings_from_outside() -> None:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Served]]:
-    """Start servers in memory; settings are ``key=value``."""
+    """Start servers in memory; settings are `key=value`."""
     started: list[Served] = []
 
     def serve(*assignments: str, **options: Any) -> Served:

@@ -53,6 +53,5 @@ def test_every_module_of_the_product_is_in_a_room(product: Tree) -> None:
     assert {"coordinator", "groupkeeper", "protocol", "storage"} <= set(product.rooms.values())
 
 
-@pytest.mark.xfail(reason="call, connection_table, stream; and http, web, http_stream")
 def test_no_modules_import_each_other_in_a_circle(product: Tree) -> None:
     assert ordered(product.files, product.imports).cycles == []

@@ -90,6 +90,17 @@ def is_line_of_text(node: ast.stmt) -> bool:
     return False
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_names_stand_in_single_backticks(package: str) -> None:
+    marked = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in modules(package)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"``\w|:(class|meth|func|data|attr|mod):`", line)
+    ]
+    assert marked == []
+
+
 @pytest.mark.parametrize("package", ["protocol", "coordinator"])
 def test_pure_packages_open_no_files_and_print_nothing(package: str) -> None:
     """The built-ins that no import contract can see."""

@@ -1,4 +1,4 @@
-"""ApiVersions: what is served is what is advertised.
+"""ApiVersions: the version ranges of all APIs that have a handler.
 
 Source: Kafka's `KafkaApis.handleApiVersionsRequest`; KIP-511 (the client's software).
 """
@@ -19,11 +19,11 @@ from groupkeeper.protocol.messages.api_versions import (
 from groupkeeper.protocol.registry import APIS
 
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""What a client may call itself (KIP-511)."""
+"""Valid names and versions of client software (KIP-511)."""
 
 
 class ApiVersionsHandler:
-    """ApiVersions: what is routed is what is advertised."""
+    """Answers ApiVersions."""
 
     def __init__(self, keys: Iterable[int]) -> None:
         self._api_keys = [
@@ -34,7 +34,6 @@ class ApiVersionsHandler:
     def handle(
         self, request: ApiVersionsRequest, caller: Caller, reply_to: ReplyTo
     ) -> ApiVersionsResponse:
-        """The ranges of all routed APIs."""
         named = (request.client_software_name, request.client_software_version)
         if caller.api_version >= 3 and not all(SOFTWARE.fullmatch(name) for name in named):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -45,6 +44,6 @@ class ApiVersionsHandler:
     def unknown_version(
         self, request: None, caller: Caller, reply_to: ReplyTo
     ) -> ApiVersionsResponse:
-        """In the form of version 0, with the one range that helps the client to ask again."""
+        """In the form of version 0, with the range of ApiVersions, so that the client can retry."""
         own = [each for each in self._api_keys if each.api_key == ApiKey.API_VERSIONS]
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)

@@ -1,7 +1,7 @@
-"""DeleteRecords: partitions forget their beginning, durably.
+"""DeleteRecords: move the start of partitions forward, durably.
 
-Not the forgetting itself (partitions.py, storage/log.py). Source: Kafka's
-``ReplicaManager.deleteRecordsOnLocalLog`` and ``Partition.deleteRecordsOnLeader``; KIP-107.
+The deletion itself is in partitions.py and storage/log.py. Source: Kafka's
+`ReplicaManager.deleteRecordsOnLocalLog` and `Partition.deleteRecordsOnLeader`; KIP-107.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _NO_OFFSET: Final = -1
 
 
 class DeleteRecordsHandler:
-    """Answers DeleteRecords, one request at a time: an older start must not overwrite a newer."""
+    """Answers DeleteRecords, one request at a time, so that no older start overwrites a newer."""
 
     def __init__(self, topics: Topics) -> None:
         self._partitions = topics.partitions
@@ -42,7 +42,7 @@ class DeleteRecordsHandler:
         self, request: DeleteRecordsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[None]:
         wanted = yield from _wanted(request)
-        self._response_tasks.start(self._delete(wanted), reply_to, lambda: _broken(wanted))
+        self._response_tasks.start(self._delete(wanted), reply_to, lambda: _failed(wanted))
 
     async def _delete(self, wanted: Mapping[PartitionId, int]) -> DeleteRecordsResponse:
         run = self._response_tasks.turns.run
@@ -64,7 +64,7 @@ class DeleteRecordsHandler:
         wanted: Mapping[PartitionId, int],
         results: dict[PartitionId, DeleteRecordsPartitionResult],
     ) -> Slices[list[PartitionId]]:
-        """Where there is something to do. The other results are known, and their order is."""
+        """Partitions with records to delete. Results of the others are complete."""
         due = []
 
         def check(partition_id: PartitionId) -> None:
@@ -85,13 +85,13 @@ class DeleteRecordsHandler:
             return checked
         partition, start = checked
         if not await self._partitions.delete_before(partition, start):
-            return _refused(partition_id, _why_not(partition))
+            return _refused(partition_id, _write_error(partition))
         return DeleteRecordsPartitionResult(partition_index=partition_id[1], low_watermark=start)
 
     def _checked(
         self, partition_id: PartitionId, offset: int
     ) -> DeleteRecordsPartitionResult | tuple[TopicPartition, int]:
-        """What can be said at once, or which partition is to begin where."""
+        """The result if it is known at once, or the partition and its new start."""
         partition = self._partitions.find(*partition_id)
         if partition is None:
             return _refused(partition_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -112,20 +112,20 @@ class DeleteRecordsHandler:
         )
 
 
-def _why_not(partition: TopicPartition) -> ErrorCode:
+def _write_error(partition: TopicPartition) -> ErrorCode:
     if partition.deleted:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def _refused(partition_id: PartitionId, code: ErrorCode) -> DeleteRecordsPartitionResult:
+def _refused(partition_id: PartitionId, error: ErrorCode) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(
-        partition_index=partition_id[1], low_watermark=_NO_OFFSET, error_code=code
+        partition_index=partition_id[1], low_watermark=_NO_OFFSET, error_code=error
     )
 
 
 def _wanted(request: DeleteRecordsRequest) -> Slices[dict[PartitionId, int]]:
-    """As in Kafka, the last offset counts for a partition that is named more than once."""
+    """Offsets by partition. As in Kafka, the last one counts for a partition named repeatedly."""
     wanted: dict[PartitionId, int] = {}
 
     def note(topic: DeleteRecordsTopic, partition: DeleteRecordsPartition) -> None:
@@ -152,12 +152,12 @@ def _response(
     return DeleteRecordsResponse(topics=list(topics.values()))
 
 
-def _broken(wanted: Mapping[PartitionId, int]) -> DeleteRecordsResponse:
-    code = ErrorCode.UNKNOWN_SERVER_ERROR
+def _failed(wanted: Mapping[PartitionId, int]) -> DeleteRecordsResponse:
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
-                name=partition_id[0], partitions=[_refused(partition_id, code)]
+                name=partition_id[0], partitions=[_refused(partition_id, error)]
             )
             for partition_id in wanted
         ]

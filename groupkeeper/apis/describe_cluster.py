@@ -1,4 +1,4 @@
-"""DescribeCluster: one broker, which is the controller, too.
+"""DescribeCluster: one broker, which is also the controller.
 
 Source: Kafka's `KafkaApis.handleDescribeCluster`; KIP-700, KIP-919 (endpoint types).
 """
@@ -28,7 +28,7 @@ class DescribeClusterHandler:
     def handle(
         self, request: DescribeClusterRequest, caller: Caller, reply_to: ReplyTo
     ) -> DescribeClusterResponse:
-        """Controllers have end points of their own (KIP-919), which a broker is not."""
+        """A broker is not an endpoint of a controller (KIP-919)."""
         if request.endpoint_type == ENDPOINT_CONTROLLERS:
             return DescribeClusterResponse(
                 error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions: topics by name and their partitions by index, a page at a time.
 
-Not Metadata, which gives all at once and can make topics. Source: Kafka's
-``DescribeTopicPartitionsRequestHandler``; KIP-966.
+Unlike Metadata, it creates no topics. Source: Kafka's
+`DescribeTopicPartitionsRequestHandler`; KIP-966.
 """
 
 import heapq
@@ -30,8 +30,8 @@ from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 MAX_PAGE: Final = 2000
-"""Most partitions of one page, whatever the client asks for (Kafka's
-``max.request.partition.size.limit``)."""
+"""Largest page, whatever the client requests (Kafka's
+`max.request.partition.size.limit`)."""
 
 
 _UNKNOWN: Final = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -63,7 +63,7 @@ class DescribeTopicPartitionsHandler:
     def _page(
         self, ordered: Iterable[str], cursor: Cursor | None, limit: int
     ) -> Slices[DescribeTopicPartitionsResponse]:
-        """`limit` partitions of topics in this order; topics that there are not take none."""
+        """`limit` partitions of topics in this order; unknown topics count as none."""
         page = DescribeTopicPartitionsResponse()
         pace = Pace()
         for name in ordered:
@@ -118,7 +118,7 @@ class DescribeTopicPartitionsHandler:
 
 
 def _within(cursor: Cursor, wanted: list[str]) -> bool:
-    """Whether a page can begin there; where all topics are wanted, its topic may be gone."""
+    """Whether a page can begin there; if all topics are requested, its topic may be deleted."""
     known = not wanted or cursor.topic_name in wanted
     return known and cursor.partition_index >= 0
 

@@ -1,10 +1,10 @@
-"""Fetch: answer from the logs now, when enough has come, or when the client's patience ends.
+"""Fetch: reply at once, when enough bytes were appended, or after the client's maximum wait.
 
-Not the reading itself (read.py). Waiting costs nothing: appends tell the waiting Fetch how much
-came, one timer of the loop ends it. Those that have waited enough take turns (``turns``), in the
-order in which they began to wait. Sessions (KIP-227) are declined with session id 0, so every
-Fetch names all its partitions.
-Source: Kafka's ``DelayedFetch`` and ``FetchManager``.
+Records are read in fetch_reader.py. A waiting Fetch uses no CPU: appends count their bytes to it,
+and a timer of the event loop ends it. Those that have waited enough are answered in turns
+(`turns`), in the order in which they began to wait. Sessions (KIP-227) are declined with session
+id 0, so every Fetch names all its partitions.
+Source: Kafka's `DelayedFetch` and `FetchManager`.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import TURN_S, Slices, Work
 
 _FULL_FETCH: Final = (0, -1)
-"""Session epochs of a request that names all its partitions: it opens a session, or wants none."""
+"""Session epochs of requests that name all partitions: 0 opens a session, -1 needs none."""
 
 MAX_WAIT_MS: Final = 5 * 60_000
-"""A wait ends by then, whatever the request says: nobody tells a waiting Fetch that its client is
-gone, and clients that are there ask for half a second, at most for their request timeout."""
+"""Longest wait, whatever the request says: a waiting Fetch does not learn that its client has
+disconnected. Clients wait for half a second by default, and at most for their request timeout."""
 
 
 class FetchHandler:
-    """Answers Fetch and keeps those that wait."""
+    """Answers Fetch."""
 
     def __init__(self, topics: Topics) -> None:
         self._reader = topics.reader
@@ -48,13 +48,15 @@ class FetchHandler:
     def handle(
         self, request: FetchRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, or None when it waits or logs have to be opened first."""
+        """The response, or None if it has to wait or logs have to be opened first."""
         if request.session_epoch not in _FULL_FETCH:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         unopened, cold = yield from self._reader.unready(request)
         if not unopened and not cold:
             return (yield from self._read_or_wait(request, reply_to))
-        self._response_tasks.start(self._read_later(request, unopened, reply_to), reply_to, _broken)
+        self._response_tasks.start(
+            self._read_later(request, unopened, reply_to), reply_to, _failed_response
+        )
         return None
 
     async def _read_later(
@@ -64,7 +66,7 @@ class FetchHandler:
         return await self.turns.run(self._read_or_wait(request, reply_to))
 
     async def close(self) -> None:
-        """Answer all that wait with what there is, and let nobody wait any more."""
+        """Answer all waiting requests with what is there; later ones do not wait."""
         self._closing = True
         for waiting in self.waiting:
             waiting.changed()
@@ -80,7 +82,7 @@ class FetchHandler:
             return result.response
         waiting = WaitingFetch(self, request, reply_to)
         try:
-            # What is appended to a partition that was read already must not be missed.
+            # Appends to a partition that was read already must be counted.
             result = yield from self._reader.read(request, waiting.watch)
             missing = min(request.min_bytes, result.budget) - result.size
             if missing > 0 and not result.failed and self._may_wait(result):
@@ -88,7 +90,7 @@ class FetchHandler:
                 waiting.wait(missing, result.partitions)
                 return None
             yield from waiting.unwatch()
-        except BaseException:  # the client is gone, or this is a bug: nobody must be left to watch
+        except BaseException:  # the client disconnected, or a bug: stop watching in any case
             self.turns.start(waiting.unwatch(), lambda _: None)
             raise
         return result.response
@@ -97,24 +99,24 @@ class FetchHandler:
         if self._closing:
             return False
         if self._watched + result.partitions > WATCHED_MOST:
-            limit = f"waiting Fetches name more than {WATCHED_MOST} partitions"
+            limit = f"waiting Fetch requests name more than {WATCHED_MOST} partitions"
             self._failed("fetch", OverLimitError(limit))
             return False
         self._watched += result.partitions
         return True
 
     def finish(self, waiting: "WaitingFetch") -> Slices[FetchResponse]:
-        """Stop watching, look once more."""
+        """Stop watching, and read once more."""
         yield from waiting.unwatch()
         try:
             result = yield from self._reader.read(waiting.request)
         except Exception as error:  # noqa: BLE001  # a request ends here, and must be answered
             self._failed("request", error)
-            return _broken()
+            return _failed_response()
         return result.response
 
     def answered(self, waiting: "WaitingFetch") -> None:
-        """It waits no more."""
+        """Remove a request that was answered."""
         del self.waiting[waiting]
         self._watched -= waiting.partitions
         self._ended.set()
@@ -122,14 +124,14 @@ class FetchHandler:
 
 class _State(Enum):
     READING = auto()
-    """It reads, counts what comes meanwhile, and does not know yet whether it has to wait."""
+    """It reads and counts appends meanwhile; whether it has to wait is not known yet."""
     WAITING = auto()
     WOKEN = auto()
-    """It has waited, or need not begin to wait."""
+    """It has waited, or need not wait."""
 
 
 class WaitingFetch:
-    """A Fetch that waits for bytes to come; answered exactly once."""
+    """A Fetch that waits for appends; answered exactly once."""
 
     __slots__ = (
         "_handler",
@@ -145,7 +147,7 @@ class WaitingFetch:
     def __init__(self, handler: FetchHandler, request: FetchRequest, reply_to: ReplyTo) -> None:
         self.request = request
         self.partitions = 0
-        """As many as it names."""
+        """How many it names."""
         self._handler = handler
         self._reply_to = reply_to
         self._missing = 0
@@ -159,7 +161,7 @@ class WaitingFetch:
         partition.watch(self)
 
     def unwatch(self) -> Slices[None]:
-        """Look away from all partitions."""
+        """Stop counting the appends of all partitions."""
         pace = Pace()
         while self._watched:
             self._watched.pop().watchers.pop(self, None)
@@ -167,15 +169,15 @@ class WaitingFetch:
                 yield
 
     def wait(self, missing: int, partitions: int) -> None:
-        """Begin to wait for so many bytes, less what came while the partitions were read."""
+        """Wait for `missing` bytes, less those appended while the partitions were read."""
         self.partitions = partitions
         self._missing += missing
         if self._state is _State.WOKEN or self._missing <= 0:
             self._wake()
             return
         self._state = _State.WAITING
-        patience = min(self.request.max_wait_ms, MAX_WAIT_MS) / 1000
-        self._timer = asyncio.get_running_loop().call_later(patience, self.changed)
+        wait_s = min(self.request.max_wait_ms, MAX_WAIT_MS) / 1000
+        self._timer = asyncio.get_running_loop().call_later(wait_s, self.changed)
 
     def grew(self, size: int) -> None:
         self._missing -= size
@@ -183,7 +185,7 @@ class WaitingFetch:
             self._wake()
 
     def changed(self) -> None:
-        """Nothing is as it was, or the time is over."""
+        """The topic was deleted, the server closes, or the time is up."""
         if self._state is _State.WAITING:
             self._wake()
         self._state = _State.WOKEN
@@ -195,16 +197,16 @@ class WaitingFetch:
     def _turn(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._go_on(Work(self._handler.finish(self)))
+        self._continue(Work(self._handler.finish(self)))
 
-    def _go_on(self, work: Work[FetchResponse]) -> None:
+    def _continue(self, work: Work[FetchResponse]) -> None:
         loop = asyncio.get_running_loop()
         if work.run(loop.time, loop.time() + TURN_S):
             self._handler.answered(self)
             self._reply_to.answer(work.result)
         else:
-            self._handler.turns.again(partial(self._go_on, work))
+            self._handler.turns.again(partial(self._continue, work))
 
 
-def _broken() -> FetchResponse:
+def _failed_response() -> FetchResponse:
     return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -23,19 +23,19 @@ from groupkeeper.protocol.messages.find_coordinator import (
 from groupkeeper.topics.refusals import MALFORMED
 
 MAX_KEYS_ASKED: Final = 100_000
-"""How many groups one FindCoordinator may name; more are INVALID_REQUEST."""
+"""How many groups one request may name; more are INVALID_REQUEST."""
 
 REASONS: Final = {
     ErrorCode.NONE: "NONE",
     ErrorCode.INVALID_REQUEST: MALFORMED,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactions are not supported.",
 }
-"""What Kafka says to the error up to version 3; our own where Kafka would give no error."""
+"""Kafka's message for each error up to version 3; our own where Kafka has no error."""
 
 _ERRORS: Final = {
     KEY_TYPE_GROUP: ErrorCode.NONE,
     KEY_TYPE_TRANSACTION: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    # As a broker without share coordinator answers, for good keys and bad ones.
+    # As a broker without a share coordinator replies, to valid and invalid keys.
     KEY_TYPE_SHARE: ErrorCode.INVALID_REQUEST,
 }
 
@@ -53,7 +53,7 @@ class FindCoordinatorHandler:
     ) -> FindCoordinatorResponse:
         """One result per key from v4 on, a single one before.
 
-        The newer ones have a message only where the whole request is refused, as in Kafka.
+        As in Kafka, newer versions have a message only if the whole request is refused.
         """
         error = _ERRORS.get(request.key_type, ErrorCode.INVALID_REQUEST)
         message = "" if request.key_type in _ERRORS else REASONS[error]

@@ -1,35 +1,56 @@
-"""One request that several steps have to answer: ask for each part, put the replies together.
+"""One request that several steps answer: split it, and gather their replies into one response."""
 
-Counts, nothing more. What the parts are and how their replies make one is said where the routes are
-declared.
-"""
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from groupkeeper.exchange import ReplyTo, Response
+
+PART_PARTITIONS: Final = 500
+"""How many partitions of a commit or a deletion are checked in one slice."""
+
+T = TypeVar("T")
+
+
+def cut(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Parts of a sequence."""
+    for at in range(0, len(items), size):
+        yield items[at : at + size]
+
+
+def cut_topics(topics: Iterable[Any]) -> Iterator[tuple[Any, list[Any], bool]]:
+    """Each topic of a request with up to PART_PARTITIONS of its partitions at a time; True for all
+    parts of a topic but the first.
+    """
+    for topic in topics:
+        if len(topic.partitions) <= PART_PARTITIONS:
+            yield topic, topic.partitions, False
+        else:
+            for at, some in enumerate(cut(topic.partitions, PART_PARTITIONS)):
+                yield topic, list(some), at > 0
 
 
 class Gather:
     """Waits for the replies to all parts of a request."""
 
     def __init__(self, reply_to: ReplyTo, parts: int, whole: Callable[[], Response]) -> None:
-        """``whole`` puts the answer together when the last reply is there; it must be quick."""
+        """`whole` makes the response after the last reply; it must be quick."""
         self.reply_to = reply_to
         self._whole = whole
         self._missing = parts
 
-    def part(self, take: Callable[[Response], None]) -> "Part":
-        """Where the reply to one part goes, and from there to ``take``."""
-        return Part(self, take)
+    def part(self, take: Callable[[Response], None]) -> "PartReply":
+        """A reply token for one part, which passes the reply to `take`."""
+        return PartReply(self, take)
 
     def arrived(self) -> None:
-        """One reply is here; with the last one the request is answered."""
+        """Count a reply; the last one answers the request."""
         self._missing -= 1
         if not self._missing:
             self.reply_to.answer(self._whole())
 
 
-class Part:
+class PartReply:
     """The reply token of one part."""
 
     __slots__ = ("_take", "gather")
@@ -45,8 +66,8 @@ class Part:
         self.gather.arrived()
 
 
-class After:
-    """The reply token of a request whose answer is changed before it leaves."""
+class MappedReply:
+    """The reply token of a request whose response is changed before it is sent."""
 
     __slots__ = ("_change", "reply_to")
 
@@ -56,3 +77,18 @@ class After:
 
     def answer(self, response: Response) -> None:
         self.reply_to.answer(self._change(response))
+
+
+def part_replies(
+    reply_to: ReplyTo, parts: int, whole: Callable[[list[Any]], Response]
+) -> list[PartReply]:
+    """A reply token for each part. The response is the first reply with an error, or `whole` of
+    the replies in the order of the parts.
+    """
+    replies: list[Any] = [None] * parts
+
+    def response() -> Response:
+        return next((reply for reply in replies if reply.error_code), None) or whole(replies)
+
+    gather = Gather(reply_to, parts, response)
+    return [gather.part(partial(replies.__setitem__, at)) for at in range(parts)]

@@ -1,7 +1,7 @@
 """ListOffsets: the first offset, the next one, or the one at a time.
 
-Not consumer positions: those are the coordinator's. Source: Kafka's
-``KafkaApis.handleListOffsetRequest`` and ``UnifiedLog.fetchOffsetByTimestamp``; KIP-79 (times),
+Committed offsets are the coordinator's. Source: Kafka's
+`KafkaApis.handleListOffsetRequest` and `UnifiedLog.fetchOffsetByTimestamp`; KIP-79 (times),
 KIP-320 (epochs), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (remote storage: there is none).
 """
 
@@ -42,12 +42,12 @@ _NAMES_SINCE: Final = {
     EARLIEST_LOCAL_TIMESTAMP: 8,
     LATEST_TIERED_TIMESTAMP: 9,
 }
-"""Negative times are names, and newer versions have more of them."""
+"""Negative timestamps are names; each is known since this version."""
 
 
 @dataclass(slots=True)
 class _Lookup:
-    """A result that still lacks an offset, because it is one by time."""
+    """A result whose offset has to be looked up by time."""
 
     result: ListOffsetsPartitionResponse
     partition: TopicPartition
@@ -67,14 +67,14 @@ class ListOffsetsHandler:
     def handle(
         self, request: ListOffsetsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, or None when logs have to be opened or looked through first."""
+        """The response, or None if logs have to be opened or searched first."""
         version = caller.api_version
         return self._log_opener.answer_when_readable(
             request.topics,
             lambda topic: ((topic.name, wanted.partition_index) for wanted in topic.partitions),
             lambda: self._list(request, version, reply_to),
             reply_to,
-            lambda: _broken(request),
+            lambda: _failed(request),
         )
 
     def _list(
@@ -87,7 +87,7 @@ class ListOffsetsHandler:
             topic: ListOffsetsTopic, wanted: ListOffsetsPartition
         ) -> ListOffsetsPartitionResponse:
             if (topic.name, wanted.partition_index) in repeated:
-                return _error(wanted, ErrorCode.INVALID_REQUEST)
+                return _refused(wanted, ErrorCode.INVALID_REQUEST)
             return self._answer(topic.name, wanted, version, lookups)
 
         topics = yield from each_within(
@@ -97,7 +97,7 @@ class ListOffsetsHandler:
         if not lookups:
             return response
         self._log_opener.response_tasks.start(
-            self._look_up(lookups, response, version), reply_to, lambda: _broken(request)
+            self._look_up(lookups, response, version), reply_to, lambda: _failed(request)
         )
         return None
 
@@ -105,15 +105,15 @@ class ListOffsetsHandler:
         self, topic_name: str, wanted: ListOffsetsPartition, version: int, lookups: list[_Lookup]
     ) -> ListOffsetsPartitionResponse:
         if wanted.timestamp < 0 and version < _NAMES_SINCE.get(wanted.timestamp, version + 1):
-            return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
+            return _refused(wanted, ErrorCode.UNSUPPORTED_VERSION)
         partition = self._partitions.find(topic_name, wanted.partition_index)
         if partition is None:
-            return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not partition.readable:
-            return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
-        code = check_leader_epoch(partition, wanted.current_leader_epoch)
-        if code != ErrorCode.NONE:
-            return _error(wanted, code)
+            return _refused(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+        error = check_leader_epoch(partition, wanted.current_leader_epoch)
+        if error != ErrorCode.NONE:
+            return _refused(wanted, error)
         result = ListOffsetsPartitionResponse(
             partition_index=wanted.partition_index, offset=-1, timestamp=-1
         )
@@ -136,12 +136,12 @@ class ListOffsetsHandler:
             try:
                 found = await self._found(one)
             except CorruptBatch:
-                # Stored as it came, with a good checksum over something that no codec understands.
+                # The checksum is right, but the codec cannot decompress the records.
                 result.error_code = ErrorCode.CORRUPT_MESSAGE
             except OverLimitError as limit:
                 self._failed(partition.folder, limit)
-                # Kafka has no such limit, and no code for it. An honest log does not come here, and
-                # asking again would not help.
+                # Kafka has no such limit and no code for it. No log of a correct producer exceeds
+                # it, and a retry would not help.
                 result.error_code = ErrorCode.CORRUPT_MESSAGE
             except (StorageError, OSError) as error:
                 result.error_code = self._unreadable(one, error)
@@ -151,7 +151,7 @@ class ListOffsetsHandler:
                     result.old_style_offsets = offsets[: max(one.wanted.max_num_offsets, 0)]
                 elif found is not None:
                     _fill(result, partition, *found)
-            if loop.time() >= deadline:  # many short lookups are a long one
+            if loop.time() >= deadline:  # many short lookups add up
                 await turns.wait()
                 deadline = loop.time() + TURN_S
         return response
@@ -159,7 +159,7 @@ class ListOffsetsHandler:
     def _unreadable(self, lookups: _Lookup, error: Exception) -> ErrorCode:
         partition = lookups.partition
         if partition.deleted:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # so are the files
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # and so are the files
         self._failed(partition.folder, error)
         if partition.log is lookups.log:
             partition.close()
@@ -181,7 +181,7 @@ def _fill(
 
 
 def _end(partition: TopicPartition, name: int) -> int:
-    """The offset that has a name; -1 for none. The ends of a log have no timestamp."""
+    """The offset that a negative timestamp names, or -1."""
     if name == LATEST_TIMESTAMP:
         return _bounds(partition)[1]
     if name in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
@@ -190,16 +190,16 @@ def _end(partition: TopicPartition, name: int) -> int:
 
 
 def _bounds(partition: TopicPartition) -> tuple[int, int]:
-    """First and next offset; the coordinator's partitions have no log until a group needs them."""
+    """First and next offset; partitions of the group topic may have no log yet."""
     log = partition.log
     return (0, 0) if log is None else (log.start_offset, log.next_offset)
 
 
 def _old_style(partition: TopicPartition, wanted: ListOffsetsPartition) -> list[int]:
-    """Version 0: offsets where reading may start, newest first, at most as many as asked for.
+    """Version 0: offsets where reading may start, newest first, at most `max_num_offsets`.
 
-    Kafka lists segments by the age of their files; here it is the log's end, its start, or the
-    offset of the time.
+    Kafka lists segments by the age of their files; here it is the end of the log, its start,
+    or the offset of the timestamp.
     """
     start, end = _bounds(partition)
     if wanted.timestamp == LATEST_TIMESTAMP:
@@ -229,15 +229,15 @@ def _result(
     return ListOffsetsTopicResponse(name=topic.name, partitions=partitions)
 
 
-def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
+def _refused(wanted: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=error)
 
 
-def _broken(request: ListOffsetsRequest) -> ListOffsetsResponse:
-    code = ErrorCode.UNKNOWN_SERVER_ERROR
+def _failed(request: ListOffsetsRequest) -> ListOffsetsResponse:
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
     return ListOffsetsResponse(
         topics=[
-            _result(topic, [_error(wanted, code) for wanted in topic.partitions])
+            _result(topic, [_refused(wanted, error) for wanted in topic.partitions])
             for topic in request.topics
         ]
     )

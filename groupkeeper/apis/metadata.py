@@ -1,9 +1,7 @@
-"""Metadata: who the broker is and what topics there are; makes topics that clients ask for, where
-that is allowed.
+"""Metadata: the broker and the topics; creates missing topics if that is allowed.
 
-Not the catalog and not its changes. One broker leads everything, so replicas and leaders say
-nothing new.
-Source: Kafka's ``KafkaApis.handleTopicMetadataRequest``; KIP-204 (creation), KIP-430 (operations),
+One broker leads all partitions and is their only replica.
+Source: Kafka's `KafkaApis.handleTopicMetadataRequest`; KIP-204 (creation), KIP-430 (operations),
 KIP-516 (ids).
 """
 
@@ -36,12 +34,12 @@ from groupkeeper.turns import Slices
 _NO_ID: Final = bytes(16)
 _NULL_MEANS_ALL_SINCE: Final = 1
 _CREATION_CAN_BE_FORBIDDEN_SINCE: Final = 4
-_NO_ROOM: Final = ErrorCode.POLICY_VIOLATION
+_LIMIT_REACHED: Final = ErrorCode.POLICY_VIOLATION
 _IDS_SINCE: Final = 12
 """Versions 10 and 11 have the field, but brokers refuse ids in it."""
 
-# Bit n stands for Kafka's AclOperation n; without an authorizer everybody may do all that the
-# resource knows.
+# Bit n stands for Kafka's AclOperation n; without an authorizer all operations of the resource are
+# allowed.
 TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
@@ -55,15 +53,15 @@ class MetadataHandler:
         self._node = node
         auto_create = topics.settings.auto_create_topics_enable
         self._auto_create_partitions = topics.settings.num_partitions if auto_create else None
-        """None: topics are not created."""
+        """None if topics are not created."""
         self._response_tasks = topics.response_tasks
         self._shared: list[MetadataResponsePartition] = []
-        """Partitions of ordinary topics differ by their index only, so all answers share them."""
+        """Partitions of ordinary topics differ by index only, so all responses share them."""
 
     def handle(
         self, request: MetadataRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, or None when topics are created first."""
+        """The response, or None if topics have to be created first."""
         version = caller.api_version
         if _asks_for_all(request, version):
             topics = yield from self._each(list(self._catalog.by_name.values()), self._topic)
@@ -78,7 +76,7 @@ class MetadataHandler:
             self._response_tasks.start(
                 self._create_and_answer(request, wanted, missing),
                 reply_to,
-                lambda: self._broken(request, wanted),
+                lambda: self._failed(request, wanted),
             )
             return None
         topics = yield from self._each(wanted, self._found)
@@ -94,7 +92,7 @@ class MetadataHandler:
         return [name for name in names if name is not None]
 
     def _missing_name(self, topic: MetadataRequestTopic) -> str | None:
-        """The name that a topic can be made under, where there is none."""
+        """The name of a missing topic that can be created, or None."""
         name = topic.name
         if name is None or topic.topic_id != _NO_ID or name in self._catalog.by_name:
             return None
@@ -107,10 +105,10 @@ class MetadataHandler:
         assert partitions is not None, "creation is allowed"
         turns = self._response_tasks.turns
         most = MAX_PARTITIONS // partitions
-        refused = dict.fromkeys(missing[most:], _NO_ROOM)
+        refused = dict.fromkeys(missing[most:], _LIMIT_REACHED)
         await self._admin.await_deletion(missing[:most])
         async with self._admin.changing:
-            # Somebody else may have made some of them while this request waited.
+            # Another request may have created some of them meanwhile.
             free = await turns.run(each(missing[:most], self._is_free))
             names_free = [name for name, is_free in zip(missing, free, strict=False) if is_free]
             distinct = {names.collision_key(name): name for name in names_free}
@@ -123,15 +121,15 @@ class MetadataHandler:
     def _new_topics(
         self, names: Iterable[str], partitions: int, refused: dict[str, ErrorCode]
     ) -> Slices[list[Topic]]:
-        """As many as there is room for."""
+        """As many as the server's limits allow."""
         capacity = self._admin.capacity()
         new = []
 
         def make(name: str) -> None:
             try:
                 capacity.take(1, partitions)
-            except Refused as why:
-                refused[name] = why.refusal.error
+            except Refused as error:
+                refused[name] = error.refusal.error
             else:
                 new.append(self._admin.new_topic(name, partitions, {}))
 
@@ -159,8 +157,8 @@ class MetadataHandler:
         )
 
     def _found(self, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-        """What there is under a name or an id, or why there is nothing."""
-        # Beside an id the name does not count, as on a Kafka broker: Java's client sends "".
+        """The topic of this name or id, or an error."""
+        # As in Kafka, a name beside an id is ignored: the Java client sends "".
         if wanted.name is None or wanted.topic_id != _NO_ID:
             topic = self._catalog.by_id.get(wanted.topic_id)
             return self._topic(topic) if topic else _error(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -180,7 +178,7 @@ class MetadataHandler:
         )
 
     def _partitions(self, topic: Topic) -> list[MetadataResponsePartition]:
-        if topic.internal:  # each has epochs of its own
+        if topic.internal:  # its partitions have different epochs
             epochs = (self._admin.leader_epoch(topic, at) for at in range(topic.partition_count))
             return [self._partition(index, epoch) for index, epoch in enumerate(epochs)]
         return self._shared[: topic.partition_count]
@@ -188,11 +186,11 @@ class MetadataHandler:
     def _each(
         self, items: Iterable[Item], answer: Callable[[Item], MetadataResponseTopic]
     ) -> Slices[list[MetadataResponseTopic]]:
-        """``answer(item)`` of every item, where answers may need partitions to share."""
+        """`answer(item)` of every item, with enough shared partitions for it."""
         pace = Pace()
         topics = []
         for item in items:
-            # Before every one: between two slices topics are made, and grow.
+            # Checked for each item: topics are created and grow between two slices.
             while len(self._shared) < self._catalog.widest:
                 self._shared.append(self._partition(len(self._shared), LEADER_EPOCH))
                 if pace.spent():
@@ -233,7 +231,7 @@ class MetadataHandler:
             else AUTHORIZED_OPERATIONS_OMITTED,
         )
 
-    def _broken(
+    def _failed(
         self, request: MetadataRequest, wanted: list[MetadataRequestTopic]
     ) -> MetadataResponse:
         code = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -247,7 +245,7 @@ def _distinct(topics: Iterable[MetadataRequestTopic]) -> Slices[list[MetadataReq
 
 
 def _have_ids(wanted: Iterable[MetadataRequestTopic]) -> Slices[bool]:
-    """Whether any of them is not given by its name alone."""
+    """Whether any of them is identified by more than its name."""
     ids = yield from each(wanted, lambda topic: topic.name is None or topic.topic_id != _NO_ID)
     return any(ids)
 
@@ -264,6 +262,6 @@ def _asks_for_all(request: MetadataRequest, version: int) -> bool:
 
 
 def _error(wanted: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
-    # Only versions that can say null take an id.
+    # All versions with ids can encode a null name.
     name = None if code == ErrorCode.UNKNOWN_TOPIC_ID else wanted.name or ""
     return MetadataResponseTopic(error_code=code, name=name, topic_id=wanted.topic_id)

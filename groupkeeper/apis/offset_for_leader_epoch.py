@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch: where an epoch ended, so that a consumer notices what its log lost.
+"""OffsetForLeaderEpoch: the end offset of an epoch, by which consumers detect a truncated log.
 
-Not the epochs themselves (leader_epochs.py). Source: Kafka's
-``ReplicaManager.lastOffsetForLeaderEpoch``; KIP-101, KIP-320.
+Epochs are looked up in leader_epochs.py. Source: Kafka's
+`ReplicaManager.lastOffsetForLeaderEpoch`; KIP-101, KIP-320.
 """
 
 from groupkeeper.coordinator.caller import Caller
@@ -32,13 +32,13 @@ class OffsetForLeaderEpochHandler:
     def handle(
         self, request: OffsetForLeaderEpochRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, or None when logs have to be opened first."""
+        """The response, or None if logs have to be opened first."""
         return self._log_opener.answer_when_readable(
             request.topics,
             lambda topic: ((topic.topic, wanted.partition) for wanted in topic.partitions),
             lambda: self._answer(request),
             reply_to,
-            lambda: _broken(request),
+            lambda: _failed(request),
         )
 
     def _answer(self, request: OffsetForLeaderEpochRequest) -> Slices[OffsetForLeaderEpochResponse]:
@@ -51,11 +51,11 @@ class OffsetForLeaderEpochHandler:
         partition = self._partitions.find(topic.topic, wanted.partition)
         if partition is None:
             return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        code = check_leader_epoch(partition, wanted.current_leader_epoch)
-        if code == ErrorCode.NONE and partition.log is None:
-            code = _without_log(partition, wanted)
-        if code != ErrorCode.NONE:
-            return _refused(wanted, code)
+        error = check_leader_epoch(partition, wanted.current_leader_epoch)
+        if error == ErrorCode.NONE and partition.log is None:
+            error = _without_log(partition, wanted)
+        if error != ErrorCode.NONE:
+            return _refused(wanted, error)
         epoch, end_offset = end_of_epoch(partition.log, wanted.leader_epoch)
         return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
 
@@ -63,14 +63,14 @@ class OffsetForLeaderEpochHandler:
 def _without_log(partition: TopicPartition, wanted: OffsetForLeaderPartition) -> ErrorCode:
     if not partition.topic.internal:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    # The coordinator has none yet, or has closed it for a moment: whoever knows of a later epoch
-    # must not believe that everything is lost.
+    # The group topic's log is not open yet, or closed for a moment: a consumer that knows a later
+    # epoch must not conclude that all records were lost.
     later = wanted.leader_epoch > LEADER_EPOCH
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if later else ErrorCode.NONE
 
 
-def _refused(wanted: OffsetForLeaderPartition, code: ErrorCode) -> EpochEndOffset:
-    return EpochEndOffset(partition=wanted.partition, error_code=code)
+def _refused(wanted: OffsetForLeaderPartition, error: ErrorCode) -> EpochEndOffset:
+    return EpochEndOffset(partition=wanted.partition, error_code=error)
 
 
 def _result(
@@ -79,11 +79,11 @@ def _result(
     return OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions)
 
 
-def _broken(request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    code = ErrorCode.UNKNOWN_SERVER_ERROR
+def _failed(request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
     return OffsetForLeaderEpochResponse(
         topics=[
-            _result(topic, [_refused(wanted, code) for wanted in topic.partitions])
+            _result(topic, [_refused(wanted, error) for wanted in topic.partitions])
             for topic in request.topics
         ]
     )

@@ -1,8 +1,8 @@
-"""Produce: append the batches of a request to their partitions' logs as they came.
+"""Produce: append the batches of a request to the logs of their partitions, unchanged.
 
-Not the checks of one batch (batches.py) or of a producer's sequence (producers.py). Acknowledged
-from the page cache, like Kafka's: acks 1 and all are the same with one replica.
-Source: Kafka's ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendRecords``.
+Batches are checked in batches.py, sequences of producers in producers.py. Acknowledged from the
+page cache, as in Kafka: with one replica, acks 1 and all are the same.
+Source: Kafka's `KafkaApis.handleProduceRequest` and `ReplicaManager.appendRecords`.
 """
 
 from collections.abc import Iterable
@@ -30,14 +30,14 @@ from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 FIRST_VERSION: Final = 3
-"""Older ones are advertised, because old librdkafka looks for them, but carry batches of other
-formats."""
+"""Older versions are advertised because old librdkafka looks for them, but their record formats
+are refused."""
 
 _NO_OFFSET: Final = -1
 _STORAGE_ERROR: Final = Refusal(ErrorCode.KAFKA_STORAGE_ERROR)
 
-# What an append costs, in small things: it, the first one of a log that makes its files, and so
-# many bytes of its batch.
+# Cost of an append in items of a `Pace`: of any append, of one that creates the log's files, and
+# bytes of a batch that cost one more.
 _APPEND: Final = 10
 _FIRST: Final = 50
 _BYTES: Final = 8 * 1024
@@ -55,7 +55,7 @@ class ProduceHandler:
     def handle(
         self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, NO_REPLY for acks 0, or None when logs have to be opened first."""
+        """The response, NO_REPLY for acks 0, or None if logs have to be opened first."""
         version = caller.api_version
         refusal = _refusal(request, version)
         if refusal is not None:
@@ -72,12 +72,12 @@ class ProduceHandler:
                 unready,
                 lambda: self._append_all(request, version),
                 reply_to,
-                lambda: _broken(request),
+                lambda: _failed_response(request),
             )
         )
 
     def _unready(self, request: ProduceRequest) -> Slices[Iterable[TopicPartition]]:
-        """The partitions for which something is to be done before their batches are appended."""
+        """Partitions that the worker has to prepare before their batches are appended."""
         unready: dict[TopicPartition, None] = {}
 
         def look(topic: TopicProduceData, data: PartitionProduceData) -> None:
@@ -90,7 +90,7 @@ class ProduceHandler:
         return unready
 
     def _is_ready(self, partition: TopicPartition, size: int) -> bool:
-        """What is refused in any case is."""
+        """Whether to append without preparation; true if it will be refused anyway."""
         return (
             partition.topic.internal
             or self._partitions.refuses_writes(partition)
@@ -165,7 +165,7 @@ def _duplicate(partition: TopicPartition, header: BatchHeader) -> int | None:
             raise Refused(
                 error,
                 f"Producer {header.producer_id} with epoch {header.producer_epoch} "
-                f"and sequence {header.base_sequence} does not fit what was stored",
+                f"and sequence {header.base_sequence} does not continue the stored batches",
             )
     return stored_at
 
@@ -194,7 +194,7 @@ def _result(
     return TopicProduceResponse(name=topic.name, partition_responses=answers)
 
 
-def _broken(request: ProduceRequest) -> Response:
+def _failed_response(request: ProduceRequest) -> Response:
     refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     return _reply(
         request,

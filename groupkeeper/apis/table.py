@@ -1,6 +1,6 @@
-"""Every API that is served, a row each: this table is the list of features.
+"""The APIs of the server, one row each: this table is the list of features.
 
-What has no row is not advertised. The versions of an API are declared with its messages.
+An API without a row is not advertised. The versions of an API are declared with its messages.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,19 +14,27 @@ from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.apis.broker_configs import BrokerConfigs
 from groupkeeper.apis.create_partitions import CreatePartitionsHandler
 from groupkeeper.apis.create_topics import CreateTopicsHandler
+from groupkeeper.apis.delete_groups import DeleteGroupsHandler
 from groupkeeper.apis.delete_records import DeleteRecordsHandler
 from groupkeeper.apis.delete_topics import DeleteTopicsHandler
 from groupkeeper.apis.describe_cluster import DescribeClusterHandler
 from groupkeeper.apis.describe_configs import DescribeConfigsHandler, ListConfigResourcesHandler
+from groupkeeper.apis.describe_groups import DescribeGroupsHandler
 from groupkeeper.apis.describe_topic_partitions import DescribeTopicPartitionsHandler
 from groupkeeper.apis.fetch import FetchHandler
 from groupkeeper.apis.find_coordinator import FindCoordinatorHandler
-from groupkeeper.apis.groups import GroupHandlers
+from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.apis.init_producer_id import InitProducerIdHandler
+from groupkeeper.apis.leave_group import LeaveGroupHandler
+from groupkeeper.apis.list_groups import ListGroupsHandler
 from groupkeeper.apis.list_offsets import ListOffsetsHandler
 from groupkeeper.apis.metadata import MetadataHandler
+from groupkeeper.apis.offset_commit import OffsetCommitHandler
+from groupkeeper.apis.offset_delete import OffsetDeleteHandler
+from groupkeeper.apis.offset_fetch import OffsetFetchHandler
 from groupkeeper.apis.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from groupkeeper.apis.produce import ProduceHandler
+from groupkeeper.apis.sync_group import SyncGroupHandler
 from groupkeeper.exchange import Handler
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.node import Node
@@ -37,16 +45,12 @@ from groupkeeper.topics.topics import Topics
 
 @dataclass
 class Dependencies:
-    """What handlers are made of. Each of the shared ones is made when a row first asks for it."""
+    """What handlers are made of. Those used by several rows are made by the first of them."""
 
-    group_partitions: GroupPartitions
+    groups: GroupPartitions
     topics: Topics
     node: Node
     settings: Settings
-
-    @cached_property
-    def groups(self) -> GroupHandlers:
-        return GroupHandlers(self.group_partitions, self.topics.partition_count)
 
     @cached_property
     def broker_configs(self) -> BrokerConfigs:
@@ -62,7 +66,7 @@ class Dependencies:
 
 
 class Subject(Enum):
-    """How a request names what it is about."""
+    """How a request identifies its group, topic or resource."""
 
     GROUP = "a group id"
     GROUPS = "group ids"
@@ -72,7 +76,7 @@ class Subject(Enum):
 
 
 class Operation(IntEnum):
-    """What a client does to a resource. Source: Kafka's `AclOperation`."""
+    """An operation on a resource. Source: Kafka's `AclOperation`."""
 
     READ = 3
     WRITE = 4
@@ -86,7 +90,7 @@ class Operation(IntEnum):
 
 
 class Resource(Enum):
-    """What operations are done to. Source: Kafka's `ResourceType`."""
+    """A type of resource. Source: Kafka's `ResourceType`."""
 
     GROUP = "group"
     TOPIC = "topic"
@@ -94,7 +98,7 @@ class Resource(Enum):
 
 
 class Right(NamedTuple):
-    """What access control has to allow a client for a request."""
+    """What access control must allow a client for a request."""
 
     operation: Operation
     resource: Resource
@@ -151,28 +155,46 @@ CHANGE_CONFIGS: Final = (
 
 TABLE: Final = (
     # groups
-    Row(ApiKey.JOIN_GROUP, GROUP, (READ_GROUP,), lambda of: of.groups.one_group),
-    Row(ApiKey.SYNC_GROUP, GROUP, (READ_GROUP,), lambda of: of.groups.sync_group),
-    Row(ApiKey.HEARTBEAT, GROUP, (READ_GROUP,), lambda of: of.groups.one_group),
-    Row(ApiKey.LEAVE_GROUP, GROUP, (READ_GROUP,), lambda of: of.groups.leave_group),
-    Row(ApiKey.OFFSET_COMMIT, GROUP, (READ_GROUP, READ_TOPIC), lambda of: of.groups.offset_commit),
+    Row(ApiKey.JOIN_GROUP, GROUP, (READ_GROUP,), lambda of: GroupHandler(of.groups).forward),
+    Row(ApiKey.SYNC_GROUP, GROUP, (READ_GROUP,), lambda of: SyncGroupHandler(of.groups).handle),
+    Row(ApiKey.HEARTBEAT, GROUP, (READ_GROUP,), lambda of: GroupHandler(of.groups).forward),
+    Row(ApiKey.LEAVE_GROUP, GROUP, (READ_GROUP,), lambda of: LeaveGroupHandler(of.groups).handle),
+    Row(
+        ApiKey.OFFSET_COMMIT,
+        GROUP,
+        (READ_GROUP, READ_TOPIC),
+        lambda of: OffsetCommitHandler(of.groups, of.topics.partition_count).handle,
+    ),
     Row(
         ApiKey.OFFSET_FETCH,
         GROUPS,
         (DESCRIBE_GROUP, DESCRIBE_TOPIC),
-        lambda of: of.groups.offset_fetch,
+        lambda of: OffsetFetchHandler(of.groups).handle,
     ),
     Row(
-        ApiKey.OFFSET_DELETE, GROUP, (DELETE_GROUP, READ_TOPIC), lambda of: of.groups.offset_delete
+        ApiKey.OFFSET_DELETE,
+        GROUP,
+        (DELETE_GROUP, READ_TOPIC),
+        lambda of: OffsetDeleteHandler(of.groups, of.topics.partition_count).handle,
     ),
-    Row(ApiKey.DESCRIBE_GROUPS, GROUPS, (DESCRIBE_GROUP,), lambda of: of.groups.describe_groups),
+    Row(
+        ApiKey.DESCRIBE_GROUPS,
+        GROUPS,
+        (DESCRIBE_GROUP,),
+        lambda of: DescribeGroupsHandler(of.groups).handle,
+    ),
     Row(
         ApiKey.LIST_GROUPS,
         NONE,
         (DESCRIBE_CLUSTER, DESCRIBE_GROUP),
-        lambda of: of.groups.list_groups,
+        lambda of: ListGroupsHandler(of.groups).handle,
     ),
-    Row(ApiKey.DELETE_GROUPS, GROUPS, (DELETE_GROUP,), lambda of: of.groups.delete_groups),
+    Row(
+        ApiKey.DELETE_GROUPS,
+        GROUPS,
+        (DELETE_GROUP,),
+        lambda of: DeleteGroupsHandler(of.groups).handle,
+    ),
     # the cluster
     Row(ApiKey.API_VERSIONS, NONE, (), lambda of: of.api_versions.handle),
     Row(

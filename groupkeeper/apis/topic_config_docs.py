@@ -1,7 +1,7 @@
-"""What each topic config is for, in a sentence or two: DescribeConfigs gives it to who asks.
+"""Documentation of each topic config, for DescribeConfigs.
 
-Not the rules (configs.py). Imported only when somebody asks. What has no effect here says so, in
-``NO_EFFECT``: the sentences are about what a Kafka broker does with the value.
+Imported only when a client asks for it. Configs without effect here begin with `NO_EFFECT`; their
+sentences describe what a Kafka broker does with the value.
 """
 
 from collections.abc import Mapping
@@ -9,10 +9,9 @@ from typing import Final
 
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 
-NO_EFFECT: Final = "Kept and given back, without effect on this server. On a Kafka broker: "
+NO_EFFECT: Final = "Stored and described, without effect on this server. On a Kafka broker: "
 
 _ON_A_BROKER: Final = {
-    "cleanup.policy": "whether old segments are deleted, compacted by key, or both.",
     "compression.gzip.level": "the level for gzip, where the broker compresses.",
     "compression.lz4.level": "the level for lz4, where the broker compresses.",
     "compression.type": "the codec of the log; 'producer' keeps what the producer chose.",
@@ -48,5 +47,6 @@ _ON_A_BROKER: Final = {
 
 DOCUMENTATION: Final[Mapping[str, str]] = {
     **{name: NO_EFFECT + text for name, text in _ON_A_BROKER.items()},
+    "cleanup.policy": "With `compact` alone, DeleteRecords is refused. Nothing is compacted here.",
     MAX_MESSAGE_BYTES: "The largest record batch that a producer may send, compressed or not.",
 }

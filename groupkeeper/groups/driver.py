@@ -118,8 +118,8 @@ class PartitionDriver:
         """Repeat a heartbeat. False if the request has to be decoded and decided instead."""
         return self._partition.beat(beat, now)
 
-    def remove_offsets(self, topics: set[str]) -> Slices[bool]:
-        """Remove the committed offsets of deleted topics, a piece in each slice.
+    def delete_offsets(self, topics: set[str]) -> Slices[bool]:
+        """Delete the committed offsets of deleted topics, a piece in each slice.
 
         Returns False if the partition was closed meanwhile: call it again for the one loaded now.
         """
@@ -307,14 +307,14 @@ class PartitionDriver:
             _log.warning("log repaired", partition=self.index, what=what)
         batches = log.batches(log.start_offset)
         await loader.run(read(batches, partition.replay, partition.restore()))
-        await self._remove_deleted(partition)
+        await self._delete_offsets_late(partition)
         await self._services.turns.run(self._start_sessions(partition))
-        await self._remove_deleted(partition)  # topics that were deleted meanwhile
+        await self._delete_offsets_late(partition)  # topics that were deleted meanwhile
         self._activate(began)
 
-    async def _remove_deleted(self, partition: Partition) -> None:
-        remover = self._services.late_offset_remover
-        await remover.run(partition, self.index, self._carry_out, self._all_durable)
+    async def _delete_offsets_late(self, partition: Partition) -> None:
+        deleter = self._services.late_offset_deleter
+        await deleter.run(partition, self.index, self._carry_out, self._all_durable)
 
     def _start_sessions(self, partition: Partition) -> Slices[None]:
         left = partition.group_ids()
@@ -328,7 +328,7 @@ class PartitionDriver:
         Returns False if it has to be loaded in the background.
         """
         began = self._services.clock.seconds()
-        if self._services.late_offset_remover.is_due(self.index):
+        if self._services.late_offset_deleter.is_due(self.index):
             return False  # its log was removed: the note about deleted topics has to be, too
         try:
             self.log = store.open_log(self.name)

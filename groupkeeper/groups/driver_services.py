@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.member_bytes import Total
-from groupkeeper.groups.late_offset_remover import LateOffsetRemover
+from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.reply_queue import ReplyQueue
 from groupkeeper.groups.writer import Writer
@@ -32,5 +32,5 @@ class DriverServices:
     """Called when the disk cannot be trusted any more: ends the process."""
     turns: Turns
     replies: ReplyQueue
-    late_offset_remover: LateOffsetRemover
+    late_offset_deleter: LateOffsetDeleter
     member_bytes: Total

@@ -34,7 +34,7 @@ class DeletedTopics:
         self._now = Moment()
 
     def note(self, topics: set[str]) -> None:
-        """Topics of these names are deleted, and their offsets are about to be removed."""
+        """Topics of these names are deleted, and their offsets are about to be deleted."""
         self._now.topics = topics
         self._now.later = self._now = Moment()
 

@@ -101,7 +101,7 @@ class Directory:
         """Write the format file: all that the newest format requires is in place."""
         self.store.upgrade_format(self.settings.offsets_topic_num_partitions)
 
-    def introduce(self, cluster_id: str) -> None:
+    def log_findings(self, cluster_id: str) -> None:
         """Log whether the directory is new or was upgraded."""
         made = self.store.format
         assert made is not None, "written before"
@@ -112,7 +112,7 @@ class Directory:
             _log.info("data directory upgraded", to_format=VERSION, **about)
 
 
-async def tell_of(strange_folders: Awaitable[Sequence[str]]) -> None:
+async def log_unknown_folders(strange_folders: Awaitable[Sequence[str]]) -> None:
     """Log partition folders that belong to no topic: clients cannot reach their data."""
     try:
         names = await strange_folders

@@ -34,7 +34,7 @@ def run(options: ServeOptions) -> int:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             return runner.run(_serve(server, options))
     except (StorageError, OSError) as error:
-        return _complain(str(error))
+        return _exit_with(str(error))
 
 
 async def _serve(server: Server, options: ServeOptions) -> int:
@@ -61,7 +61,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     _after_ready(options)
     if http is not None:
         http.serving.add_done_callback(lambda _: gc.freeze())  # imported modules stay
-    await server.introduce()
+    await server.log_findings()
     await _warn_of_open_ports(options)
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
@@ -69,7 +69,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     if http is not None:
         await http.close()
     if server.failed.done():
-        return _complain(f"the disk cannot be trusted any more: {server.failed.result()}")
+        return _exit_with(f"the disk cannot be trusted any more: {server.failed.result()}")
     await server.stop()
     return 0
 
@@ -98,6 +98,6 @@ async def _warn_of_open_ports(options: ServeOptions) -> None:
         )
 
 
-def _complain(message: str) -> int:
+def _exit_with(message: str) -> int:
     logs.write_text(f"groupkeeper: {message}")  # queued: stderr may not be read
     return 1

@@ -24,9 +24,9 @@ from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.group_partitions import GroupPartitions
-from groupkeeper.groups.late_offset_remover import LateOffsetRemover
+from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
-from groupkeeper.groups.offset_remover import OffsetRemover
+from groupkeeper.groups.offset_deleter import OffsetDeleter
 from groupkeeper.groups.reply_queue import ReplyQueue
 from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
@@ -36,7 +36,7 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.descriptors import limit_of_open_files, share
-from groupkeeper.server.directory import Directory, DirectoryWatch, tell_of
+from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
@@ -149,7 +149,7 @@ class Server:
             give_up=self._give_up,
             turns=self.turns,
             replies=ReplyQueue(self.turns),
-            late_offset_remover=LateOffsetRemover(
+            late_offset_deleter=LateOffsetDeleter(
                 self.turns, clock, self.topics.pending_offset_deletions
             ),
             member_bytes=Total(),
@@ -161,22 +161,22 @@ class Server:
         )
         self.metrics.topics = self.topics.snapshot
         self.topics.serve_group_logs(self.group_partitions.log_of)
-        remover = OffsetRemover(
+        deleter = OffsetDeleter(
             self.group_partitions, self.turns, self.topics.pending_offset_deletions
         )
-        self.topics.topics_deleted.append(remover)
+        self.topics.topics_deleted.append(deleter)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
         self.group_partitions.start(self.store)
         self.topics.finish_deletions()
         self._watch = DirectoryWatch(self._writer, self._fence, self._give_up)
 
-    async def introduce(self) -> None:
+    async def log_findings(self) -> None:
         """Log what is remarkable about the data directory. Call it when clients are served: the
         first log line costs time.
         """
-        self._directory.introduce(self.topics.cluster_id)
-        await tell_of(self.topics.unknown_folders())
+        self._directory.log_findings(self.topics.cluster_id)
+        await log_unknown_folders(self.topics.unknown_folders())
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings

@@ -1,23 +1,21 @@
-"""The topics, the cluster's id and the producer ids that are taken, in a log of its own, twice.
+"""The topics, the cluster id and the next producer id, in a log of their own and a copy of it.
 
-Not the topics' records, and not the rules for creating topics: whoever calls has checked.
-The log is a folder of Kafka-format segments, and a copy of it (catalog_log.py); newest value of
-every key wins, values are JSON:
+Callers check the rules for topics. The log is a folder of segments in Kafka's format (and a copy,
+see catalog_log.py); the newest value of a key counts, values are JSON:
 
     topic:<name>    {"id": hex, "partitions": n, "configs": {...}}
-                    with "deleted": true from its deletion until nothing of it is left
+                    with "deleted": true while it is being deleted
     unforgotten:<name>  {"partitions": [...]}
-                    of the group topic that may have offsets of a deleted topic of this name
+                    of the group topic that may still have offsets of a deleted topic
     cluster         {"id": cluster id}
-    producer-ids    {"next": first id that was never given out}
+    producer-ids    {"next": first id that was never allocated}
 
-A change is on the disk before it is visible in memory; changes are made one at a time, off the
-event loop. A change that the disk refused is cut off the log again, durably, before its answer, so
-that no later start takes it for good. If the disk refuses that, too, it is tried again before the
-next change; only a process that ends before it has worked leaves the change to its successor.
+A change is durable before it is visible in memory; changes are made one at a time, off the event
+loop. A change that failed is cut off the log again, durably, before the request is answered, so
+that no later start replays it. If that fails, too, it is retried before the next change; a process
+that ends before it has succeeded may leave the change to the next start.
 
-A start that finds more old values than new ones writes the new ones behind them, and lets the old
-ones go.
+A start that finds more old values than current ones appends the current ones and deletes the rest.
 """
 
 import hashlib
@@ -38,7 +36,7 @@ from groupkeeper.topics.worker import Worker
 from groupkeeper.turns import Turns
 
 COMPACTED_BYTES: Final = 1024 * 1024
-"""A smaller catalog is read in no time, however old it is."""
+"""A smaller catalog is not compacted: it is read in milliseconds."""
 
 PRODUCER_ID_BLOCK: Final = 1_000
 """Producer ids are taken in blocks; a restart wastes the rest of a block, as in Kafka."""
@@ -79,17 +77,17 @@ class Topic:
     configs: dict[str, str] = field(default_factory=dict)
     internal: bool = False
     deleted: bool = False
-    """Gone for clients; its partitions must not be touched any more."""
+    """Unknown to clients; its partitions must no longer be used."""
 
     @property
     def max_message_bytes(self) -> int | None:
-        """The topic's own limit on a batch, if it has one."""
+        """The topic's own limit on batches, or None."""
         limit = self.configs.get(MAX_MESSAGE_BYTES)
         return None if limit is None else int(limit)
 
     @property
     def deletes_records(self) -> bool:
-        """Whether records may be deleted from its beginning: compaction alone rules it out."""
+        """Whether records may be deleted from its start: not if it is only compacted."""
         return "delete" in self.configs.get(_CLEANUP_POLICY, "delete").replace(" ", "").split(",")
 
     def entry(self, *, deleted: bool = False) -> Entry:
@@ -138,36 +136,35 @@ class Catalog:
         self._turns = turns
         self._log: CatalogLog | None = None
         self._end = NO_END
-        """Where the log ends as far as it is durable, and so in memory, too."""
-        self._forget()
+        """Next offset of the durable part of the log, which is what memory holds."""
+        self._clear()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[bytes, Topic] = {}
         self.counts: dict[str, int] = {}
-        """Partitions by topic: asked once per committed topic, so it is one lookup."""
+        """Partitions by topic: a single lookup, as every committed topic needs one."""
         self.partition_total = 0
         """Of all topics together."""
         self.widest = 0
-        """No topic of now has more partitions."""
+        """Largest number of partitions that a topic has, or had since the start."""
         self.cluster_id = ""
         self.being_deleted: dict[str, Topic] = {}
-        """Topics whose deletion is promised while something of theirs may still be there."""
+        """Topics whose deletion is durable, not complete: files or offsets may remain."""
         self.pending_offset_deletions: dict[str, frozenset[int]] = {}
-        """Names of deleted topics, which may be those of new ones by now, and the partitions of the
-        group topic that may still have offsets of the old ones."""
+        """Partitions of the group topic that may still have offsets of deleted topics, by the name
+        of the topic, which a new topic may have again."""
         self._next_producer_id = 0
-        # Tuples, as there are many, and garbage collection passes over those of strings.
+        # Tuples: there are many, and the garbage collector does not track tuples of strings.
         self._names_by_collision_key: dict[str, tuple[str, ...]] = {}
 
     def load(self, wall_ms: int, new_cluster_id: Callable[[], str]) -> None:
-        """Read the log from its start, blocking; on the very first start the cluster gets its id.
+        """Read the log, blocking; the very first start gives the cluster its id.
 
-        Raises StorageError and OSError. A catalog that cannot be read is not taken for an empty
-        one.
+        Raises StorageError and OSError: a catalog that cannot be read is not an empty one.
         """
         self._reopen()
-        with suppress(StorageError, OSError):  # all is as before, and the next start tries again
+        with suppress(StorageError, OSError):  # nothing has changed, and the next start retries
             self._compact(wall_ms)
         if not self.cluster_id:
             cluster_id = new_cluster_id()
@@ -183,7 +180,7 @@ class Catalog:
         )
 
     def find_collision(self, name: str) -> str | None:
-        """The name of a topic that this one would collide with ('.' against '_')."""
+        """The name of an existing topic that collides with this one (`.` and `_`)."""
         others = self._names_by_collision_key.get(collision_key(name), ())
         return next((other for other in others if other != name), None)
 
@@ -194,32 +191,32 @@ class Catalog:
 
     async def change(self, topics: Sequence[Topic], wall_ms: int) -> None:
         """Give existing topics the partition counts and configs of these copies: durable, then
-        visible. Raises StorageError: all are then as they were.
+        visible. Raises StorageError: nothing has changed then.
         """
         await self._write(topics, Topic.entry, wall_ms)
-        await self._turns.run(each(topics, self._become))
+        await self._turns.run(each(topics, self._apply_change))
 
     async def delete(self, topics: Sequence[Topic], wall_ms: int) -> None:
-        """Promise the deletion: the topics are gone for clients, their rests are due."""
+        """Make the deletion durable: clients no longer see the topics; files and offsets remain."""
         await self._write(topics, _deletion, wall_ms)
         await self._turns.run(each(topics, self._mark_deleted))
 
     async def purged(self, topics: Sequence[Topic], wall_ms: int) -> None:
-        """Nothing is left of them. Until this is written, every start ends them again."""
+        """Files and offsets are deleted. Until this is durable, every start deletes them again."""
         await self._write(topics, _tombstone, wall_ms)
         await self._turns.run(each(topics, self._remove_deleted))
 
     async def set_pending_offset_deletions(
         self, changes: Sequence[tuple[str, frozenset[int]]], wall_ms: int
     ) -> None:
-        """Which partitions may have offsets of deleted topics of these names: durable, then
-        visible. Raises StorageError: all is then as it was.
+        """Set the partitions that may have offsets of deleted topics with these names: durable,
+        then visible. Raises StorageError: nothing has changed then.
         """
         await self._write(changes, _pending_offset_deletions, wall_ms)
         await self._turns.run(each(changes, lambda change: self._set_pending(*change)))
 
     async def reserve_producer_ids(self, wall_ms: int) -> range:
-        """The next block of producer ids; no id is ever given out twice, crashes included."""
+        """The next block of producer ids; no id is allocated twice, not even after a crash."""
         first = self._next_producer_id
         following = first + PRODUCER_ID_BLOCK
         await self._write([following], _producer_ids, wall_ms)
@@ -231,7 +228,7 @@ class Catalog:
         if log is not None:
             log.close()
 
-    # ------------------------------------------------------------ memory
+    # -- memory
 
     def _add(self, topic: Topic) -> None:
         self.by_name[topic.name] = topic
@@ -242,8 +239,8 @@ class Catalog:
         self.partition_total += topic.partition_count
         self.widest = max(self.widest, topic.partition_count)
 
-    def _become(self, changed: Topic) -> None:
-        """A topic becomes what its copy is."""
+    def _apply_change(self, changed: Topic) -> None:
+        """Copy the partition count and configs to the topic."""
         topic = self.by_name[changed.name]
         self.partition_total += changed.partition_count - topic.partition_count
         self.widest = max(self.widest, changed.partition_count)
@@ -257,7 +254,7 @@ class Catalog:
         self.being_deleted[topic.name] = topic
 
     def _remove_deleted(self, topic: Topic) -> None:
-        assert self.being_deleted.get(topic.name) is topic, "nobody else takes it out"
+        assert self.being_deleted.get(topic.name) is topic, "removed by another deletion"
         del self.being_deleted[topic.name]
 
     def _set_pending(self, name: str, partitions: frozenset[int]) -> None:
@@ -276,7 +273,7 @@ class Catalog:
         if len(names) > 1:
             self._names_by_collision_key[key] = tuple(n for n in names if n != topic.name)
 
-    # ------------------------------------------------------------ disk
+    # -- disk
 
     async def _write(
         self, changed: Sequence[Changed], entry: Callable[[Changed], Entry], wall_ms: int
@@ -288,12 +285,12 @@ class Catalog:
     def _append(self, records: Sequence[KeyValue], wall_ms: int) -> None:
         log = self._opened()
         batch = encode_batch(log.next_offset, EPOCH, wall_ms, records)
-        with self._taking_back():
+        with self._cutting_off():
             log.write(batch)
         self._end = log.next_offset
 
     def _compact(self, wall_ms: int) -> None:
-        """Until all values are there once more, durably, nothing goes."""
+        """Append all current values, durably, then delete what is before them."""
         log = self._opened()
         if log.size < COMPACTED_BYTES:
             return
@@ -303,14 +300,14 @@ class Catalog:
         )
         if len(snapshot) > log.size // 2:
             return
-        with self._taking_back():
+        with self._cutting_off():
             log.write(snapshot, in_new_segment=True)
         self._end = log.next_offset
-        with self._taking_back():
+        with self._cutting_off():
             log.forget(start)
 
     def _entries(self) -> list[Entry]:
-        """Everything that a start must find."""
+        """All current keys and values."""
         return [
             (_CLUSTER, {"id": self.cluster_id}),
             (_PRODUCER_IDS, {"next": self._next_producer_id}),
@@ -320,27 +317,25 @@ class Catalog:
         ]
 
     def _opened(self) -> CatalogLog:
-        """The log without anything that was refused, all of it durable."""
+        """The log without failed changes, all of it durable."""
         if self._log is None:
             self._log = self._open_log(self._end)
         return self._log
 
     @contextmanager
-    def _taking_back(self) -> Iterator[None]:
-        """When a write failed nobody knows how much of it is in the file: leave nothing there."""
+    def _cutting_off(self) -> Iterator[None]:
+        """After a failed write, cut it off the log: any part of it may be in the file."""
         try:
             yield
         except (StorageError, OSError):
             self.close()
-            with suppress(
-                StorageError, OSError
-            ):  # the next write tries again, and fails if it must
+            with suppress(StorageError, OSError):  # the next write retries
                 self._opened()
             raise
 
     def _reopen(self) -> None:
         self.close()
-        self._forget()
+        self._clear()
         self._end = NO_END
         log = self._opened()
         for chunk in log.batches():

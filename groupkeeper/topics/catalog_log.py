@@ -1,11 +1,10 @@
-"""Two copies of the catalog's log, each in a folder of its own: damage to one costs nothing.
+"""Two copies of the catalog's log, each in a folder of its own: damage to one loses nothing.
 
-A change is durable in the first copy before it is begun in the second. So a crash or a torn write
-leaves at least one whole, with everything that was acknowledged; and the one that ends later, of
-those that are sound, has it all. A start makes the other again, and says so.
+A change is durable in the first copy before it is written to the second. So a crash or a torn write
+leaves at least one intact, with all acknowledged changes: of the intact ones, the one with the
+higher end offset. A start restores the other from it, and logs that.
 
-What the records mean is catalog.py's; here it matters only that a log without its beginning is not
-taken for a whole one.
+The records are catalog.py's; here the key of the first record tells whether a log is complete.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from groupkeeper.storage.opening import NO_END, open_log
 from groupkeeper.storage.segment import base_of
 
 FOLDERS: Final = ("catalog", "catalog-copy")
-"""Not of the form ``<topic>-<partition>``, so that no topic can meet them."""
+"""Not of the form `<topic>-<partition>`, so that no topic has such a folder."""
 
 FIRST_KEY: Final = b"cluster"
 """Key of the first record, whether the log is new or was compacted."""
@@ -30,24 +29,25 @@ FIRST_KEY: Final = b"cluster"
 EPOCH: Final = 0
 """Leader epoch of every batch. No checksum covers it."""
 
-PIECE_BYTES: Final = 1024 * 1024
-"""Copied at a time."""
+COPY_BYTES: Final = 1024 * 1024
+"""How many bytes are copied at a time."""
 
 
 @dataclass(slots=True)
 class _Copy:
-    """One of the two as it was found."""
+    """One of the two, as it was found."""
 
     folder: str
     log: Log | None
     """None: damaged."""
-    problem: str
+    error: str
+    """What is damaged; empty if nothing is."""
     end: int
-    """Its next offset; 0 when it is empty or missing, less when it is damaged."""
+    """Its next offset; 0 if it is empty or missing, -1 if it is damaged."""
 
 
 class CatalogLog:
-    """Both copies, which hold the same. Not for two threads at a time."""
+    """Both copies, with the same content. Not thread-safe."""
 
     def __init__(self, logs: list[Log]) -> None:
         self._logs = logs
@@ -62,12 +62,12 @@ class CatalogLog:
         return self._logs[0].size
 
     def batches(self) -> Iterator[bytes]:
-        """Everything, in chunks of whole batches."""
+        """All of it, in chunks of whole batches."""
         return self._logs[0].batches()
 
     def write(self, batch: bytes, *, in_new_segment: bool = False) -> None:
-        """Make a batch durable in both, blocking. Raises StorageError and OSError: it may be in one
-        of them then, in part or whole. Close the log and open it without the batch.
+        """Make a batch durable in both, blocking. Raises StorageError and OSError: either copy may
+        then have a part of it, or all. Close the log and open it up to this batch.
         """
         for log in self._logs:
             if in_new_segment:
@@ -76,7 +76,7 @@ class CatalogLog:
             log.sync()
 
     def forget(self, offset: int) -> None:
-        """Keep nothing before an offset. Raises as :meth:`write`."""
+        """Delete what is before an offset. Raises as `write`."""
         for log in self._logs:
             log.delete_before(offset)
 
@@ -86,35 +86,32 @@ class CatalogLog:
                 stack.callback(log.close)
 
 
-class CatalogFolders:
-    """Where the copies are, and how they are opened."""
+@dataclass(slots=True)
+class LogFolders:
+    """Where logs are kept, and how they are opened."""
 
-    def __init__(
-        self,
-        files: Files,
-        data_dir: str,
-        limits: Limits,
-        repaired: Callable[[str], None],
-        *,
-        must_exist: bool = False,
-    ) -> None:
-        """`repaired` is told, in words, what was damaged and repaired. `must_exist`: there was
-        a catalog before, so nothing at all is a loss.
-        """
-        self._files = files
-        self._data_dir = data_dir
-        self._limits = limits
-        self._repaired = repaired
-        self._must_exist = must_exist
+    files: Files
+    data_dir: str
+    limits: Limits
+    repaired: Callable[[str], None]
+    """Told, in words, what was damaged and repaired."""
+
+
+@dataclass(slots=True)
+class CatalogFolders(LogFolders):
+    """The folders of the two copies."""
+
+    must_exist: bool = False
+    """A catalog existed before, so its absence is a loss."""
 
     def open(self, end: int = NO_END) -> CatalogLog:
-        """Both copies, durable and without what they have from offset ``end`` on. Raises
+        """Both copies, durable and without what they have from offset `end` on. Raises
         StorageError and OSError; Corrupt if neither copy is whole.
         """
         with ExitStack() as stack:
             copies = []
             for name in FOLDERS:
-                copies.append(self._look(f"{self._data_dir}/{name}", end))
+                copies.append(self._look(f"{self.data_dir}/{name}", end))
                 log = copies[-1].log
                 if log is not None:
                     stack.callback(log.close)
@@ -122,7 +119,7 @@ class CatalogFolders:
             self._check_best(best, copies)
             for copy in sorted(copies, key=lambda copy: copy is not best):
                 if copy.log is None or copy.end != best.end:
-                    copy.log = self._make_again(copy, best)
+                    copy.log = self._restore(copy, best)
                     stack.callback(copy.log.close)
                 else:
                     copy.log.sync_all()
@@ -133,13 +130,13 @@ class CatalogFolders:
         if best.end > 0:
             return
         for copy in copies:
-            if copy.problem:
-                raise Corrupt(copy.problem)
-        first, second = (f"{self._data_dir}/{name}" for name in FOLDERS)
-        begun_anew = FOLDERS[0] in self._files.list_folder(
-            self._data_dir
-        ) and not self._files.list_folder(first)
-        if self._must_exist and not begun_anew:
+            if copy.error:
+                raise Corrupt(copy.error)
+        first, second = (f"{self.data_dir}/{name}" for name in FOLDERS)
+        emptied_on_purpose = FOLDERS[0] in self.files.list_folder(
+            self.data_dir
+        ) and not self.files.list_folder(first)
+        if self.must_exist and not emptied_on_purpose:
             raise Corrupt(
                 f"{first} and {second} are missing or empty, and with them all topics: restore one "
                 f"of them, or begin without topics: rm -rf {first} {second}; mkdir {first}"
@@ -147,52 +144,52 @@ class CatalogFolders:
 
     def _look(self, folder: str, end: int) -> _Copy:
         try:
-            log = open_log(self._files, folder, self._limits, end=end)
-        except Corrupt as problem:
-            return _Copy(folder, None, str(problem), -1)
+            log = open_log(self.files, folder, self.limits, end=end)
+        except Corrupt as error:
+            return _Copy(folder, None, str(error), -1)
         try:
             _check_whole(log, folder)
-        except Corrupt as problem:
+        except Corrupt as error:
             log.close()
-            return _Copy(folder, None, str(problem), -1)
-        if end == NO_END:  # else it is a change that was refused
+            return _Copy(folder, None, str(error), -1)
+        if end == NO_END:  # else the repair cut off a failed change
             for what in log.take_repairs():
-                self._repaired(what)
+                self.repaired(what)
         return _Copy(folder, log, "", log.next_offset)
 
-    def _make_again(self, copy: _Copy, best: _Copy) -> Log:
-        found = copy.problem or (f"it ended at {copy.end}" if copy.end else "it had nothing")
+    def _restore(self, copy: _Copy, best: _Copy) -> Log:
+        found = copy.error or (f"it ended at {copy.end}" if copy.end else "it was empty")
         if copy.log is not None:
             copy.log.close()
-        for name in self._files.list_folder(copy.folder):
-            self._files.remove(f"{copy.folder}/{name}")
-        self._files.make_folder(copy.folder)
-        for name in self._files.list_folder(best.folder):
+        for name in self.files.list_folder(copy.folder):
+            self.files.remove(f"{copy.folder}/{name}")
+        self.files.make_folder(copy.folder)
+        for name in self.files.list_folder(best.folder):
             if base_of(name) is not None:
                 self._copy(f"{best.folder}/{name}", f"{copy.folder}/{name}")
-        self._files.sync_folder(copy.folder)
-        self._files.sync_folder(parent_of(copy.folder))
-        log = open_log(self._files, copy.folder, self._limits)
-        self._repaired(
-            f"{copy.folder} is made again from {best.folder}, up to offset {best.end}: {found}"
+        self.files.sync_folder(copy.folder)
+        self.files.sync_folder(parent_of(copy.folder))
+        log = open_log(self.files, copy.folder, self.limits)
+        self.repaired(
+            f"{copy.folder} is restored from {best.folder}, up to offset {best.end}: {found}"
         )
         return log
 
     def _copy(self, source: str, target: str) -> None:
         with ExitStack() as stack:
-            reading = self._files.open(source)
-            stack.callback(self._files.close, reading)
-            writing = self._files.open(target, create=True)
-            stack.callback(self._files.close, writing)
+            reading = self.files.open(source)
+            stack.callback(self.files.close, reading)
+            writing = self.files.open(target, create=True)
+            stack.callback(self.files.close, writing)
             position = 0
-            while data := self._files.read(reading, PIECE_BYTES, position):
-                self._files.write(writing, data, position)
+            while data := self.files.read(reading, COPY_BYTES, position):
+                self.files.write(writing, data, position)
                 position += len(data)
-            self._files.sync(writing)
+            self.files.sync(writing)
 
 
 def _check_whole(log: Log, folder: str) -> None:
-    """Raise Corrupt if a log has lost its beginning or something in the middle."""
+    """Raise Corrupt if records are missing at the start of a log or in the middle."""
     expected = log.start_offset
     first = True
     for chunk in log.batches():

@@ -1,7 +1,7 @@
-"""What configs a topic has in effect, and where each of them comes from.
+"""The configs of a topic that are in effect, and their sources.
 
-Not which values are good (configs.py). The server's settings stand in for three of Kafka's broker
-configs; nothing else of a broker's has a place here, so for the rest Kafka's default holds.
+Values are validated in configs.py. Settings of the server stand for three of Kafka's broker
+configs; for the others, Kafka's defaults apply.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ class EffectiveConfig(NamedTuple):
     value: str
     source: ConfigSource
     synonyms: list[DescribeConfigsSynonym]
-    """Where the value was looked for, strongest first."""
+    """All sources with a value, highest precedence first."""
 
 
 def broker_config(
@@ -41,25 +41,25 @@ def broker_config(
 
 
 class EffectiveConfigs:
-    """Knows what the server's settings say."""
+    """The configs of all topics, with the server's settings."""
 
     def __init__(self, settings: Settings) -> None:
         self._of_server = {
             MAX_MESSAGE_BYTES: str(settings.message_max_bytes),
             "segment.bytes": str(settings.log_segment_bytes),
         }
-        # What a Kafka broker gives its own when it makes it.
+        # What a Kafka broker sets when it creates the topic.
         self._of_group_topic = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
             "segment.bytes": str(settings.offsets_topic_segment_bytes),
         }
 
-        # The same for all topics, so it is worked out once and not with every request.
+        # The same for all topics, so it is made once.
         self.inherited: Final[Mapping[str, EffectiveConfig]] = {
             row.name: self._inherited(row) for row in TABLE.values()
         }
-        """What a config is in a topic that has none of its own, by name in alphabetical order."""
+        """Each config as in a topic that does not set it, by name in alphabetical order."""
 
     def of(self, topic: Topic) -> Iterator[EffectiveConfig]:
         """All configs, in alphabetical order."""
@@ -68,11 +68,11 @@ class EffectiveConfigs:
             yield self.with_topic_value(name, own[name]) if name in own else inherited
 
     def own(self, topic: Topic) -> Mapping[str, str]:
-        """What the topic has of its own. There may be names that are no longer known."""
+        """What the topic sets. Names may be unknown to this release."""
         return self._of_group_topic if topic.internal else topic.configs
 
     def with_topic_value(self, name: str, value: str) -> EffectiveConfig:
-        """A known config that a topic has of its own."""
+        """A known config that a topic sets."""
         inherited, source = self.inherited[name], ConfigSource.TOPIC
         synonym = DescribeConfigsSynonym(name=name, value=value, source=source)
         synonyms = [synonym, *inherited.synonyms]

@@ -1,6 +1,6 @@
-"""One look at the logs for one Fetch: what there is to read now, within the request's limits.
+"""Reads the logs for one Fetch: what is there now, within the limits of the request.
 
-Not the waiting (fetch.py). Source: Kafka's ``ReplicaManager.readFromLog`` (KIP-74 for the limits).
+Waiting is in apis/fetch.py. Source: Kafka's `ReplicaManager.readFromLog` (KIP-74 for the limits).
 """
 
 import sys
@@ -25,49 +25,49 @@ from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 
 RESPONSE_BYTES: Final = 2 * 1024 * 1024
-"""Most record bytes of one response, so that reading them does not hold up the event loop; clients
-come again."""
+"""Most record bytes of one response, so that reading them does not block the event loop for long;
+clients fetch again."""
 
 LEAST_BYTES: Final = 64 * 1024
-"""So much one response may have however little room is left for answers that clients have not
-taken yet: consumers slow down and go on."""
+"""One response may have so many bytes even if responses that clients have not read yet leave less
+room: consumers slow down, but proceed."""
 
 ROOM_SHARE: Final = 16
-"""One response takes at most this fraction of the room that is left, so that many have some."""
+"""One response takes at most this fraction of the room left, so that many clients get some."""
 
 _READ_COMMITTED: Final = 1
 _NO_OFFSET: Final = -1
 
-# What reading records costs, in small things: the call, and so many bytes of them.
+# Cost of reading records in items of a `Pace`: of the call, and bytes that cost one more.
 _READ: Final = 10
 _BYTES: Final = 8 * 1024
 
 
 @dataclass(slots=True)
 class ReadResult:
-    """A response, and whether it should be sent without waiting for more."""
+    """A response, and whether to send it without waiting for more."""
 
     response: FetchResponse
     budget: int
-    """The most record bytes it might have."""
+    """Most record bytes that it may have."""
     size: int = 0
     failed: bool = False
     partitions: int = 0
 
 
 class FetchReader:
-    """Reads for Fetch, without waiting and without opening anything."""
+    """Reads for Fetch, without waiting and without opening logs."""
 
     def __init__(self, partitions: TopicPartitions, max_bytes: int, failed: Failed) -> None:
         self._partitions = partitions
         self._max_bytes = min(max_bytes, RESPONSE_BYTES)
         self._failed = failed
         self.room: Callable[[], int] = lambda: sys.maxsize
-        """Bytes of answers that may still be held for clients, asked for each response."""
+        """How many bytes of responses may still be held for clients; called for each response."""
 
     def unready(self, request: FetchRequest) -> Slices[tuple[list[TopicPartition], list[Read]]]:
-        """What has to be done off the event loop first: partitions to be opened, and what of the
-        others is to be read from the disk, as far as it may be answered.
+        """What the worker has to do first: partitions to open, and reads of the others that may
+        have to wait for the disk.
         """
         pace = Pace()
         unopened: dict[TopicPartition, None] = {}
@@ -93,7 +93,7 @@ class FetchReader:
     async def prepare(
         self, request: FetchRequest, unopened: list[TopicPartition], turns: Turns
     ) -> None:
-        """Do it. What fails is met again by `read`."""
+        """Let the worker do it. `read` reports what failed."""
         await self._partitions.prepare(unopened)
         _, cold = await turns.run(self.unready(request))
         await self._partitions.warm(cold)
@@ -101,8 +101,8 @@ class FetchReader:
     def read(
         self, request: FetchRequest, watch: Callable[[TopicPartition], None] | None = None
     ) -> Slices[ReadResult]:
-        """Partitions in their order: the first with data gives a batch, however large. `watch` is
-        told of each before it is read.
+        """Read partitions in the order of the request; the first with data returns a batch of any
+        size. `watch` is called with each partition before it is read.
         """
         pace = Pace()
         share = max(LEAST_BYTES, self.room() // ROOM_SHARE)
@@ -136,16 +136,16 @@ class FetchReader:
         log = partition.log
         if log is None:
             return _without_log(partition, wanted)
-        code = check_leader_epoch(partition, wanted.current_leader_epoch)
-        if code != ErrorCode.NONE:
-            return _error(wanted, code)
+        error = check_leader_epoch(partition, wanted.current_leader_epoch)
+        if error != ErrorCode.NONE:
+            return _error(wanted, error)
         end = log.next_offset
         if not log.start_offset <= wanted.fetch_offset <= end:
             return _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         try:
             records = _bounded(log, wanted, budget, first)
-        except (StorageError, OSError) as error:
-            self._failed(partition.folder, error)
+        except (StorageError, OSError) as failure:
+            self._failed(partition.folder, failure)
             partition.close()
             return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
         return PartitionData(
@@ -158,7 +158,7 @@ class FetchReader:
 
 
 def _bounded(log: Log, wanted: FetchPartition, budget: int, first: bool) -> bytes:
-    """What fits; the first batch of a response need not (KIP-74)."""
+    """Batches that fit; the first one of a response need not (KIP-74)."""
     limit = min(wanted.partition_max_bytes, budget)
     if limit <= 0 and not first:
         return b""
@@ -169,14 +169,14 @@ def _without_log(partition: TopicPartition, wanted: FetchPartition) -> Partition
     if not partition.topic.internal:
         return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
     if wanted.fetch_offset != 0:
-        # The coordinator has closed it for a moment: whoever has read so far must not start again.
+        # The coordinator has closed it for a moment: a consumer must not start from 0 again.
         return _error(wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return PartitionData(
         partition_index=wanted.partition, last_stable_offset=0, log_start_offset=0, records=b""
     )
 
 
-def _error(wanted: FetchPartition, code: ErrorCode) -> PartitionData:
+def _error(wanted: FetchPartition, error: ErrorCode) -> PartitionData:
     return PartitionData(
-        partition_index=wanted.partition, error_code=code, high_watermark=_NO_OFFSET, records=b""
+        partition_index=wanted.partition, error_code=error, high_watermark=_NO_OFFSET, records=b""
     )

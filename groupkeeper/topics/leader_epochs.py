@@ -1,9 +1,9 @@
-"""Leader epochs (KIP-101, KIP-320): whether a client's idea of the present one is ours, and where
-earlier ones ended.
+"""Leader epochs (KIP-101, KIP-320): whether a client knows the current one, and where earlier ones
+ended.
 
-A partition of an ordinary topic stays in its first epoch; those of the group topic have one more
-with every start of the server that writes to them.
-Source: Kafka's ``Partition.checkCurrentLeaderEpoch`` and ``LeaderEpochFileCache.endOffsetFor``.
+A partition of an ordinary topic stays in its first epoch; one of the group topic gets a new one
+with every start of the server that writes to it.
+Source: Kafka's `Partition.checkCurrentLeaderEpoch` and `LeaderEpochFileCache.endOffsetFor`.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from groupkeeper.storage.log import Log
 from groupkeeper.topics.partition import LEADER_EPOCH, TopicPartition
 
 UNKNOWN_EPOCH: Final = -1
-"""What a client sends that does not check epochs, and what it gets where there is none."""
+"""Sent by clients that do not check epochs, and returned where no epoch is known."""
 
 UNKNOWN_END: Final = (UNKNOWN_EPOCH, -1)
 
@@ -29,17 +29,17 @@ def check_leader_epoch(partition: TopicPartition, current: int) -> ErrorCode:
 
 
 def epoch_at(log: Log | None, offset: int) -> int:
-    """The epoch of the record with an offset, at the end of the log the newest one."""
+    """The epoch of the record at an offset; at the end of the log, the newest epoch."""
     starts = _starts(log)
     older = bisect_right(starts, offset, key=lambda entry: entry[1])
     return starts[max(older - 1, 0)][0]
 
 
 def end_of_epoch(log: Log | None, epoch: int) -> tuple[int, int]:
-    """The newest epoch that is not newer than the one given, and the first offset behind it.
+    """The newest epoch that is not newer than the given one, and its end offset (exclusive).
 
-    `UNKNOWN_END` for an epoch that is still to come; an epoch older than all has its own number,
-    and ends where the log begins.
+    `UNKNOWN_END` for an epoch newer than all; an epoch older than all is returned itself, and ends
+    where the log begins.
     """
     starts = _starts(log)
     newer = bisect_right(starts, epoch, key=lambda entry: entry[0])
@@ -54,7 +54,7 @@ def end_of_epoch(log: Log | None, epoch: int) -> tuple[int, int]:
 
 
 def _starts(log: Log | None) -> list[tuple[int, int]]:
-    """Epochs with their first offsets; before the first record there is one all the same."""
+    """Epochs with their first offsets; at least one, even without records."""
     if log is None:
         return [(LEADER_EPOCH, 0)]
     starts = [(epoch, max(start, log.start_offset)) for epoch, start in log.epochs]

@@ -1,6 +1,6 @@
-"""How much the data plane holds at most for all clients together.
+"""Limits on what topics hold for all clients together.
 
-Not the limits of single requests: those stand where the requests are answered.
+Limits of single requests are in the modules of their APIs.
 """
 
 from typing import Final
@@ -14,17 +14,17 @@ PARTITIONS_MOST: Final = 200_000
 the start takes about 2.6 KB of memory."""
 
 OPEN_FILES_MOST: Final = 1_000
-"""Descriptors for topic logs, where nobody says how many there may be."""
+"""Descriptors for topic logs, unless the server sets another limit."""
 
 WATCHED_MOST: Final = 500_000
-"""Partitions that waiting Fetches name, all together; each takes about 350 bytes. A Fetch beyond
-is answered at once with what there is."""
+"""Partitions that waiting Fetch requests name, all together; each takes about 350 bytes. Further
+requests are answered at once."""
 
 PRODUCERS_MOST: Final = 100_000
 """Idempotent producers remembered, over all partitions; a producer counts on each that it writes
-to, and takes 0.5 to 1.3 KB. The one that is silent longest is forgotten first, and is then as good
-as new."""
+to, and takes 0.5 to 1.3 KB. The one that has been idle longest is forgotten first; it may
+then begin with any sequence."""
 
 
 class OverLimitError(Exception):
-    """A client was refused something, or got less: says which limit it was."""
+    """A client was refused, or got less, because of the limit in the text."""

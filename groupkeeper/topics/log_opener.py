@@ -1,8 +1,8 @@
-"""Answer at once if the logs that a request needs are open; if not, open them on the worker and
-answer later.
+"""Answer at once if the logs that a request needs are open; else open them on the worker and answer
+later.
 
-Not the opening itself (partitions.py). What Fetch, ListOffsets, OffsetForLeaderEpoch and Produce
-share.
+Shared by DeleteRecords, ListOffsets, OffsetForLeaderEpoch and Produce; logs are opened in
+partitions.py.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,14 +16,14 @@ from groupkeeper.topics.worker import ResponseTasks
 from groupkeeper.turns import Slices
 
 Topic = TypeVar("Topic")
-"""A topic of a request, and what is wanted of it."""
+"""A topic of a request."""
 
 PartitionId = tuple[str, int]
 """A topic's name and the index of one of its partitions."""
 
 
 class LogOpener:
-    """The way from a request to its open logs."""
+    """Opens the logs that requests need."""
 
     def __init__(self, partitions: TopicPartitions, response_tasks: ResponseTasks) -> None:
         self._partitions = partitions
@@ -34,17 +34,18 @@ class LogOpener:
         unready: Iterable[TopicPartition],
         answer: Callable[[], Slices[Response | None]],
         reply_to: ReplyTo,
-        if_broken: Callable[[], Response],
+        if_failed: Callable[[], Response],
     ) -> Slices[Response | None]:
-        """What `answer()` gives, now or, when something is unready, to `reply_to` later (None).
+        """The result of `answer()`; or None if partitions are unready, and the result goes to
+        `reply_to` later.
 
-        Partitions that could not be opened have no log when `answer` is called. `if_broken()` is
-        the later answer when `answer` raises.
+        Partitions that could not be opened have no log when `answer` is called. `if_failed()` is
+        the later response if `answer` raises.
         """
         waiting_for = list(unready)
         if not waiting_for:
             return (yield from answer())
-        self.response_tasks.start(self._open_and_answer(waiting_for, answer), reply_to, if_broken)
+        self.response_tasks.start(self._open_and_answer(waiting_for, answer), reply_to, if_failed)
         return None
 
     def answer_when_readable(
@@ -53,13 +54,11 @@ class LogOpener:
         partition_ids_of: Callable[[Topic], Iterable[PartitionId]],
         answer: Callable[[], Slices[Response | None]],
         reply_to: ReplyTo,
-        if_broken: Callable[[], Response],
+        if_failed: Callable[[], Response],
     ) -> Slices[Response | None]:
-        """`answer` for a request that reads the partitions of these topics, as far as there are
-        any.
-        """
+        """`answer` for a request that reads the existing ones of these partitions."""
         unready = yield from self.unready(topics, partition_ids_of, _is_readable)
-        return (yield from self.answer(unready, answer, reply_to, if_broken))
+        return (yield from self.answer(unready, answer, reply_to, if_failed))
 
     def unready(
         self,
@@ -67,7 +66,7 @@ class LogOpener:
         partition_ids_of: Callable[[Topic], Iterable[PartitionId]],
         is_ready: Callable[[TopicPartition], bool],
     ) -> Slices[Iterable[TopicPartition]]:
-        """Which of the partitions, as far as there are any, are not ready: each once."""
+        """Which of the existing partitions are not ready, each once."""
         unready: dict[TopicPartition, None] = {}
 
         def look(_: Topic, partition_id: PartitionId) -> None:

@@ -1,8 +1,8 @@
-"""The files of topic logs, of which only so many are open at a time.
+"""The files of topic logs, of which a limited number is open at a time.
 
-Whoever holds a handle need not know: a file that was closed, because others were used later, is
-opened again by the next use. Closing loses nothing: what was written is in the page cache and is
-synced through any handle. Not for logs that must hear of every error of the disk.
+The least recently used file is closed for another, and the next use of its handle opens it again.
+Closing loses nothing: what was written is in the page cache and can be synced through any handle.
+Not for logs that must learn of every error of the disk.
 """
 
 import errno
@@ -14,11 +14,11 @@ from groupkeeper.storage.files import Files
 
 _SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE))
 _SHED: Final = 4
-"""When the system has no more, one in so many of the open files is closed."""
+"""If the system has no descriptor left, one in this many open files is closed."""
 
 
 class _File:
-    """A file that somebody holds a handle of."""
+    """A file with a handle."""
 
     __slots__ = ("closed", "descriptor", "path", "removed", "users")
 
@@ -27,30 +27,30 @@ class _File:
         self.descriptor: int | None = descriptor
         """The real handle; None while it is not open."""
         self.users = 0
-        """Calls under way, in any thread: it stays open meanwhile."""
+        """Calls under way, in any thread; it stays open meanwhile."""
         self.removed = False
-        """Its path may be another file's by now: it stays open, or is lost."""
+        """Its path may be another file's: once closed, it cannot be opened again."""
         self.closed = False
 
 
 class OpenFiles(Files):
-    """Files whose handles last while their descriptors come and go; safe for several threads."""
+    """Files whose handles outlive their descriptors; thread-safe."""
 
     def __init__(self, files: Files, most: int) -> None:
-        """At most so many descriptors, as far as they are not all in use at the same moment."""
+        """`most`: how many descriptors are kept open; calls under way may need more."""
         self._files = files
         self._most = most
-        self._lock = RLock()  # a segment may be finalized at any moment, in here, too
+        self._lock = RLock()  # a finalizer of a segment may call in here
         self._next = 0
         self._held: dict[int, _File] = {}
         self._by_path: dict[str, set[_File]] = {}
         self._open: OrderedDict[_File, None] = OrderedDict()
-        """Those that may be closed, the one used longest ago first."""
+        """Those that may be closed, least recently used first."""
         self.shortages = 0
         """How often the system had no descriptor left."""
 
     def __len__(self) -> int:
-        """How many are open now."""
+        """How many are open."""
         return len(self._open)
 
     def open(self, path: str, *, create: bool = False) -> int:
@@ -146,7 +146,7 @@ class OpenFiles(Files):
     # -- descriptors
 
     def _borrow(self, handle: int) -> tuple[_File, int]:
-        """The file, kept open until it is given back, and its descriptor. Raises OSError."""
+        """The file, kept open until `_give_back`, and its descriptor. Raises OSError."""
         with self._lock:
             file = self._held.get(handle)
             if file is None:
@@ -185,7 +185,7 @@ class OpenFiles(Files):
                 self._let_go(file)
 
     def _descriptor(self, path: str, *, create: bool = False) -> int:
-        """A new descriptor, for which another may have to go. Raises OSError."""
+        """A new descriptor, for which another may be closed. Raises OSError."""
         with self._lock:
             self._shed(len(self._open) + 1 - self._most)
         try:
@@ -203,7 +203,7 @@ class OpenFiles(Files):
             self._shed(len(self._open) // _SHED + 1)
 
     def _shed(self, count: int) -> None:
-        """Close so many of those that nobody uses just now."""
+        """Close up to `count` files that are not in use."""
         if count <= 0:
             return
         idle = []
@@ -222,7 +222,7 @@ class OpenFiles(Files):
             self._files.close(descriptor)
 
     def _lose(self, path: str) -> None:
-        """The path is about to be free, or another file's."""
+        """The path is about to be removed, or to become another file's."""
         with self._lock:
             for file in self._by_path.get(path, ()):
                 file.removed = True

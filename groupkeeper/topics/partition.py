@@ -1,7 +1,7 @@
-"""A topic partition: it is a log of the storage, opened when somebody first needs it.
+"""A topic partition: a log of `storage`, opened when it is first needed.
 
-Not the requests, and not where its files are (partitions.py). Topic logs are acknowledged from the
-page cache, as Kafka does; what a crash tears off the end is found when the log is opened again.
+The folders are in partitions.py. As in Kafka, appends are acknowledged from the page cache; a torn
+end after a crash is found when the log is opened.
 """
 
 from collections.abc import Callable
@@ -18,34 +18,33 @@ from groupkeeper.topics.slices import ITEMS, Pace
 from groupkeeper.turns import Slices, Turns
 
 LEADER_EPOCH: Final = 0
-"""There is one broker and it never changes: a partition stays in its first epoch, unless the
-coordinator writes it."""
+"""A single broker leads: a partition stays in its first epoch, unless the coordinator writes it."""
 
 WRITE_BACK_BYTES: Final = 32 * 1024 * 1024
-"""So much may be in the page cache only; then it is synced, off the event loop."""
+"""How much may be in the page cache only before it is synced, off the event loop."""
 
 WARM_BYTES: Final = 16 * 1024 * 1024
-"""Of the end of a log so much is taken to be in the page cache: it was appended not long ago, or
-read when the log was opened. What lies before it is read once off the event loop, which must not
-wait for the disk."""
+"""How much of the end of a log is assumed to be in the page cache: it was appended recently, or
+read when the log was opened. What is before it is read by the worker first, as the event loop must
+not wait for the disk."""
 
 LEARN_BYTES: Final = 16 * 1024 * 1024
-"""About so much of the end of a log is looked through for producers when it is opened: a producer
-that repeats a batch does so soon, and one that is not known may begin with any sequence."""
+"""About how much of the end of a log is searched for producers when it is opened: a producer
+repeats a batch soon or never, and an unknown one may begin with any sequence."""
 
 
 class Watcher(Protocol):
-    """A waiting Fetch, as a partition sees it."""
+    """What a partition knows of a waiting Fetch."""
 
     def grew(self, size: int) -> None:
-        """So many bytes were appended."""
+        """`size` bytes were appended."""
 
     def changed(self) -> None:
-        """Nothing is as it was: look again at once (the topic was deleted)."""
+        """The topic was deleted: read again at once."""
 
 
 class TopicPartition:
-    """One partition of one topic. It makes no files before the first append."""
+    """One partition of one topic. The first append creates its files."""
 
     __slots__ = (
         "_full",
@@ -70,7 +69,7 @@ class TopicPartition:
         producers: ProducerMemory,
         made: Callable[[str], None],
     ) -> None:
-        """`made` is told the name of the folder when the first batch is in it."""
+        """`made` is called with the name of the folder after the first append."""
         self._made = made
         self.topic = topic
         self.index = index
@@ -78,16 +77,16 @@ class TopicPartition:
         """None until it is opened, and again after it has failed."""
         self.unsynced_bytes = 0
         self._full = False
-        """What somebody wants to append needs a new segment."""
+        """A batch to be appended needs a new segment."""
         self._rolling = Lock()
-        """Held while something is appended, and while a new segment is begun."""
+        """Held during an append, and while a new segment begins."""
         self.producers = ProducerStates(producers)
         self.watchers: dict[Watcher, int] = {}
-        """Those who wait, in their order, each with how much of `_untold` it knows."""
+        """Waiting requests in order, each with how much of `_untold` it has counted."""
         self._turns = turns
         self._telling = False
         self._untold = 0
-        """Bytes that came since it was decided to tell those who wait."""
+        """Bytes appended since `_tell` was started."""
 
     @property
     def folder(self) -> str:
@@ -95,13 +94,13 @@ class TopicPartition:
 
     @property
     def deleted(self) -> bool:
-        """Its topic is gone for clients."""
+        """Its topic is deleted for clients."""
         return self.topic.deleted
 
     @property
     def leader_epoch(self) -> int:
-        """Present epoch; in the group topic that of the newest batch, as every start has its own.
-        No client may see a later one in a batch than Metadata tells: it would wait for that.
+        """Current epoch; in the group topic that of the newest batch, as every start has its own.
+        Batches must not have a later epoch than Metadata: a client would wait for it.
         """
         if not self.topic.internal or self.log is None:
             return LEADER_EPOCH
@@ -109,12 +108,12 @@ class TopicPartition:
 
     @property
     def readable(self) -> bool:
-        """False: the log must be opened first. The coordinator's are not opened here."""
+        """False if the log must be opened first. The coordinator opens its own."""
         return self.log is not None or self.topic.internal
 
     def may_append(self, size: int) -> bool:
-        """False: the log must be opened, written back or begin a new segment, off the event loop,
-        before so many bytes are appended.
+        """False if the worker must open the log, write it back or begin a new segment before
+        `size` bytes are appended.
         """
         if self.log is None or not self.log.has_room(size):
             self._full = self.log is not None
@@ -123,21 +122,21 @@ class TopicPartition:
 
     @property
     def ready(self) -> bool:
-        """Nothing is to be done off the event loop."""
+        """Whether the worker has nothing to do first."""
         return self.log is not None and not self._full and self.unsynced_bytes < WRITE_BACK_BYTES
 
     def is_cold(self, offset: int) -> bool:
-        """What is at an offset may have to come from the disk."""
+        """Whether records at an offset may have to be read from the disk."""
         return self.log is not None and self.log.bytes_from(offset) > WARM_BYTES
 
     def append(self, log: Log, batch: bytes | memoryview, header: BatchHeader) -> int:
-        """Store one checked batch at the end and wake who waits for it; gives its base offset.
+        """Append a checked batch and notify waiting requests; returns its base offset.
 
-        Raises StorageError; the log is closed then, and opened again from what the disk holds.
+        Raises StorageError, and closes the log; it is opened again from what the disk holds.
         """
         base_offset = log.next_offset
         try:
-            # Nobody has it but when another request has just found the segment full.
+            # Only contended if another request has just found the segment full.
             with self._rolling:
                 log.append(patch(batch, base_offset, LEADER_EPOCH))
         except StorageError:
@@ -151,11 +150,11 @@ class TopicPartition:
         return base_offset
 
     def grew(self, size: int) -> None:
-        """Tell those who wait that so many bytes came."""
+        """Notify waiting requests of `size` appended bytes."""
         if self._telling:
             self._untold += size
         elif len(self.watchers) <= ITEMS:
-            for watcher in self.watchers:  # they look away later, when it is their turn
+            for watcher in self.watchers:  # none is removed here, only in its turn
                 watcher.grew(size)
         else:
             self._telling = True
@@ -163,11 +162,11 @@ class TopicPartition:
             self._turns.start(self._tell(), lambda _: None)
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell it of all that comes from now on, until it is out of `watchers`."""
+        """Notify it of appends from now on, until it is removed from `watchers`."""
         self.watchers[watcher] = self._untold
 
     def _tell(self) -> Slices[None]:
-        """Tell many at once what came since this was begun."""
+        """Notify many, in slices, of the bytes appended so far."""
         came, self._untold, self._telling = self._untold, 0, False
         pace = Pace()
         for watcher in list(self.watchers):
@@ -179,7 +178,7 @@ class TopicPartition:
                 yield
 
     def open(self, open_log: Callable[[], Log]) -> None:
-        """Open the log, blocking, and learn from its end. Raises StorageError and OSError."""
+        """Open the log, blocking, and find recent producers. Raises StorageError and OSError."""
         log = open_log()
         self.producers.clear()
         self.unsynced_bytes = 0
@@ -206,21 +205,21 @@ class TopicPartition:
         self._full = False
 
     def warm(self, offset: int, size: int) -> None:
-        """Read what will be read on the event loop, blocking."""
+        """Read records, blocking, so that the event loop finds them in the page cache."""
         log = self.log
         if log is not None:
-            with suppress(StorageError, OSError):  # who reads it will meet it again
+            with suppress(StorageError, OSError):  # a later read reports it
                 log.read(offset, size)
 
     def close(self) -> None:
-        """Let go of the files; the next use opens them again. Blocks if much was appended."""
+        """Close the files; the next use opens them again. Blocks if much was appended."""
         log, self.log = self.log, None
         if log is not None and not self.topic.internal:
             with suppress(StorageError, OSError):
                 log.close()
 
     def delete(self) -> None:
-        """Let go of the files and remove them, blocking. Raises OSError."""
+        """Close and remove the files, blocking. Raises OSError."""
         self.producers.clear()
         log, self.log = self.log, None
         if log is not None:

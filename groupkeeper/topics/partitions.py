@@ -1,25 +1,25 @@
-"""All partitions that were asked for since the start, and the way to their files.
+"""All partitions used since the start, and their folders.
 
-Not one partition's behaviour (partition.py). Start-up does not look at any of them: a log is
-opened, off the event loop, by the first request that needs it.
+A single partition is in partition.py. The start opens none of them: the first request that needs a
+log lets the worker open it.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Final
 
 from groupkeeper.backoff import RetryTimes
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList, is_partition
-from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import NO_END, open_log
 from groupkeeper.storage.segment import Segment
 from groupkeeper.storage.start import write_start
 from groupkeeper.topics.catalog import Catalog, Topic
+from groupkeeper.topics.catalog_log import LogFolders
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
@@ -27,81 +27,68 @@ from groupkeeper.topics.worker import Worker
 from groupkeeper.turns import Slices, Turns
 
 AT_ONCE: Final = 16
-"""Partitions in one job of the worker: what others want of it comes between."""
+"""Partitions in one job of the worker; other jobs run in between."""
 
 RETRY_FIRST_S: Final = 0.1
 RETRY_MOST_S: Final = 5.0
-"""A log that could not be opened or written is tried again at once, then after pauses that double
-up to the longest: opening reads much of it, and requests come again at once."""
+"""A log that could not be opened or written is retried at once, then after pauses that double up to
+the longest: opening reads much of it, and clients retry at once."""
 
 Read = tuple[TopicPartition, int, int]
-"""Of a partition from an offset on so many bytes."""
+"""Partition, offset and number of bytes to read."""
 
 Failed = Callable[[str, BaseException], None]
-"""Told what could not be done and why; the data plane itself writes no log lines."""
+"""Called with what failed and why; topics write no log lines themselves."""
 
 
-class TopicFolders:
-    """Where topic logs live: one folder ``<topic>-<partition>`` each, in the data directory."""
+@dataclass(slots=True)
+class TopicFolders(LogFolders):
+    """One folder `<topic>-<partition>` for each log, in the data directory."""
 
-    def __init__(
-        self,
-        files: Files,
-        data_dir: str,
-        limits: Limits,
-        repaired: Callable[[str], None],
-        known: FolderList | None = None,
-    ) -> None:
-        """`repaired` is told what was damaged and repaired; `known` are the folders that must
-        be there.
-        """
-        self._repaired = repaired
-        self._known = known
-        self._files = files
-        self._data_dir = data_dir
-        self._limits = limits
+    known: FolderList | None = None
+    """The folders that must exist."""
 
     def open_log(self, name: str, end: int = NO_END) -> Log:
-        """What it holds before offset `end`; the rest is cut off. A log without a folder is empty.
+        """Open a log up to offset `end`; the rest is cut off. A log without a folder is empty.
 
         Raises StorageError and OSError.
         """
-        if self._known is not None and (what := self._known.check(name)):
-            self._repaired(what)
-        log = open_log(self._files, f"{self._data_dir}/{name}", self._limits, end=end)
+        if self.known is not None and (what := self.known.check(name)):
+            self.repaired(what)
+        log = open_log(self.files, f"{self.data_dir}/{name}", self.limits, end=end)
         for what in log.take_repairs():
-            self._repaired(what)
+            self.repaired(what)
         return log
 
     def note_start(self, name: str, offset: int) -> None:
         """Make it durable that a log begins at an offset, blocking. Raises as `write_start`."""
-        write_start(self._files, f"{self._data_dir}/{name}", offset)
-        if self._known is not None:
-            self._known.note(name, offset)
+        write_start(self.files, f"{self.data_dir}/{name}", offset)
+        if self.known is not None:
+            self.known.note(name, offset)
 
     def note_made(self, name: str) -> None:
-        """A log got its first records: from now on its folder must be there."""
-        if self._known is not None:
-            self._known.note(name)
+        """A log has its first records: from now on its folder must exist."""
+        if self.known is not None:
+            self.known.note(name)
 
     def remove(self, name: str) -> None:
-        """Remove a folder and what is in it; nothing happens if there is none. Raises OSError."""
-        folder = f"{self._data_dir}/{name}"
-        for file in self._files.list_folder(folder):
-            self._files.remove(f"{folder}/{file}")
-        self._files.remove_folder(folder)
-        if self._known is not None:
-            self._known.note_removed(name)
+        """Remove a folder and its files, if it exists. Raises OSError."""
+        folder = f"{self.data_dir}/{name}"
+        for file in self.files.list_folder(folder):
+            self.files.remove(f"{folder}/{file}")
+        self.files.remove_folder(folder)
+        if self.known is not None:
+            self.known.note_removed(name)
 
     def names(self) -> list[str]:
-        """The folders there are, blocking: of topics and of nobody. Raises OSError."""
-        return [name for name in self._files.list_folder(self._data_dir) if is_partition(name)]
+        """All folders of partitions, known or not, blocking. Raises OSError."""
+        return [name for name in self.files.list_folder(self.data_dir) if is_partition(name)]
 
     def sync(self) -> None:
-        """Wait until it is on the disk which folders there are, blocking. Raises OSError."""
-        if self._known is not None:
-            self._known.save()
-        self._files.sync_folder(self._data_dir)
+        """Make it durable which folders exist, blocking. Raises OSError."""
+        if self.known is not None:
+            self.known.save()
+        self.files.sync_folder(self.data_dir)
 
 
 class TopicPartitions:
@@ -126,10 +113,9 @@ class TopicPartitions:
         self._unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._known: dict[tuple[str, int], TopicPartition] = {}
         self._detached: dict[tuple[Topic, int], TopicPartition] = {}
-        """Those of deleted topics whose files are still there."""
+        """Those of deleted topics whose files still exist."""
         self.group_log: Callable[[int], Log | None] = lambda index: None
-        """The log of a partition of the group topic, where there is one: set by the coordinator's
-        host."""
+        """The log of a partition of the group topic, if open; set by the server."""
 
     def find(self, topic_name: str, index: int) -> TopicPartition | None:
         """The partition, opened or not; None if there is no such topic or no such index."""
@@ -142,33 +128,30 @@ class TopicPartitions:
                 topic, index, self._turns, self._producers, self._folders.note_made
             )
         if partition.topic.internal:
-            # Opened, closed and reloaded by the coordinator: always ask. Nothing to read while it
-            # has none.
+            # The coordinator opens, closes and reloads it, so look it up each time.
             partition.log = self.group_log(index)
         return partition
 
     def grew(self, topic_name: str, index: int, size: int) -> None:
-        """Somebody else appended to the partition: tell those who wait for it."""
+        """The coordinator appended to the partition: notify waiting requests."""
         partition = self._known.get((topic_name, index))
         if partition is not None:
             partition.grew(size)
 
     async def unknown_folders(self) -> list[str]:
-        """Folders on the disk that are no topic's: it was deleted behind our back, or the folder
-        comes from elsewhere. Raises OSError.
-        """
+        """Folders that belong to no topic of the catalog. Raises OSError."""
         names = await self._worker(self._folders.names)
-        # Whatever was there then is in one of these, unless it has been deleted meanwhile.
+        # A topic that had a folder then is in one of these, unless deleted meanwhile.
         topics = [*self._catalog.by_name.values(), *self._catalog.being_deleted.values()]
         return await self._worker(lambda: _unknown_folders(names, topics))
 
     def opened(self) -> int:
-        """How many logs of topics are open now."""
+        """How many logs of topics are open."""
         return sum(p.log is not None and not p.topic.internal for p in self._known.values())
 
     async def prepare(self, partitions: Iterable[TopicPartition]) -> None:
-        """Open what is not open, write back what is due. What fails has no log afterwards, and is
-        not tried again for a while.
+        """Open logs that are not open, write back those that are due. A partition whose log fails
+        has none afterwards, and is not retried for a while.
         """
         seconds = asyncio.get_running_loop().time
         now = seconds()
@@ -179,24 +162,22 @@ class TopicPartitions:
                 self._unopened.failed(partition, seconds())
 
     async def warm(self, reads: Iterable[Read]) -> None:
-        """Read so many bytes from an offset of these, so that the event loop finds them in the page
-        cache.
-        """
+        """Read records, so that the event loop finds them in the page cache."""
         for partition, offset, size in reads:
             await self._worker(partial(partition.warm, offset, size))
 
     def write_failed(self, topic_name: str, index: int) -> None:
-        """An append failed; others are refused for a while."""
+        """An append failed: refuse others for a while."""
         partition = self._known.get((topic_name, index))
         if partition is not None:
             self._unwritten.failed(partition, asyncio.get_running_loop().time())
 
     def refuses_writes(self, partition: TopicPartition) -> bool:
-        """Appends have failed, and the next one is not to be tried yet."""
+        """Whether appends have failed and the next one is not to be tried yet."""
         return self._unwritten.waits(partition, asyncio.get_running_loop().time())
 
     def _prepare(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Those that could not be opened."""
+        """Returns those that could not be opened."""
         unopened = []
         for partition in partitions:
             # An earlier job may have done it, or the topic may be gone.
@@ -213,9 +194,9 @@ class TopicPartitions:
         return unopened
 
     async def delete_before(self, partition: TopicPartition, offset: int) -> bool:
-        """Keep nothing before an offset of an open partition: durable, then visible, then the files
-        go. False, and told, if the disk refuses. If only the last step failed, the next use opens
-        the log again, and it begins there.
+        """Delete what is before an offset of an open partition: durable, then visible, then the
+        files are removed. Reports a failure of the disk and returns False. If only the last step
+        failed, the next use opens the log again, and it begins there.
         """
         try:
             if not await self._worker(lambda: self._note_start(partition, offset)):
@@ -237,20 +218,20 @@ class TopicPartitions:
         return not partition.deleted
 
     def _remove_segments(self, partition: TopicPartition, segments: Iterable[Segment]) -> bool:
-        """False if the topic is deleted: the files' names may be those of a new one's."""
+        """False if the topic is deleted: a new topic may have files of the same names."""
         if partition.deleted:
             return False
         try:
             for segment in segments:
                 segment.remove()
         except OSError as error:
-            # They are not seen any more, and the next opening removes them.
+            # They are not used any more, and the next opening removes them.
             self._failed(partition.folder, error)
         return True
 
     def detach(self, topics: Iterable[Topic]) -> Slices[None]:
-        """Forget deleted topics' partitions and answer who waits for them. Files stay. May be
-        repeated.
+        """Drop the partitions of deleted topics, but not their files, and answer requests that wait
+        for them. May be repeated.
         """
         pace = Pace()
         for topic in topics:
@@ -258,8 +239,8 @@ class TopicPartitions:
                 partition = self._known.get((topic.name, index))
                 if partition is not None and partition.topic is topic:
                     del self._known[topic.name, index]
-                    self._unopened.forget(partition)
-                    self._unwritten.forget(partition)
+                    self._unopened.drop(partition)
+                    self._unwritten.drop(partition)
                     self._detached[topic, index] = partition
                     for watcher in list(partition.watchers):
                         watcher.changed()
@@ -272,20 +253,20 @@ class TopicPartitions:
         """Close and remove the files of detached topics, durably. Raises OSError; may be
         repeated.
         """
-        rests = ((topic, index) for topic in topics for index in range(topic.partition_count))
-        while some := list(islice(rests, AT_ONCE)):
+        remaining = ((topic, index) for topic in topics for index in range(topic.partition_count))
+        while some := list(islice(remaining, AT_ONCE)):
             await self._worker(partial(self._remove, some))
         await self._worker(self._folders.sync)
 
-    def _remove(self, rests: Iterable[tuple[Topic, int]]) -> None:
-        for topic, index in rests:
+    def _remove(self, remaining: Iterable[tuple[Topic, int]]) -> None:
+        for topic, index in remaining:
             partition = self._detached.pop((topic, index), None)
             if partition is not None:
                 partition.delete()
             self._folders.remove(f"{topic.name}-{index}")
 
     def close(self) -> None:
-        """Close every log; a failure is told and does not keep the others open."""
+        """Close every log."""
         for partition in self._known.values():
             partition.close()
 

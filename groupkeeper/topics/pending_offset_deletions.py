@@ -1,9 +1,8 @@
 """Offsets of deleted topics in partitions of the group topic that could not be loaded at that time.
 
-Such a partition does not keep a topic from being deleted, nor its name from being used again. That
-it has to forget the topic is kept in the catalog instead, until it is loaded some day. It must
-forget it before it is served: what is committed to it afterwards may be for a new topic of the same
-name.
+Such a partition does not hold up the deletion, nor a new topic of the same name. The catalog
+records that its offsets have to be deleted when it is loaded. That must happen before it is served,
+as later commits may be for the new topic.
 """
 
 import asyncio
@@ -16,12 +15,12 @@ from groupkeeper.topics.slices import each
 from groupkeeper.turns import Turns
 
 MAX_PENDING_OFFSET_DELETIONS: Final = 200_000
-"""Names of deleted topics, each counted once for every partition that has to forget it: beyond, a
-deletion is not finished before those partitions can be loaded."""
+"""Pairs of a deleted topic's name and a partition that has to delete its offsets. Beyond the limit,
+a deletion is not finished before those partitions can be loaded."""
 
 
 class PendingOffsetDeletions:
-    """Which partitions have to forget which topics. Changes are made one at a time."""
+    """Which partitions have to delete the offsets of which topics."""
 
     def __init__(self, catalog: Catalog, turns: Turns, wall_ms: Callable[[], int]) -> None:
         self._catalog = catalog
@@ -29,10 +28,10 @@ class PendingOffsetDeletions:
         self._wall_ms = wall_ms
         self._changing = asyncio.Lock()
         self._under_way: list[tuple[set[str], frozenset[int]]] = []
-        """On their way to the catalog: to be forgotten whether they arrive there or not."""
+        """Being written to the catalog; they count even if that fails."""
 
     def of(self, partition: int) -> set[str]:
-        """The names that a partition has to forget before it is served."""
+        """Topics whose offsets a partition has to delete before it is served."""
         found = {
             name
             for name, partitions in self._catalog.pending_offset_deletions.items()
@@ -41,8 +40,8 @@ class PendingOffsetDeletions:
         return found.union(*(names for names, where in self._under_way if partition in where))
 
     async def add(self, names: set[str], partitions: Iterable[int]) -> None:
-        """Durable when this returns; :meth:`of` says so at once. Raises StorageError, OSError and
-        OverLimitError: nothing is kept then.
+        """Durable when this returns; `of` includes it at once. Raises StorageError, OSError and
+        OverLimitError: nothing has changed then.
         """
         added = names, frozenset(partitions)
         self._under_way.append(added)
@@ -52,8 +51,8 @@ class PendingOffsetDeletions:
             self._under_way.remove(added)
 
     async def remove(self, names: set[str], partition: int) -> None:
-        """The partition has forgotten them, durably. Raises StorageError and OSError: nothing has
-        changed then.
+        """The partition has deleted their offsets, durably. Raises StorageError and OSError:
+        nothing has changed then.
         """
         await self._change(names, lambda before: before - {partition})
 

@@ -1,8 +1,7 @@
-"""Sequences of idempotent producers on one partition: what is a duplicate, a gap, a zombie.
+"""Sequences of idempotent producers on a partition: detects duplicates, gaps and old epochs.
 
-Not the giving out of producer ids (producer_ids.py), and not transactions: they are refused
-earlier.
-Source: KIP-98; Kafka's ``ProducerStateManager``, ``ProducerStateEntry`` and ``ProducerAppendInfo``.
+Producer ids are allocated in apis/init_producer_id.py; transactions are refused earlier.
+Source: KIP-98; Kafka's `ProducerStateManager`, `ProducerStateEntry` and `ProducerAppendInfo`.
 """
 
 from collections import OrderedDict
@@ -17,13 +16,13 @@ REMEMBERED_BATCHES: Final = 5
 """Per producer, as in Kafka: a client keeps at most five requests in flight."""
 
 REMEMBERED_PRODUCERS: Final = 10_000
-"""Per partition; the one that was silent longest is forgotten first, and is then as good as new."""
+"""Per partition; the one idle longest is forgotten first, and may then begin with any sequence."""
 
 EXPIRED_AT_ONCE: Final = 2
-"""Expired producers that are forgotten for one batch: more than can come with it."""
+"""Expired producers forgotten per batch: more than a batch can add."""
 
-TOLD_EVERY_MS: Final = 60_000
-"""That producers are forgotten for want of room is told no more often."""
+REPORT_INTERVAL_MS: Final = 60_000
+"""Shortest time between two reports that a limit made producers be forgotten."""
 
 _LAST_SEQUENCE: Final = 2**31 - 1
 
@@ -49,11 +48,11 @@ class _Producer:
 
 
 class ProducerMemory:
-    """The producers of all partitions together: forgets those that are silent for too long, and the
-    one that is silent longest when there are too many.
+    """The producers of all partitions: expires those that are idle too long, and forgets the one
+    idle longest if there are too many.
 
-    The event loop notes what is appended, and the worker what it finds in logs that it opens: both
-    hold `lock` from the first change to the last.
+    The event loop records appended batches, and the worker those found in logs that it opens: both
+    hold `lock` during all changes.
     """
 
     def __init__(
@@ -68,13 +67,13 @@ class ProducerMemory:
         self._failed = failed
         self._tell_from_ms = 0
         self._by_silence: OrderedDict[_Producer, None] = OrderedDict()
-        """The one that is silent longest first."""
+        """The one idle longest first."""
 
     def __len__(self) -> int:
         return len(self._by_silence)
 
     def heard(self, producer: _Producer) -> None:
-        """It has written, just now. Others may be forgotten."""
+        """It has written just now. Others may be forgotten."""
         now = producer.silent_since_ms = self._wall_ms()
         known = self._by_silence
         known[producer] = None
@@ -93,9 +92,9 @@ class ProducerMemory:
         self._by_silence.pop(producer, None)
 
     def tell(self, limit: str, now_ms: int) -> None:
-        """A producer is forgotten because of a limit."""
+        """Report that a limit made a producer be forgotten."""
         if now_ms >= self._tell_from_ms:
-            self._tell_from_ms = now_ms + TOLD_EVERY_MS
+            self._tell_from_ms = now_ms + REPORT_INTERVAL_MS
             self._failed("producers", OverLimitError(limit))
 
     def _forget(self, producer: _Producer) -> None:
@@ -104,29 +103,29 @@ class ProducerMemory:
 
 
 class ProducerStates:
-    """Every producer that wrote to the partition lately."""
+    """The producers that wrote to a partition recently."""
 
     __slots__ = ("_memory", "by_id")
 
     def __init__(self, memory: ProducerMemory) -> None:
         self._memory = memory
         self.by_id: dict[int, _Producer] = {}
-        """The one that is silent longest first."""
+        """The one idle longest first."""
 
     def __len__(self) -> int:
         return len(self.by_id)
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all of them, one at a time: the event loop may wait for the lock."""
         while self.by_id:
-            with self._memory.lock:  # one at a time: there may be thousands, and the loop may wait
+            with self._memory.lock:
                 if self.by_id:
                     self._memory.drop(self.by_id.popitem()[1])
 
     def duplicate_of(
         self, producer_id: int, epoch: int, base_sequence: int, last_offset_delta: int
     ) -> int | None:
-        """Base offset of this very batch, if it is one of the last five stored."""
+        """Base offset of this batch if it is one of the last five stored, or None."""
         producer = self.by_id.get(producer_id)
         if producer is None or producer.epoch != epoch:
             return None
@@ -137,10 +136,10 @@ class ProducerStates:
         return None
 
     def check(self, producer_id: int, epoch: int, base_sequence: int) -> ErrorCode:
-        """Whether the batch may be appended; ask for duplicates first.
+        """NONE if the batch may be appended; check for duplicates first.
 
-        A producer that is not known may begin with any sequence: its past may have been deleted or
-        forgotten.
+        An unknown producer may begin with any sequence: its batches may have been deleted, or it
+        was forgotten.
         """
         producer = self.by_id.get(producer_id)
         if producer is None:
@@ -163,7 +162,7 @@ class ProducerStates:
         last_offset_delta: int,
         base_offset: int,
     ) -> None:
-        """Note a batch that is in the log now (also on replay, where nothing is checked)."""
+        """Record an appended batch (also on replay, where nothing is checked)."""
         last = last_sequence(base_sequence, last_offset_delta)
         with self._memory.lock:
             self._note(producer_id, epoch, (base_sequence, last, base_offset))

@@ -1,6 +1,6 @@
-"""Loops over what a request names, which may be thousands of things, done in slices (``turns``).
+"""Loops over the items of a request, which may be thousands, in slices (`turns`).
 
-Not the waiting for a turn: whoever runs the slices does that.
+The caller runs the slices in turns with other work.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -15,7 +15,7 @@ Whole = TypeVar("Whole")
 Key = TypeVar("Key", bound=Hashable)
 
 ITEMS: Final = 200
-"""Small things done in one slice, about 5 us each."""
+"""Items processed in one slice, about 5 us each."""
 
 
 class Pace:
@@ -27,7 +27,7 @@ class Pace:
         self._left = ITEMS
 
     def spent(self, items: int = 1) -> bool:
-        """So much was done, in small things; True when it is time to yield."""
+        """Count processed items; True when it is time to yield."""
         self._left -= items
         if self._left > 0:
             return False
@@ -36,7 +36,7 @@ class Pace:
 
 
 def each(items: Iterable[Item], work: Callable[[Item], Result]) -> Slices[list[Result]]:
-    """``work(item)`` of every item."""
+    """`work(item)` of every item."""
     results = []
     for count, item in enumerate(items, 1):
         results.append(work(item))
@@ -46,7 +46,7 @@ def each(items: Iterable[Item], work: Callable[[Item], Result]) -> Slices[list[R
 
 
 def counts(items: Iterable[Item], key: Callable[[Item], Key]) -> Slices[dict[Key, int]]:
-    """How often each key comes, in the order in which they first come."""
+    """How often each key occurs, in the order of first occurrence."""
     times: dict[Key, int] = {}
     for count, item in enumerate(items, 1):
         its_key = key(item)
@@ -62,7 +62,7 @@ def each_within(
     work: Callable[[Group, Item], Result],
     together: Callable[[Group, list[Result]], Whole],
 ) -> Slices[list[Whole]]:
-    """``together(group, [work(group, item) of its items])`` of every group: partitions by topic."""
+    """`together(group, [work(group, item) of its items])` of every group: partitions by topic."""
     pace = Pace()
     results = []
     for group in groups:
@@ -82,5 +82,5 @@ def visit_within(
     items_of: Callable[[Group], Iterable[Item]],
     visit: Callable[[Group, Item], object],
 ) -> Slices[None]:
-    """``visit(group, item)`` for every item of every group."""
+    """`visit(group, item)` for every item of every group."""
     yield from each_within(groups, items_of, visit, lambda *_: None)

@@ -1,8 +1,8 @@
-"""Records by their time, whatever a producer has put into the batches.
+"""Finds records by time, whatever producers have put into their batches.
 
-A batch is stored as it came: its header may promise a time that no record in it has, and a few
-bytes may unfold to many. So records are gone through in slices (``turns``), large batches are
-unfolded on the worker, one at a time, and a lookup that was promised too much gives up.
+Batches are stored unchanged: a header may state a maximum timestamp that no record has, and a few
+bytes may decompress to many. So records are read in slices (`turns`), large batches are
+decompressed on the worker, one at a time, and too many false headers end a lookup.
 """
 
 import asyncio
@@ -31,41 +31,41 @@ Found = tuple[int, int]
 R = TypeVar("R")
 
 Scan = Callable[[Iterator[Found]], Slices[R]]
-"""Goes through the records of one batch."""
+"""Searches the records of one batch."""
 
 FALSE_PROMISES: Final = 3
-"""So many batches without the record that their headers promise end a lookup: no honest log has
-one."""
+"""How many batches without the record that their header implies end a lookup. Correct producers
+write none."""
 
 RECORDS_MOST: Final = 1_000_000
-"""Records that one lookup goes through at most: as many as a batch of a mebibyte can unfold to, if
+"""Records that one lookup reads at most: as many as a batch of one mebibyte can decompress to, if
 they are not empty."""
 
 _SMALL: Final = 1024 * 1024
-"""Unfolded on the event loop, in less than a millisecond."""
+"""Batches up to this size are decompressed on the event loop, in less than a millisecond."""
 
 _RECORDS: Final = 2_000
 """Records in one slice."""
 
 
 class TimeLookup:
-    """Looks into logs. Raises OSError, StorageError, CorruptBatch and OverLimitError."""
+    """Searches logs. Raises OSError, StorageError, CorruptBatch and OverLimitError."""
 
     def __init__(self, worker: Worker, turns: Turns) -> None:
         self._worker = worker
         self._turns = turns
         self._large = asyncio.Lock()
-        """Memory for one large batch is enough."""
+        """Bounds memory to one large batch at a time."""
 
     async def first(self, log: Log, timestamp_ms: int) -> Found | None:
         """The first record that is not older, or None."""
-        return await _of_what_is_kept(log, lambda start: self._first(log, start, timestamp_ms))
+        return await _from_start(log, lambda start: self._first(log, start, timestamp_ms))
 
     async def newest(self, log: Log) -> Found | None:
-        """The first record with the largest time. Where headers promise more than there is, the
-        newest record of the first batch that promises the most.
+        """The first record with the largest timestamp. If headers state more than their records
+        have, the newest record of the first batch that states the most.
         """
-        return await _of_what_is_kept(log, lambda start: self._newest(log, start))
+        return await _from_start(log, lambda start: self._newest(log, start))
 
     async def _first(self, log: Log, start: int, timestamp_ms: int) -> Found | None:
         budget = _Budget()
@@ -76,7 +76,7 @@ class TimeLookup:
             )
             if found is not None:
                 return found
-            budget.disappointed(promise[1], start)
+            budget.missed(promise[1], start)
         return None
 
     async def _newest(self, log: Log, start: int) -> Found | None:
@@ -88,7 +88,7 @@ class TimeLookup:
             if found is not None and (newest is None or found[1] > newest[1]):
                 newest = found
             if promise[1].base_offset >= start:
-                break  # one that lost records by their deletion may come first, and promise more
+                break  # an earlier batch may have lost the record by DeleteRecords
         return newest
 
     async def _search(self, promise: tuple[Segment, Batch], budget: "_Budget", scan: Scan[R]) -> R:
@@ -96,20 +96,20 @@ class TimeLookup:
         data = segment.read(batch.position, batch.size)
         header = read_header(data)
         budget.spend(header.record_count)
-        folded = data[HEADER_SIZE : header.end]
+        compressed = data[HEADER_SIZE : header.end]
         if not header.codec:
-            return await self._turns.run(scan(record_times(folded, header)))
+            return await self._turns.run(scan(record_times(compressed, header)))
         try:
-            small = decompress(header.codec, folded, _SMALL)
-        except DecompressionError:  # or it is not what it says, which is found out there
-            return await self._search_large(folded, header, scan)
+            small = decompress(header.codec, compressed, _SMALL)
+        except DecompressionError:  # too large, or corrupt: decided there
+            return await self._search_large(compressed, header, scan)
         return await self._turns.run(scan(record_times(small, header)))
 
-    async def _search_large(self, folded: bytes, header: BatchHeader, scan: Scan[R]) -> R:
+    async def _search_large(self, compressed: bytes, header: BatchHeader, scan: Scan[R]) -> R:
         async with self._large:
             try:
                 data = await self._worker(
-                    lambda: decompress_mapped(header.codec, folded, DECOMPRESSED_LIMIT)
+                    lambda: decompress_mapped(header.codec, compressed, DECOMPRESSED_LIMIT)
                 )
             except DecompressionError as error:
                 raise CorruptBatch(f"the batch at offset {header.base_offset}: {error}") from error
@@ -117,7 +117,7 @@ class TimeLookup:
 
 
 class _Budget:
-    """What one lookup may cost."""
+    """Limits of one lookup."""
 
     def __init__(self) -> None:
         self._records = RECORDS_MOST
@@ -128,21 +128,19 @@ class _Budget:
         if self._records < 0:
             raise OverLimitError(f"a lookup by time goes through at most {RECORDS_MOST} records")
 
-    def disappointed(self, batch: Batch, start: int) -> None:
-        """A batch did not hold what it promised, unless that is deleted."""
+    def missed(self, batch: Batch, start: int) -> None:
+        """Count a batch without the record, unless it may have been deleted."""
         self._promises -= batch.base_offset >= start
         if not self._promises:
             raise OverLimitError(
-                f"{FALSE_PROMISES} batches do not hold the time that they promise, "
+                f"{FALSE_PROMISES} batches do not have the timestamps of their headers, "
                 f"the last one at offset {batch.base_offset}"
             )
 
 
-async def _of_what_is_kept(
-    log: Log, scan: Callable[[int], Awaitable[Found | None]]
-) -> Found | None:
-    """`scan`, from the start of the log. Once more whenever files that it reads are gone because
-    the start has moved: those that happen to be open can be read to the end.
+async def _from_start(log: Log, scan: Callable[[int], Awaitable[Found | None]]) -> Found | None:
+    """`scan` from the start of the log; repeated if the start moves meanwhile and files that it
+    reads are removed. Open files can be read to the end.
     """
     while True:
         start = log.start_offset

@@ -1,22 +1,20 @@
-"""Making, changing and removing topics, one change at a time: what CreateTopics, CreatePartitions,
-DeleteTopics and Metadata's auto-creation share.
+"""Creates, changes and deletes topics, one change at a time, for CreateTopics, CreatePartitions,
+AlterConfigs, DeleteTopics and Metadata's auto-creation.
 
-Not their requests and responses, and not the checks of a client's wishes (create_topics.py). A
-change is durable before anybody sees it. A deletion has two parts: once it is in the catalog, the
-topic is gone for clients, for good; then, in the background, it is *ended*: what others keep for
-the topic is forgotten, its files are removed, and it is crossed out of the catalog. Its name cannot
-be used before that, and a start after a crash ends it again.
+Requests are checked by the handlers. A change is durable before it is visible. A deletion has two
+parts: once it is in the catalog, clients no longer see the topic; then, in the background, it is
+completed: offsets are deleted, files are removed, and the topic is removed from the catalog. Until
+then its name cannot be used, and a start after a crash completes the deletion.
 
-The second part knows a topic by its name only: offsets, folders and the catalog's tombstone have
-nothing else. So it must never run for a topic whose name is another one's by then. That holds
-because of this:
+The second part knows a topic by its name only: offsets, folders and the catalog's tombstone have no
+id. So it must never run for a topic whose name already belongs to another. These rules ensure it:
 
-* A name belongs to one topic at most: the one in `by_name` or the one in `being_deleted`. From the
-  first to the second it goes in one step, and nobody gets a name that is in either.
-* A topic is ended only while it, the very object, is in `being_deleted`, and by one task at a time:
-  whoever else wants it ended waits for that. Only the end takes it out of there, last of all.
-* A deletion of many topics takes many slices, and the first of them may be ended, and even be made
-  again, before the last one is gone. Whoever holds an old object has to compare it.
+* A name belongs to one topic at most, either in `by_name` or in `being_deleted`. A topic moves from
+  the first to the second in one step, and no topic is created with a name that is in either.
+* A deletion is completed only while the topic, the very object, is in `being_deleted`, and by one
+  task at a time: others wait for that task. Only the task removes it from there, last of all.
+* A deletion of many topics takes many slices: the first topics may be completely deleted, and even
+  created again, before the last one is marked. Who holds an old object must compare it.
 """
 
 import asyncio
@@ -35,30 +33,30 @@ from groupkeeper.topics.slices import each
 from groupkeeper.turns import Slices, Turns
 
 MAX_PARTITIONS: Final = 10_000
-"""Made by one request, as Kafka's controller has it; and of one topic, however often it grows: one
-answer of Metadata has all of them."""
+"""Partitions created by one request, as in Kafka's controller; and of one topic, as one response of
+Metadata has all of them."""
 
 TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
-"""What Kafka says about more."""
+"""Kafka's message if there are more."""
 
 FULL: Final = (
     f"This server has at most {TOPICS_MOST} topics, with {PARTITIONS_MOST} partitions in all."
 )
-"""What clients are told who want more."""
+"""Message for clients that exceed the server's limits."""
 
 UNWRITABLE: Final = "The catalog of topics cannot be written"
-"""What clients are told of a change that is not made because it cannot be kept."""
+"""Message for a change that could not be written."""
 
-PATIENCE_S: Final = 10.0
-"""How long a request waits for the end of a deletion, which goes on without it."""
+DELETION_WAIT_S: Final = 10.0
+"""How long a request waits for a deletion, which continues without it."""
 
 TopicsDeleted = Callable[[list[str]], Awaitable[None]]
-"""Forgets what is kept for topics of these names; done when that is durable, and repeatable. Raises
-when it cannot be done in this process any more: the next one tries again."""
+"""Deletes the offsets of topics with these names; returns when that is durable. Repeatable. Raises
+if this process cannot do it any more: the next start retries."""
 
 
 class Capacity:
-    """What one request may still add under the server's limits."""
+    """How many topics and partitions a request may still add under the server's limits."""
 
     def __init__(self, catalog: Catalog, failed: Failed) -> None:
         self._topics = TOPICS_MOST - len(catalog.by_name)
@@ -66,7 +64,7 @@ class Capacity:
         self._failed: Failed | None = failed
 
     def take(self, topics: int, partitions: int) -> None:
-        """Raises UnwantedError if there is not as much; the first time it is told, too."""
+        """Raises Refused beyond a limit, and reports the first time."""
         if topics > self._topics or partitions > self._partitions:
             failed, self._failed = self._failed, None
             if failed is not None:
@@ -115,8 +113,8 @@ class TopicAdmin:
         self.changing = asyncio.Lock()
         self.topics_deleted: list[TopicsDeleted] = []
         self._deletions: dict[Topic, asyncio.Future[bool]] = {}
-        """Deletions under way; the result says whether all is forgotten."""
-        # Any: what a task returns is nobody's business here.
+        """Deletions under way; the result is whether all offsets are deleted."""
+        # Any: results are not used.
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def check_name(self, name: str) -> Refusal | None:
@@ -133,38 +131,38 @@ class TopicAdmin:
         return None
 
     def new_topic(self, name: str, partition_count: int, configs: dict[str, str]) -> Topic:
-        """A topic with an id of its own, not yet created."""
+        """A topic with a new id, not yet created."""
         return Topic(name, self._random_bytes(16), partition_count, configs)
 
     def capacity(self) -> Capacity:
-        """For one request, from its checks to the end of the change."""
+        """For one request; the caller holds `changing`."""
         return Capacity(self.catalog, self._failed)
 
     def leader_epoch(self, topic: Topic, index: int) -> int:
-        """The present epoch of one of the topic's partitions."""
+        """The current epoch of one of the topic's partitions."""
         partition = self._partitions.find(topic.name, index) if topic.internal else None
         return LEADER_EPOCH if partition is None else partition.leader_epoch
 
     async def create(self, topics: Sequence[Topic]) -> ErrorCode:
-        """All of them or, when the disk refuses, none."""
+        """All of them, or none if the write fails."""
         return await self._written(self.catalog.create(topics, self._wall_ms()))
 
     async def change(self, topics: Sequence[Topic]) -> ErrorCode:
-        """Existing topics become what these copies are; all of them or none."""
+        """Give topics the partition counts and configs of these copies; all or none."""
         return await self._written(self.catalog.change(topics, self._wall_ms()))
 
     async def delete(self, topics: Sequence[Topic]) -> ErrorCode:
-        """All of them are gone for clients, or none; the rest is begun. See `await_deletion`."""
-        code = await self._written(self.catalog.delete(topics, self._wall_ms()))
-        if code == ErrorCode.NONE:
+        """Mark all of them deleted, or none; then start to complete the deletion."""
+        error = await self._written(self.catalog.delete(topics, self._wall_ms()))
+        if error == ErrorCode.NONE:
             await self._turns.run(self._start_deletions(topics))
-        return code
+        return error
 
     async def await_deletion(self, names: Iterable[str]) -> bool:
-        """Wait for the end of these topics' deletions, within limits; what failed is tried again.
+        """Wait up to DELETION_WAIT_S for the deletion of these topics; what failed is retried.
 
-        True when nothing is remembered of any of them. Their files may still resist, and their
-        names are not free then: see `is_being_deleted`.
+        True if all their offsets are deleted. Their files may remain, and then their names
+        cannot be used: see `is_being_deleted`.
         """
         if not self.catalog.being_deleted:
             return True
@@ -173,41 +171,41 @@ class TopicAdmin:
         ends = await self._turns.run(self._start_deletions(deleted))
         if not ends:
             return True
-        done, pending = await asyncio.wait(ends, timeout=PATIENCE_S)
+        done, pending = await asyncio.wait(ends, timeout=DELETION_WAIT_S)
         return not pending and all(end.result() for end in done)
 
     def is_being_deleted(self, name: str) -> bool:
-        """A topic of this name was deleted and is not yet gone without a trace."""
+        """Whether a deleted topic of this name still has files or offsets."""
         return name in self.catalog.being_deleted
 
     def finish_deletions(self) -> None:
-        """Begin to finish what was interrupted, by a crash or by a disk that refused."""
+        """Start to complete deletions that a crash or an error interrupted."""
         self._start(
             self._turns.run(self._start_deletions(list(self.catalog.being_deleted.values())))
         )
 
     async def close(self) -> None:
-        """Wait for the deletions under way; whoever forgets for them gives up by itself."""
+        """Wait for deletions under way; `topics_deleted` callbacks end when the server stops."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _written(self, change: Awaitable[None]) -> ErrorCode:
         try:
             await change
-        except (StorageError, OSError) as error:
-            self._failed("catalog", error)
+        except (StorageError, OSError) as failure:
+            self._failed("catalog", failure)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
     def _start_deletions(self, topics: Iterable[Topic]) -> Slices[set[asyncio.Future[bool]]]:
-        """Begin with those that nobody is ending; the ends of all that are not ended yet."""
+        """Start to complete deletions that no task completes yet; returns the futures of all."""
         end: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         idle: list[Topic] = []
         ends: set[asyncio.Future[bool]] = set()
 
         def claim(topic: Topic) -> None:
             if self.catalog.being_deleted.get(topic.name) is not topic:
-                return  # somebody else was faster: its name may be another topic's
+                return  # completed already: its name may be another topic's
             if topic not in self._deletions:
                 self._deletions[topic] = end
                 idle.append(topic)
@@ -215,7 +213,7 @@ class TopicAdmin:
 
         yield from each(topics, claim)
         if idle:
-            self._start(self._end(idle, end))
+            self._start(self._complete(idle, end))
         return ends
 
     def _start(self, work: Coroutine[Any, Any, object]) -> None:
@@ -223,20 +221,20 @@ class TopicAdmin:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _end(self, topics: list[Topic], end: "asyncio.Future[bool]") -> None:
-        """Forget, remove, cross out: in this order a crash leaves either everything to do again or
-        nothing that anybody remembers.
+    async def _complete(self, topics: list[Topic], end: "asyncio.Future[bool]") -> None:
+        """Delete offsets, remove files, remove from the catalog: after a crash, all steps are
+        repeated or none is needed.
         """
-        forgotten = False
+        offsets_deleted = False
         try:
             await self._turns.run(self._partitions.detach(topics))
             names = await self._turns.run(each(topics, lambda topic: topic.name))
             for forget in self.topics_deleted:
                 await forget(names)
-            forgotten = True
+            offsets_deleted = True
             await self._partitions.purge(topics)
             await self.catalog.purged(topics, self._wall_ms())
-        except Exception as error:  # noqa: BLE001  # whatever it is: the topics stay to be finished
-            self._failed("rests of deleted topics", error)
+        except Exception as error:  # noqa: BLE001  # the topics stay in `being_deleted`
+            self._failed("cleaning up deleted topics", error)
         await self._turns.run(each(topics, self._deletions.pop))
-        end.set_result(forgotten)
+        end.set_result(offsets_deleted)

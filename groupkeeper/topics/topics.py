@@ -1,6 +1,6 @@
-"""The state of all topics of a process, put together over its data directory.
+"""All topics of a server, over its data directory.
 
-No behaviour of its own. What clients ask of it is in `apis`, a module for each API.
+Puts the parts of this room together; the APIs are in `apis`.
 """
 
 import base64
@@ -33,13 +33,13 @@ from groupkeeper.turns import Turns
 
 
 class DataDirectory(Protocol):
-    """Where the folders go: a ``storage.store.Store`` has one and holds its lock."""
+    """The directory of the logs; a `storage.store.Store` holds its lock."""
 
     @property
     def data_dir(self) -> str: ...
     @property
     def was_used(self) -> bool:
-        """A server has run on it before: there must be a catalog."""
+        """A server has run on it before, so a catalog must exist."""
 
 
 @dataclass(slots=True)
@@ -57,27 +57,27 @@ class Snapshot:
 
 @dataclass(slots=True)
 class TopicsWorld:
-    """What the topics take from outside; a test or a simulation puts its own there."""
+    """Dependencies on the outside world; tests and simulations replace them."""
 
     files: Files = field(default_factory=Files)
     worker: Worker = field(default_factory=WorkerThread)
     wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     random_bytes: Callable[[int], bytes] = os.urandom
     failed: Failed = lambda where, error: None
-    """Told about every failure of the disk, and of every limit reached, for the log."""
+    """Called with every failure of the disk and every limit reached, for the log."""
     repaired: Callable[[str], None] = lambda what: None
-    """Told what was damaged and could be put right."""
+    """Called with what was damaged and repaired."""
     folders: FolderList | None = None
-    """Which partition folders must be there."""
+    """Which partition folders must exist."""
     open_files_most: int = OPEN_FILES_MOST
-    """Descriptors for topic logs; with more, those used longest ago are closed meanwhile."""
+    """Descriptors for topic logs; beyond, the least recently used are closed."""
 
 
 class Topics:
-    """The topics of one process, over its data directory.
+    """The topics of a server.
 
-    Making it reads the catalog, which may take some milliseconds and needs no event loop. Raises
-    StorageError and OSError.
+    The constructor reads the catalog, which may take some milliseconds and needs no event loop.
+    Raises StorageError and OSError.
     """
 
     def __init__(
@@ -96,23 +96,22 @@ class Topics:
         self.catalog = self._catalog_of(store, world, turns)
         self.partitions = self._partitions_of(store, world, turns)
         self.response_tasks = ResponseTasks(world.failed, turns)
-        """Answers that come after their handler has returned."""
+        """Responses that come after their handler has returned."""
         self.admin = TopicAdmin(
             self.catalog, self.partitions, world.wall_ms, world.random_bytes, world.failed, turns
         )
         self.topics_deleted: list[TopicsDeleted] = self.admin.topics_deleted
         """Called on the event loop with the names of deleted topics, and awaited before the client
-        is answered; again after a crash, when nothing tells whether that was done."""
+        is answered; called again after a crash, as it is not known whether that was completed."""
         self.pending_offset_deletions = PendingOffsetDeletions(self.catalog, turns, world.wall_ms)
-        """What partitions of the group topic that could not be loaded then have to forget."""
+        """Offsets to delete in partitions of the group topic that could not be loaded."""
         self.reader = FetchReader(self.partitions, settings.fetch_max_bytes, world.failed)
         self.log_opener = LogOpener(self.partitions, self.response_tasks)
         self.lookup = TimeLookup(world.worker, turns)
         self.effective = EffectiveConfigs(settings)
         self.waiting_fetches: dict[Any, None] = {}
-        """Until they are answered."""
         self.before_close: list[Callable[[], Awaitable[None]]] = []
-        """Called and awaited before the files are closed."""
+        """Awaited before the files are closed."""
         self.catalog.load(world.wall_ms(), lambda: _cluster_id(world.random_bytes))
 
     def _catalog_of(self, store: DataDirectory, world: TopicsWorld, turns: Turns) -> Catalog:
@@ -134,17 +133,17 @@ class Topics:
         return TopicPartitions(self.catalog, folders, world.worker, turns, world.failed, producers)
 
     def answer_room(self, room: Callable[[], int]) -> None:
-        """Whom Fetch asks how many bytes of answers may still be held for clients."""
+        """`room`: how many bytes of responses may still be held for clients; Fetch calls it."""
         self.reader.room = room
 
     def finish_deletions(self) -> None:
-        """Finish in the background what a crash interrupted. To be called when the event loop runs
-        and everybody is in `topics_deleted`.
+        """Complete deletions that a crash interrupted, in the background. To be called when the
+        event loop runs and `topics_deleted` is complete.
         """
         self.admin.finish_deletions()
 
     async def unknown_folders(self) -> list[str]:
-        """Names of partition folders that are no topic's, as of now. Raises OSError."""
+        """Names of partition folders that belong to no topic. Raises OSError."""
         return await self.partitions.unknown_folders()
 
     @property
@@ -155,11 +154,11 @@ class Topics:
         return self.catalog.counts.get(topic)
 
     def serve_group_logs(self, group_log: Callable[[int], Log | None]) -> None:
-        """Where to read partitions of the group topic; None for one that has no open log."""
+        """Set where to find the logs of the group topic's partitions; None if one is not open."""
         self.partitions.group_log = group_log
 
     def group_log_grew(self, index: int, size: int) -> None:
-        """So many bytes are new and durable in a partition of the group topic."""
+        """`size` bytes became durable in a partition of the group topic."""
         self.partitions.grew(GROUP_TOPIC, index, size)
 
     def snapshot(self) -> Snapshot:
@@ -184,7 +183,7 @@ class Topics:
 
 
 def _cluster_id(random_bytes: Callable[[int], bytes]) -> str:
-    """Like Kafka's: a random UUID in 22 URL-safe characters that look like no option."""
+    """Like Kafka's: a random UUID as 22 URL-safe characters that do not look like an option."""
     while True:
         cluster_id = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         if not cluster_id.startswith("-"):

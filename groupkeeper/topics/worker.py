@@ -1,8 +1,7 @@
-"""Where the data plane does what may take long: one thread beside the event loop, one job at a
-time.
+"""One thread beside the event loop for blocking work on topics, and responses that wait for it.
 
-Not a pool: that jobs run one after another is what makes opening, creating and deleting logs safe
-without locks. Nothing that a message waits for in the ordinary case goes through here.
+Not a pool: jobs run one at a time, so opening, creating and deleting logs needs no locks. Ordinary
+requests do not wait for the worker.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ T = TypeVar("T")
 
 
 class Worker(Protocol):
-    """Runs a blocking job and gives its result; jobs run strictly in the order they came."""
+    """Runs blocking jobs, strictly in the order of the calls, and returns their results."""
 
     def __call__(self, job: Callable[[], T]) -> Awaitable[T]: ...
 
@@ -25,7 +24,7 @@ class Worker(Protocol):
 
 
 class WorkerThread:
-    """The real thing: a single thread, started by the first job."""
+    """A single thread, started by the first job."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, "groupkeeper-topics")
@@ -34,18 +33,20 @@ class WorkerThread:
         return asyncio.get_running_loop().run_in_executor(self._executor, job)
 
     def close(self) -> None:
-        """Wait for the job under way; jobs not begun are dropped."""
+        """Wait for the running job; drop the others."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
 class ResponseTasks:
-    """The answers under way: each is a task that ends with exactly one ``reply_to.answer``."""
+    """Responses that come after their handler has returned. Each is a task that ends with exactly
+    one `reply_to.answer`.
+    """
 
     def __init__(self, failed: Callable[[str, BaseException], None], turns: Turns) -> None:
         self._failed = failed
         self.turns = turns
-        """Where such a task does in slices what may be long."""
-        # Any: what a task returns is nobody's business here.
+        """Runs the slices of such tasks."""
+        # Any: results are not used.
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(
@@ -54,10 +55,10 @@ class ResponseTasks:
             Any, Any, Response
         ],  # Any: a coroutine's yield and send types are asyncio's
         reply_to: ReplyTo,
-        if_broken: Callable[[], Response],
+        if_failed: Callable[[], Response],
     ) -> None:
-        """Answer with what `work` returns, or with `if_broken()` when it raises."""
-        task = asyncio.get_running_loop().create_task(self._answer(work, reply_to, if_broken))
+        """Answer with what `work` returns, or with `if_failed()` if it raises."""
+        task = asyncio.get_running_loop().create_task(self._answer(work, reply_to, if_failed))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -65,17 +66,17 @@ class ResponseTasks:
         self,
         work: Coroutine[Any, Any, Response],
         reply_to: ReplyTo,
-        if_broken: Callable[[], Response],
+        if_failed: Callable[[], Response],
     ) -> None:
         try:
             response = await work
         except Exception as error:  # noqa: BLE001  # a request ends here, and must be answered
             self._failed("request", error)
-            response = if_broken()
+            response = if_failed()
         if response is not None:
             reply_to.answer(response)
 
     async def finish(self) -> None:
-        """Wait until all of them are answered (the answers themselves must not need waiting)."""
+        """Wait until all of them are answered."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)

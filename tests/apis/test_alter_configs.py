@@ -7,7 +7,6 @@ import dataclasses
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages import alter_configs as legacy
 from groupkeeper.protocol.messages import incremental_alter_configs as incremental
@@ -53,7 +52,7 @@ def change_request(requested_topics, **more):
 async def change(scene, *changes, topic="t", **more):
     """The error code and message of one topic."""
     request = change_request({topic: changes}, **more)
-    response = await scene.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
+    response = await scene.ask(1, request)
     return response.responses[0].error_code, response.responses[0].error_message
 
 
@@ -67,7 +66,7 @@ async def replace(scene, topic="t", **configs):
         ],
     )
     request = legacy.AlterConfigsRequest(resources=[resource])
-    response = await scene.ask(ApiKey.ALTER_CONFIGS, request, 2)
+    response = await scene.ask(2, request)
     return response.responses[0].error_code, response.responses[0].error_message
 
 
@@ -75,11 +74,11 @@ async def own(scene, topic="t"):
     """The configs that the topic has of its own."""
     resource = DescribeConfigsResource(resource_type=2, resource_name=topic)
     request = DescribeConfigsRequest(resources=[resource])
-    [result] = (await scene.ask(ApiKey.DESCRIBE_CONFIGS, request, 4)).results
+    [result] = (await scene.ask(4, request)).results
     return {config.name: config.value for config in result.configs if config.config_source == 1}
 
 
-async def test_a_config_is_set_and_deleted(scene):
+async def test_a_config_is_set_and_deleted(scene: Scene) -> None:
     assert await change(scene, ("retention.ms", SET, " 7 ")) == (0, None)
     assert await change(scene, (LIMIT, SET, "9")) == (0, None)
     assert await own(scene) == {"retention.ms": "7", LIMIT: "9"}
@@ -87,7 +86,7 @@ async def test_a_config_is_set_and_deleted(scene):
     assert await own(scene) == {LIMIT: "9"}
 
 
-async def test_the_older_request_unsets_what_it_does_not_name(scene):
+async def test_the_older_request_unsets_what_it_does_not_name(scene: Scene) -> None:
     assert await replace(scene, retention_ms="7", max_message_bytes="9") == (0, None)
     assert await replace(scene, retention_ms="8") == (0, None)
     assert await own(scene) == {"retention.ms": "8"}
@@ -149,7 +148,7 @@ def replicas(first, count):
     return ",".join(f"{first + at}:{at:04}" for at in range(count))
 
 
-async def test_a_list_cannot_grow_beyond_what_an_answer_can_hold(scene):
+async def test_a_list_cannot_grow_beyond_what_an_answer_can_hold(scene: Scene) -> None:
     kept = replicas(1000, 3_000)
     assert await change(scene, (REPLICAS, SET, kept)) == (0, None)
     refused = await change(scene, (REPLICAS, APPEND, replicas(5000, 300)))
@@ -169,7 +168,7 @@ async def test_the_length_is_checked_first(scene, topic):
     assert await change(scene, ("nope", SET, "1"), add, topic=topic) == (INVALID, TOO_LONG)
 
 
-async def test_what_is_kept_counts_when_configs_must_go_together(scene):
+async def test_what_is_kept_counts_when_configs_must_go_together(scene: Scene) -> None:
     await change(scene, ("max.compaction.lag.ms", SET, "5"))
     code, told = await change(scene, ("min.compaction.lag.ms", SET, "6"))
     assert (code, told[:32]) == (INVALID, "conflict topic config setting mi")
@@ -191,9 +190,9 @@ async def test_checks_have_kafkas_order(scene, topic, requested, code, message):
     assert (refused, told[: len(message)]) == (code, message)
 
 
-async def test_topics_stand_or_fall_one_by_one(scene):
+async def test_topics_stand_or_fall_one_by_one(scene: Scene) -> None:
     request = change_request({"nope": [(LIMIT, SET, "9")], "t": [(LIMIT, SET, "9")]})
-    response = await scene.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
+    response = await scene.ask(1, request)
     told = [(r.resource_type, r.resource_name, r.error_code) for r in response.responses]
     assert told == [(2, "nope", UNKNOWN), (2, "t", 0)]
     assert await own(scene) == {LIMIT: "9"}
@@ -227,13 +226,13 @@ async def test_a_new_value_is_judged_with_what_an_older_release_stored(old):
     assert await change(old, *both) == (0, None)
 
 
-async def test_validate_only_changes_nothing(scene):
+async def test_validate_only_changes_nothing(scene: Scene) -> None:
     assert await change(scene, (LIMIT, SET, "9"), validate_only=True) == (0, None)
     assert (await change(scene, (LIMIT, SET, "x"), validate_only=True))[0] == INVALID
     assert await own(scene) == {}
 
 
-async def test_a_limit_acts_at_once_and_no_longer_when_it_is_gone(scene):
+async def test_a_limit_acts_at_once_and_no_longer_when_it_is_gone(scene: Scene) -> None:
     assert (await scene.produce("t", 0, batch("a" * 500))).error_code == 0
     for limit in ("100", "0"):
         await change(scene, (LIMIT, SET, limit))
@@ -257,13 +256,13 @@ async def test_configs_survive_with_partitions_and_id(scene, again):
 async def test_a_disk_that_refuses_leaves_everything_as_it_was(scene, version):
     scene.disk.capacity = 0
     request = change_request({"nope": [(LIMIT, SET, "9")], "t": [(LIMIT, SET, "9")]})
-    response = await scene.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, version)
+    response = await scene.ask(version, request)
     codes = [result.error_code for result in response.responses]
     assert codes == [UNKNOWN, ErrorCode.KAFKA_STORAGE_ERROR]
     assert await own(scene) == {}
 
 
-async def test_what_changes_nothing_is_not_written(scene):
+async def test_what_changes_nothing_is_not_written(scene: Scene) -> None:
     await scene.create("u")
     assert await change(scene, (LIMIT, SET, "9"), ("preallocate", SET, "true")) == (0, None)
     scene.disk.capacity = 0
@@ -272,17 +271,15 @@ async def test_what_changes_nothing_is_not_written(scene):
     assert await replace(scene, preallocate="TRUE", max_message_bytes="9") == (0, None)
     assert scene.failures == []
     request = change_request({"t": [(LIMIT, SET, "9")], "u": [(LIMIT, SET, "9")]})
-    response = await scene.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1)
+    response = await scene.ask(1, request)
     codes = [result.error_code for result in response.responses]
     assert codes == [0, ErrorCode.KAFKA_STORAGE_ERROR], "of those that must be written"
 
 
-async def test_nobody_is_told_before_it_is_durable(scene):
+async def test_nobody_is_told_before_it_is_durable(scene: Scene) -> None:
     held = HeldWorker()
     scene.topics.catalog._worker = held
-    reply = scene.send(
-        ApiKey.INCREMENTAL_ALTER_CONFIGS, change_request({"t": [(LIMIT, SET, "9")]}), 1
-    )
+    reply = scene.send(1, change_request({"t": [(LIMIT, SET, "9")]}))
     for _ in range(5):
         await asyncio.sleep(0)
     assert await own(scene) == {}

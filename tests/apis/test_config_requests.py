@@ -32,7 +32,7 @@ def describe(served: Served, *resources: Asked, version: int = 4, **more: Any) -
         ],
         **more,
     )
-    return list(served.client().call(32, version, request).results)
+    return list(served.client().call(version, request).results)
 
 
 def change(
@@ -53,7 +53,7 @@ def change(
         ],
         **more,
     )
-    results = served.client().call(44, version, request).responses
+    results = served.client().call(version, request).responses
     assert [(r.resource_type, r.resource_name) for r in results] == [
         w[:2] for w in requested_topics
     ]
@@ -72,7 +72,7 @@ def replace(
         ],
     )
     request = legacy.AlterConfigsRequest(resources=[resource])
-    [result] = served.client().call(33, version, request).responses
+    [result] = served.client().call(version, request).responses
     return result.error_code, result.error_message
 
 
@@ -143,7 +143,7 @@ TOPICS = [(TOPIC, "__consumer_offsets"), (TOPIC, "orders"), (TOPIC, "payments")]
 
 def listed(served: Served, *kinds: int, version: int = 1) -> tuple[int, list[tuple[int, str]]]:
     request = ListConfigResourcesRequest(resource_types=list(kinds))
-    response = served.client().call(74, version, request)
+    response = served.client().call(version, request)
     found = [(each.resource_type, each.resource_name) for each in response.config_resources]
     return response.error_code, sorted(found)
 

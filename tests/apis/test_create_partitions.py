@@ -2,14 +2,13 @@
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from tests.topics.scene import batch
+from tests.topics.scene import Scene, batch
 
 
 def requested(name, count, *brokers):
@@ -20,7 +19,7 @@ def requested(name, count, *brokers):
 
 async def grow(scene, *requested_topics, version=3, timeout_ms=1000, **more):
     request = CreatePartitionsRequest(topics=list(requested_topics), timeout_ms=timeout_ms, **more)
-    results = (await scene.ask(ApiKey.CREATE_PARTITIONS, request, version)).results
+    results = (await scene.ask(version, request)).results
     return [(result.name, result.error_code, result.error_message) for result in results]
 
 
@@ -36,7 +35,7 @@ async def test_a_topic_grows(scene, version):
     assert scene.topics.partition_count("t") == 4
 
 
-async def test_a_new_partition_is_written_and_read_beside_the_old_ones(scene):
+async def test_a_new_partition_is_written_and_read_beside_the_old_ones(scene: Scene) -> None:
     await scene.produce("t", 1, batch("old"))
     assert (await scene.produce("t", 2, batch("a"))).error_code == 3
     await grow(scene, requested("t", 3))
@@ -46,7 +45,7 @@ async def test_a_new_partition_is_written_and_read_beside_the_old_ones(scene):
     assert (await scene.offsets("t", 2, -1)).offset == 1
 
 
-async def test_growth_survives_kill_and_keeps_the_topic(scene):
+async def test_growth_survives_kill_and_keeps_the_topic(scene: Scene) -> None:
     before = (await scene.metadata("t")).topics[0].topic_id
     await grow(scene, requested("t", 5))
     await scene.produce("t", 4, batch("a"))
@@ -56,14 +55,14 @@ async def test_growth_survives_kill_and_keeps_the_topic(scene):
     assert (await again.fetch(("t", 4, 0))).high_watermark == 1
 
 
-async def test_a_deleted_topic_goes_with_its_new_partitions(scene):
+async def test_a_deleted_topic_goes_with_its_new_partitions(scene: Scene) -> None:
     await grow(scene, requested("t", 4))
     await scene.produce("t", 3, batch("a"))
     await scene.delete("t")
     assert scene.disk.children("data") == ["catalog", "catalog-copy"]
 
 
-async def test_validate_only_changes_nothing(scene):
+async def test_validate_only_changes_nothing(scene: Scene) -> None:
     assert await grow(scene, requested("t", 4), validate_only=True) == [("t", 0, None)]
     assert await partitions(scene, "t") == [0, 1]
 
@@ -82,14 +81,14 @@ async def test_only_upwards(scene, count, message):
     ]
 
 
-async def test_a_topic_that_is_not_there(scene):
+async def test_a_topic_that_is_not_there(scene: Scene) -> None:
     assert await grow(scene, requested("nope", 3), requested("t", 3)) == [
         ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
         ("t", 0, None),
     ]
 
 
-async def test_a_topic_named_twice_does_not_grow(scene):
+async def test_a_topic_named_twice_does_not_grow(scene: Scene) -> None:
     await scene.create("u", 1)
     assert await grow(scene, requested("u", 2), requested("t", 3), requested("t", 4)) == [
         ("t", ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
@@ -98,7 +97,7 @@ async def test_a_topic_named_twice_does_not_grow(scene):
     assert await partitions(scene, "t") == [0, 1]
 
 
-async def test_an_assignment_to_the_only_broker(scene):
+async def test_an_assignment_to_the_only_broker(scene: Scene) -> None:
     assert await grow(scene, requested("t", 4, [7], [7])) == [("t", 0, None)]
 
 
@@ -123,13 +122,13 @@ async def test_wrong_assignments(scene, brokers, message):
     assert await partitions(scene, "t") == [0, 1]
 
 
-async def test_the_group_topic_keeps_its_partitions(scene):
+async def test_the_group_topic_keeps_its_partitions(scene: Scene) -> None:
     (result,) = await grow(scene, requested("__consumer_offsets", 5))
     assert result[1] == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert len(await partitions(scene, "__consumer_offsets")) == 4
 
 
-async def test_one_request_adds_so_many_and_no_more(scene):
+async def test_one_request_adds_so_many_and_no_more(scene: Scene) -> None:
     await scene.create("u", 1)
     results = await grow(scene, requested("t", 6_002), requested("u", 4_002), validate_only=True)
     assert [code for _, code, _ in results] == [0, ErrorCode.POLICY_VIOLATION]
@@ -137,7 +136,7 @@ async def test_one_request_adds_so_many_and_no_more(scene):
     assert [code for _, code, _ in results] == [0, 0]
 
 
-async def test_a_topic_has_so_many_and_no_more_however_often_it_grows(scene):
+async def test_a_topic_has_so_many_and_no_more_however_often_it_grows(scene: Scene) -> None:
     assert await grow(scene, requested("t", 10_000)) == [("t", 0, None)]
     message = "A topic has at most 10000 partitions."
     refused = [("t", ErrorCode.POLICY_VIOLATION, message)]
@@ -145,13 +144,13 @@ async def test_a_topic_has_so_many_and_no_more_however_often_it_grows(scene):
     assert scene.topics.partition_count("t") == 10_000
 
 
-async def test_without_time_nothing_is_done(scene):
+async def test_without_time_nothing_is_done(scene: Scene) -> None:
     results = await grow(scene, requested("t", 4), timeout_ms=0)
     assert results == [("t", ErrorCode.REQUEST_TIMED_OUT, None)]
     assert await partitions(scene, "t") == [0, 1]
 
 
-async def test_a_full_disk_adds_nothing(scene):
+async def test_a_full_disk_adds_nothing(scene: Scene) -> None:
     scene.disk.capacity = 0
     (result,) = await grow(scene, requested("t", 4))
     assert result[1] == ErrorCode.KAFKA_STORAGE_ERROR

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -39,10 +38,10 @@ def assigned(*partitions):
 
 async def ask(scene, *requested_topics, **more):
     request = CreateTopicsRequest(topics=list(requested_topics), **more)
-    return (await scene.ask(ApiKey.CREATE_TOPICS, request, 7)).topics
+    return (await scene.ask(7, request)).topics
 
 
-async def test_a_topic_is_made_and_described(scene):
+async def test_a_topic_is_made_and_described(scene: Scene) -> None:
     result = (await ask(scene, requested("new", 5)))[0]
     assert (result.error_code, result.error_message) == (0, None)
     assert (result.num_partitions, result.replication_factor) == (5, 1)
@@ -51,12 +50,12 @@ async def test_a_topic_is_made_and_described(scene):
     assert (await scene.restart()).topics.partition_count("new") == 5
 
 
-async def test_minus_one_stands_for_the_defaults(scene):
+async def test_minus_one_stands_for_the_defaults(scene: Scene) -> None:
     result = (await ask(scene, requested("new", -1, -1)))[0]
     assert (result.num_partitions, result.replication_factor) == (3, 1)
 
 
-async def test_configs_are_kept_and_told_with_all_that_are_in_effect(scene):
+async def test_configs_are_kept_and_told_with_all_that_are_in_effect(scene: Scene) -> None:
     configs = [CreatableTopicConfig(name="retention.ms", value=" +1000 ")]
     result = (await ask(scene, requested("new", configs=configs)))[0]
     told = {c.name: (c.value, c.config_source, c.read_only) for c in result.configs}
@@ -66,13 +65,13 @@ async def test_configs_are_kept_and_told_with_all_that_are_in_effect(scene):
     assert (await scene.delete("new"))[0].error_code == 0
 
 
-async def test_a_name_that_fills_its_string_is_cut_in_the_message(scene):
+async def test_a_name_that_fills_its_string_is_cut_in_the_message(scene: Scene) -> None:
     configs = [CreatableTopicConfig(name="n" * 32_767, value="1")]
     result = (await ask(scene, requested("new", configs=configs)))[0]
     assert (result.error_code, len(result.error_message)) == (ErrorCode.INVALID_CONFIG, 32_767)
 
 
-async def test_validate_only_makes_nothing(scene):
+async def test_validate_only_makes_nothing(scene: Scene) -> None:
     result = (await ask(scene, requested("new", 5), validate_only=True))[0]
     assert (result.error_code, result.num_partitions) == (0, 5)
     assert scene.topics.partition_count("new") is None
@@ -122,20 +121,20 @@ async def test_what_cannot_be_made(scene, wanted, code, words):
     assert scene.topics.snapshot().topics == 1
 
 
-async def test_names_that_collide(scene):
+async def test_names_that_collide(scene: Scene) -> None:
     results = await ask(scene, requested("a.b"), requested("a_b"), requested("c"))
     assert [r.error_code for r in results] == [0, ErrorCode.INVALID_TOPIC_EXCEPTION, 0]
     result = (await ask(scene, requested("a_b")))[0]
     assert (result.error_code, "a.b" in result.error_message) == (17, True)
 
 
-async def test_a_name_twice_in_one_request_is_refused_once(scene):
+async def test_a_name_twice_in_one_request_is_refused_once(scene: Scene) -> None:
     results = await ask(scene, requested("new"), requested("other"), requested("new"))
     assert [(r.name, r.error_code) for r in results] == [("new", 42), ("other", 0)]
     assert scene.topics.partition_count("new") is None
 
 
-async def test_a_manual_assignment_gives_the_number_of_partitions(scene):
+async def test_a_manual_assignment_gives_the_number_of_partitions(scene: Scene) -> None:
     result = (await ask(scene, assigned((1, [7]), (0, [7]), (2, [7]))))[0]
     assert (result.error_code, result.num_partitions) == (0, 3)
 
@@ -157,7 +156,7 @@ async def test_wrong_assignments(scene, wanted, words):
     assert (result.error_code, words in result.error_message) == (ASSIGNMENT, True)
 
 
-async def test_too_many_partitions_refuse_the_whole_request(scene):
+async def test_too_many_partitions_refuse_the_whole_request(scene: Scene) -> None:
     results = await ask(
         scene, requested("a", MAX_PARTITIONS - 10), requested("b", -1), requested("c", 8)
     )
@@ -196,7 +195,7 @@ def described(monkeypatch):
     return names
 
 
-async def test_without_time_nothing_is_made(scene):
+async def test_without_time_nothing_is_made(scene: Scene) -> None:
     result = (await ask(scene, requested("new"), timeout_ms=0))[0]
     assert (result.error_code, result.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
     assert scene.topics.partition_count("new") is None
@@ -209,21 +208,21 @@ async def test_an_assignment_leaves_no_room_for_counts(scene, field):
     assert (await ask(scene, wanted))[0].error_code == ErrorCode.INVALID_REQUEST
 
 
-async def test_two_requests_at_once_make_one_topic(scene):
+async def test_two_requests_at_once_make_one_topic(scene: Scene) -> None:
     requests = [CreateTopicsRequest(topics=[requested("new")]) for _ in range(2)]
-    replies = [scene.send(ApiKey.CREATE_TOPICS, request, 7) for request in requests]
+    replies = [scene.send(7, request) for request in requests]
     answers = await asyncio.gather(*(reply.wait() for reply in replies))
     assert sorted(a.topics[0].error_code for a in answers) == [0, ErrorCode.TOPIC_ALREADY_EXISTS]
 
 
-async def test_the_answer_waits_for_the_disk(scene):
+async def test_the_answer_waits_for_the_disk(scene: Scene) -> None:
     await ask(scene, requested("new"))
     scene.disk.power_cut("lose")
     scene.files.kill()
     assert Scene(scene.disk).topics.partition_count("new") == 1
 
 
-async def test_a_full_disk_makes_none_of_them(scene):
+async def test_a_full_disk_makes_none_of_them(scene: Scene) -> None:
     scene.disk.capacity = 0
     results = await ask(scene, requested("a"), requested("t"), requested("b"))
     assert [r.error_code for r in results] == [56, 36, 56]

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.delete_records import (
@@ -26,7 +25,7 @@ def asking(*wanted, version=2):
         )
         for name, index, offset in wanted
     ]
-    return ApiKey.DELETE_RECORDS, DeleteRecordsRequest(topics=topics), version
+    return version, DeleteRecordsRequest(topics=topics)
 
 
 async def delete(scene, *wanted, version=2):
@@ -56,7 +55,7 @@ async def test_the_log_begins_at_the_offset(scene, version):
     assert (await scene.produce("t", 0, batch("x"))).log_start_offset == 4
 
 
-async def test_minus_one_is_everything(scene):
+async def test_minus_one_is_everything(scene: Scene) -> None:
     await fill(scene)
     assert await delete(scene, ("t", 0, -1)) == [(12, 0)]
     assert await start(scene) == (await scene.offsets("t", 0, LATEST)).offset == 12
@@ -71,20 +70,20 @@ async def test_offsets_that_are_none(scene, offset):
     assert await start(scene) == 0
 
 
-async def test_a_start_never_moves_back(scene):
+async def test_a_start_never_moves_back(scene: Scene) -> None:
     await fill(scene)
     await delete(scene, ("t", 0, 5))
     assert await delete(scene, ("t", 0, 3)) == [(5, 0)]
     assert await start(scene) == 5
 
 
-async def test_an_empty_log_has_nothing_to_delete_and_gets_no_files(scene):
+async def test_an_empty_log_has_nothing_to_delete_and_gets_no_files(scene: Scene) -> None:
     assert await delete(scene, ("t", 0, 0), ("t", 1, -1)) == [(0, 0), (0, 0)]
     assert await delete(scene, ("t", 0, 1)) == [OUT_OF_RANGE]
     assert scene.disk.children("data") == ["catalog", "catalog-copy"]
 
 
-async def test_what_is_deleted_has_no_time(scene):
+async def test_what_is_deleted_has_no_time(scene: Scene) -> None:
     await fill(scene)
     await delete(scene, ("t", 0, 4))
     assert (await scene.offsets("t", 0, 0)).offset == 4
@@ -92,7 +91,7 @@ async def test_what_is_deleted_has_no_time(scene):
     assert (await scene.offsets("t", 0, LARGEST)).timestamp == 4002
 
 
-async def test_the_start_survives_a_stop_and_a_kill(scene):
+async def test_the_start_survives_a_stop_and_a_kill(scene: Scene) -> None:
     await fill(scene)
     await delete(scene, ("t", 0, 4))
     again = await scene.restart()
@@ -103,13 +102,13 @@ async def test_the_start_survives_a_stop_and_a_kill(scene):
     assert (await last.produce("t", 0, batch("x"))).base_offset == 12
 
 
-async def test_a_deletion_before_the_first_request_opens_the_log(scene):
+async def test_a_deletion_before_the_first_request_opens_the_log(scene: Scene) -> None:
     await fill(scene)
     again = scene.kill()
     assert await delete(again, ("t", 0, -1)) == [(12, 0)]
 
 
-async def test_segments_wholly_before_the_start_are_removed():
+async def test_segments_wholly_before_the_start_are_removed() -> None:
     scene = Scene()
     scene = await scene.restart(log_segment_bytes=200)
     await scene.create("t")
@@ -127,7 +126,7 @@ async def test_segments_wholly_before_the_start_are_removed():
     assert await start(scene.kill()) == 18
 
 
-async def test_deleting_all_gives_the_space_back_and_the_log_goes_on(scene):
+async def test_deleting_all_gives_the_space_back_and_the_log_goes_on(scene: Scene) -> None:
     await fill(scene)
     await delete(scene, ("t", 0, -1))
     assert [name for name in scene.disk.children("data/t-0") if name.endswith("log")] == []
@@ -173,19 +172,19 @@ async def deletion_that_ends_at(call, mode):
     return {"disk": scene.disk, **({"deleted": True} if reply.answered else {})}
 
 
-async def test_several_partitions_each_with_its_answer(scene):
+async def test_several_partitions_each_with_its_answer(scene: Scene) -> None:
     await fill(scene)
     wanted = [("t", 0, 2), ("t", 7, 0), ("nope", 0, 0), ("t", 1, 5)]
     unknown = (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert await delete(scene, *wanted) == [(2, 0), unknown, OUT_OF_RANGE, unknown]
 
 
-async def test_the_last_offset_of_a_partition_counts(scene):
+async def test_the_last_offset_of_a_partition_counts(scene: Scene) -> None:
     await fill(scene)
     assert await delete(scene, ("t", 0, 4), ("t", 0, 3)) == [(3, 0)]
 
 
-async def test_the_group_topic_keeps_its_records(scene):
+async def test_the_group_topic_keeps_its_records(scene: Scene) -> None:
     refused = [(-1, ErrorCode.INVALID_TOPIC_EXCEPTION)]
     assert await delete(scene, ("__consumer_offsets", 0, 0)) == refused
 
@@ -200,7 +199,7 @@ async def test_a_topic_that_is_only_compacted_keeps_its_records(scene, policy, c
     assert [error for _, error in await delete(scene, ("c", 0, 1))] == [code]
 
 
-async def test_a_full_disk_deletes_nothing(scene):
+async def test_a_full_disk_deletes_nothing(scene: Scene) -> None:
     await fill(scene)
     scene.disk.capacity = 0
     assert await delete(scene, ("t", 0, 4)) == [(-1, ErrorCode.KAFKA_STORAGE_ERROR)]
@@ -244,14 +243,16 @@ async def refused_at(call):
     return scene
 
 
-async def test_a_log_that_cannot_be_opened(scene):
+async def test_a_log_that_cannot_be_opened(scene: Scene) -> None:
     await fill(scene)
     scene.disk.flip("data/t-0/00000000000000000000.log", 100)
     again = scene.kill()
     assert await delete(again, ("t", 0, 4)) == [(-1, ErrorCode.KAFKA_STORAGE_ERROR)]
 
 
-async def test_segments_that_resist_are_removed_by_the_next_start(monkeypatch):
+async def test_segments_that_resist_are_removed_by_the_next_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     scene = await Scene().restart(log_segment_bytes=200)
     await scene.create("t")
     await fill(scene, 6)
@@ -267,7 +268,7 @@ def _refuse(path: str) -> None:
     raise PermissionError(13, "Permission denied", path)
 
 
-async def test_a_topic_that_is_deleted_meanwhile_leaves_nothing():
+async def test_a_topic_that_is_deleted_meanwhile_leaves_nothing() -> None:
     worker = HeldWorker()
     worker.go.set()
     scene = Scene(worker=worker)

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -14,14 +13,14 @@ from tests.topics.scene import Scene, batch
 
 async def ask(scene, *states):
     request = DeleteTopicsRequest(topics=list(states), timeout_ms=1000)
-    return (await scene.ask(ApiKey.DELETE_TOPICS, request, 6)).responses
+    return (await scene.ask(6, request)).responses
 
 
 def folders(scene):
     return scene.disk.children("data")
 
 
-async def test_a_topic_goes_with_its_files(scene):
+async def test_a_topic_goes_with_its_files(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a"))
     assert folders(scene) == ["catalog", "catalog-copy", "t-0"]
     result = (await scene.delete("t"))[0]
@@ -31,7 +30,7 @@ async def test_a_topic_goes_with_its_files(scene):
     assert (await scene.restart()).topics.partition_count("t") is None
 
 
-async def test_files_of_partitions_that_were_not_opened_go_too(scene):
+async def test_files_of_partitions_that_were_not_opened_go_too(scene: Scene) -> None:
     await scene.produce("t", 1, batch("a"))
     again = await scene.restart()
     await again.delete("t")
@@ -41,11 +40,11 @@ async def test_files_of_partitions_that_were_not_opened_go_too(scene):
 @pytest.mark.parametrize("version", [0, 1, 3, 5])
 async def test_by_name_before_version_6(scene, version):
     request = DeleteTopicsRequest(topic_names=["t", "nowhere"], timeout_ms=1000)
-    results = (await scene.ask(ApiKey.DELETE_TOPICS, request, version)).responses
+    results = (await scene.ask(version, request)).responses
     assert [(r.name, r.error_code) for r in results] == [("t", 0), ("nowhere", 3)]
 
 
-async def test_by_id(scene):
+async def test_by_id(scene: Scene) -> None:
     topic_id = (await scene.metadata("t")).topics[0].topic_id
     found, unknown = await ask(
         scene, DeleteTopicState(topic_id=topic_id), DeleteTopicState(topic_id=b"?" * 16)
@@ -63,7 +62,7 @@ async def test_name_or_id_but_not_both(scene, state):
     assert scene.topics.partition_count("t") == 2
 
 
-async def test_a_topic_named_twice_stays(scene):
+async def test_a_topic_named_twice_stays(scene: Scene) -> None:
     await scene.create("u")
     results = await scene.delete("t", "u", "t")
     assert [(r.name, r.error_code, r.error_message) for r in results] == [
@@ -73,7 +72,7 @@ async def test_a_topic_named_twice_stays(scene):
     assert scene.topics.partition_count("t") == 2
 
 
-async def test_an_id_given_twice_is_refused_once(scene):
+async def test_an_id_given_twice_is_refused_once(scene: Scene) -> None:
     topic_id = (await scene.metadata("t")).topics[0].topic_id
     (result,) = await ask(scene, *[DeleteTopicState(topic_id=topic_id)] * 2)
     assert (result.name, result.topic_id) == (None, topic_id)
@@ -90,20 +89,20 @@ async def test_a_topic_meant_by_name_and_by_id_stays(scene, turn):
     assert scene.topics.partition_count("t") == 2
 
 
-async def test_without_time_nothing_is_deleted(scene):
+async def test_without_time_nothing_is_deleted(scene: Scene) -> None:
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
-    (result,) = (await scene.ask(ApiKey.DELETE_TOPICS, request, 6)).responses
+    (result,) = (await scene.ask(6, request)).responses
     assert (result.error_code, result.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
     assert scene.topics.partition_count("t") == 2
 
 
-async def test_the_group_topic_stays(scene):
+async def test_the_group_topic_stays(scene: Scene) -> None:
     result = (await scene.delete("__consumer_offsets"))[0]
     assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert scene.topics.partition_count("__consumer_offsets") == 4
 
 
-async def test_others_are_told(scene):
+async def test_others_are_told(scene: Scene) -> None:
     told: list[list[str]] = []
 
     async def forget(names: list[str]) -> None:
@@ -133,7 +132,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_files_and_answer_wait_until_others_have_forgotten(scene):
+async def test_files_and_answer_wait_until_others_have_forgotten(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a"))
     forgetful = Forgetful(scene)
     deletion = asyncio.ensure_future(scene.delete("t"))
@@ -144,7 +143,7 @@ async def test_files_and_answer_wait_until_others_have_forgotten(scene):
     assert folders(scene) == ["catalog", "catalog-copy"]
 
 
-async def test_meanwhile_the_topic_does_not_exist(scene):
+async def test_meanwhile_the_topic_does_not_exist(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a"))
     Forgetful(scene)
     deletion = asyncio.ensure_future(scene.delete("t"))
@@ -159,7 +158,7 @@ async def test_meanwhile_the_topic_does_not_exist(scene):
     deletion.cancel()
 
 
-async def test_the_name_waits_until_others_have_forgotten(scene):
+async def test_the_name_waits_until_others_have_forgotten(scene: Scene) -> None:
     forgetful = Forgetful(scene)
     deletion = asyncio.ensure_future(scene.delete("t"))
     await turns()
@@ -173,8 +172,10 @@ async def test_the_name_waits_until_others_have_forgotten(scene):
     assert creating[1].result().topics[0].error_code == 0
 
 
-async def test_patience_ends_and_the_deletion_goes_on(scene, monkeypatch):
-    monkeypatch.setattr(topic_admin, "PATIENCE_S", 0)
+async def test_patience_ends_and_the_deletion_goes_on(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_admin, "DELETION_WAIT_S", 0)
     forgetful = Forgetful(scene)
     assert (await scene.delete("t"))[0].error_code == ErrorCode.REQUEST_TIMED_OUT
     assert (await scene.create("t")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -185,7 +186,7 @@ async def test_patience_ends_and_the_deletion_goes_on(scene, monkeypatch):
     assert (await scene.create("t")).error_code == 0
 
 
-async def test_who_could_not_forget_is_told_again_by_the_next_start(scene):
+async def test_who_could_not_forget_is_told_again_by_the_next_start(scene: Scene) -> None:
     async def refuse(names: list[str]) -> None:
         raise RuntimeError("stopping")
 
@@ -205,7 +206,7 @@ async def test_who_could_not_forget_is_told_again_by_the_next_start(scene):
     assert nothing.told == []
 
 
-async def test_a_new_topic_of_the_same_name_is_empty_and_has_another_id(scene):
+async def test_a_new_topic_of_the_same_name_is_empty_and_has_another_id(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a", id=1))
     old = (await scene.metadata("t")).topics[0].topic_id
     await scene.delete("t")
@@ -215,20 +216,22 @@ async def test_a_new_topic_of_the_same_name_is_empty_and_has_another_id(scene):
     assert (await scene.produce("t", 0, batch("b", id=1))).base_offset == 0
 
 
-async def test_the_name_is_free_for_a_colliding_one(scene):
+async def test_the_name_is_free_for_a_colliding_one(scene: Scene) -> None:
     await scene.create("a.b")
     await scene.delete("a.b")
     assert (await scene.create("a_b")).error_code == 0
 
 
-async def test_a_full_disk_deletes_nothing(scene):
+async def test_a_full_disk_deletes_nothing(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a"))
     scene.disk.capacity = 0
     assert (await scene.delete("t"))[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert (await scene.fetch(("t", 0, 0))).high_watermark == 1
 
 
-async def test_a_failed_removal_is_done_before_the_name_is_used_again(scene, monkeypatch):
+async def test_a_failed_removal_is_done_before_the_name_is_used_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await scene.produce("t", 0, batch("old"))
     monkeypatch.setattr(scene.files, "remove_folder", _refuse)
     assert (await scene.delete("t"))[0].error_code == 0
@@ -239,17 +242,21 @@ async def test_a_failed_removal_is_done_before_the_name_is_used_again(scene, mon
     assert (await scene.fetch(("t", 0, 0))).high_watermark == 0
 
 
-async def test_a_failed_removal_is_done_once_for_a_name_asked_for_twice(scene, monkeypatch):
+async def test_a_failed_removal_is_done_once_for_a_name_asked_for_twice(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scene.files, "remove_folder", _refuse)
     await scene.delete("t")
     monkeypatch.undo()
     twice = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1)] * 2)
-    results = (await scene.ask(ApiKey.CREATE_TOPICS, twice, 7)).topics
+    results = (await scene.ask(7, twice)).topics
     assert {result.error_code for result in results} == {ErrorCode.INVALID_REQUEST}
     assert (await scene.create("t")).error_code == 0
 
 
-async def test_a_failed_removal_is_done_at_the_next_start(scene, monkeypatch):
+async def test_a_failed_removal_is_done_at_the_next_start(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await scene.produce("t", 0, batch("old"))
     monkeypatch.setattr(scene.files, "remove", _refuse)
     await scene.delete("t")

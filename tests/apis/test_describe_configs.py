@@ -7,7 +7,6 @@ import pytest
 from groupkeeper.apis.broker_configs import BrokerConfigs
 from groupkeeper.apis.describe_configs import DescribeConfigsHandler
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.describe_configs import (
@@ -17,7 +16,7 @@ from groupkeeper.protocol.messages.describe_configs import (
 )
 from groupkeeper.topics.configs import TABLE
 from tests.support.slices import whole
-from tests.topics.scene import Reply
+from tests.topics.scene import Reply, Scene
 
 TOPIC_CONFIG, STATIC, DEFAULT = 1, 4, 5
 
@@ -25,7 +24,7 @@ TOPIC_CONFIG, STATIC, DEFAULT = 1, 4, 5
 async def ask(scene, name="t", keys=None, version=4, **more):
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=keys)
     request = DescribeConfigsRequest(resources=[resource], **more)
-    return (await scene.ask(ApiKey.DESCRIBE_CONFIGS, request, version)).results[0]
+    return (await scene.ask(version, request)).results[0]
 
 
 async def one(scene, key, name="t", **more):
@@ -47,7 +46,7 @@ async def test_all_configs_are_described_when_no_name_is_given(scene, keys):
     assert [config.name for config in result.configs] == list(TABLE)
 
 
-async def test_unknown_names_are_left_out(scene):
+async def test_unknown_names_are_left_out(scene: Scene) -> None:
     result = await ask(scene, keys=["retention.ms", "nope"])
     assert [config.name for config in result.configs] == ["retention.ms"]
     assert (await ask(scene, keys=["nope"])).configs == []
@@ -111,16 +110,18 @@ async def test_a_setting_of_the_server_comes_before_the_default(limited):
     ]
 
 
-async def test_what_no_broker_setting_stands_behind_has_no_synonyms_by_default(scene):
+async def test_what_no_broker_setting_stands_behind_has_no_synonyms_by_default(
+    scene: Scene,
+) -> None:
     assert (await one(scene, "retention.ms", include_synonyms=True)).synonyms == []
 
 
-async def test_documentation_is_given_when_asked_for(scene):
+async def test_documentation_is_given_when_asked_for(scene: Scene) -> None:
     found = await one(scene, "retention.ms", include_documentation=True)
     assert "without effect" in found.documentation
 
 
-async def test_the_group_topic_says_what_a_broker_gives_its_own(scene):
+async def test_the_group_topic_says_what_a_broker_gives_its_own(scene: Scene) -> None:
     result = await ask(scene, "__consumer_offsets")
     own = {c.name: c.value for c in result.configs if c.config_source == TOPIC_CONFIG}
     assert own == {

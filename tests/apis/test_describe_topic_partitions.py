@@ -4,13 +4,13 @@ import pytest
 
 from groupkeeper.apis import describe_topic_partitions
 from groupkeeper.apis.metadata import TOPIC_OPERATIONS
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from tests.topics.scene import Scene
 
 GROUPS = "__consumer_offsets"
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -22,7 +22,7 @@ async def ask(scene, *names, cursor=None, limit=2000):
         response_partition_limit=limit,
         cursor=cursor and Cursor(topic_name=cursor[0], partition_index=cursor[1]),
     )
-    return await scene.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request, 0)
+    return await scene.ask(0, request)
 
 
 def told(page):
@@ -43,7 +43,7 @@ async def three(scene):
     return scene
 
 
-async def test_everything_there_is_to_know(scene):
+async def test_everything_there_is_to_know(scene: Scene) -> None:
     topic = (await ask(scene, "t")).topics[0]
     assert topic.topic_id == (await scene.metadata("t")).topics[0].topic_id
     assert (topic.is_internal, topic.topic_authorized_operations) == (False, TOPIC_OPERATIONS)
@@ -113,5 +113,5 @@ async def test_topics_that_are_not_there_take_no_room(three):
     assert told(await ask(three, "t", "aa", "b", limit=1)) == (page, ("t", 0))
 
 
-async def test_an_illegal_name(scene):
+async def test_an_illegal_name(scene: Scene) -> None:
     assert told(await ask(scene, "a b")) == ({"a b": ErrorCode.INVALID_TOPIC_EXCEPTION}, None)

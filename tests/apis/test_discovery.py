@@ -53,7 +53,7 @@ ADVERTISED = {
 def test_exactly_what_is_served_is_advertised(served: Served, version: int) -> None:
     """The bounds are those that real clients need."""
     request = ApiVersionsRequest(client_software_name="tester", client_software_version="1.0")
-    reply = served.client().call(18, version, request)
+    reply = served.client().call(version, request)
     ranges = {APIS[k.api_key].name: (k.min_version, k.max_version) for k in reply.api_keys}
     assert reply.error_code == 0
     assert ranges == ADVERTISED
@@ -140,7 +140,7 @@ def test_other_kinds_of_coordinators_are_refused(
 
 
 def test_clients_are_sent_to_the_address_that_was_bound(served: Served) -> None:
-    reply = served.client().call(10, 0, FindCoordinatorRequest(key="g"))
+    reply = served.client().call(0, FindCoordinatorRequest(key="g"))
     assert (reply.node_id, reply.host, reply.port) == (0, "127.0.0.1", 9092)
 
 
@@ -150,7 +150,7 @@ BROKER, CONTROLLER = 1, 2
 
 
 def cluster(served: Served, version: int, **fields: Any) -> Any:
-    return served.client().call(60, version, DescribeClusterRequest(**fields))
+    return served.client().call(version, DescribeClusterRequest(**fields))
 
 
 @pytest.mark.parametrize("version", range(3))

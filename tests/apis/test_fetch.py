@@ -8,7 +8,6 @@ import pytest
 
 from groupkeeper.apis.fetch import MAX_WAIT_MS
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.record_batch import iter_batches
@@ -23,7 +22,7 @@ def counts(records: bytes) -> list[int]:
     return [header.record_count for header in iter_batches(records)]
 
 
-async def test_reads_from_the_batch_that_holds_the_offset(scene):
+async def test_reads_from_the_batch_that_holds_the_offset(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a", "b"))
     await scene.produce("t", 0, batch("c"))
     data = await scene.fetch(("t", 0, 1))
@@ -33,7 +32,7 @@ async def test_reads_from_the_batch_that_holds_the_offset(scene):
     assert data.preferred_read_replica == -1
 
 
-async def test_at_the_end_there_is_nothing_and_no_error(scene):
+async def test_at_the_end_there_is_nothing_and_no_error(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a"))
     data = await scene.fetch(("t", 0, 1))
     assert (data.error_code, data.records, data.high_watermark) == (0, b"", 1)
@@ -106,14 +105,14 @@ async def test_an_incremental_fetch_has_no_session(scene, session):
 # -- limits
 
 
-async def test_the_first_batch_is_given_however_large(scene):
+async def test_the_first_batch_is_given_however_large(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a" * 1000))
     await scene.produce("t", 0, batch("b" * 1000))
     assert counts((await scene.fetch(("t", 0, 0), partition_max_bytes=10)).records) == [1]
     assert counts((await scene.fetch(("t", 0, 0), max_bytes=0)).records) == [1]
 
 
-async def test_a_second_partition_gets_only_what_fits(scene):
+async def test_a_second_partition_gets_only_what_fits(scene: Scene) -> None:
     for partition in (0, 1):
         await scene.produce("t", partition, batch("a" * 1000))
     size = len(batch("a" * 1000))
@@ -124,13 +123,13 @@ async def test_a_second_partition_gets_only_what_fits(scene):
     assert [len(data.records) for data in both] == [size, size]
 
 
-async def test_an_empty_first_partition_does_not_use_up_the_exception(scene):
+async def test_an_empty_first_partition_does_not_use_up_the_exception(scene: Scene) -> None:
     await scene.produce("t", 1, batch("a" * 1000))
     _, second = await scene.fetch(("t", 0, 0), ("t", 1, 0), max_bytes=10)
     assert counts(second.records) == [1]
 
 
-async def test_the_server_has_a_limit_of_its_own(scene):
+async def test_the_server_has_a_limit_of_its_own(scene: Scene) -> None:
     small = await scene.restart(fetch_max_bytes=1024)
     for partition in (0, 1):
         await small.produce("t", partition, batch("a" * 1000))
@@ -141,7 +140,7 @@ async def test_the_server_has_a_limit_of_its_own(scene):
 # -- waiting
 
 
-async def test_waits_for_an_append(scene):
+async def test_waits_for_an_append(scene: Scene) -> None:
     await scene.fetch(("t", 0, 0))
     reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
     assert not reply.answered
@@ -151,7 +150,7 @@ async def test_waits_for_an_append(scene):
     assert counts(reply.response.responses[0].partitions[0].records) == [1]
 
 
-async def test_waits_for_enough_bytes(scene):
+async def test_waits_for_enough_bytes(scene: Scene) -> None:
     size = len(batch("a"))
     await scene.produce("t", 0, batch("a"))
     reply = scene.send_fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=LONG, min_bytes=3 * size)
@@ -164,7 +163,7 @@ async def test_waits_for_enough_bytes(scene):
 
 
 @in_virtual_time
-async def test_waits_no_longer_than_the_client_says(scene):
+async def test_waits_no_longer_than_the_client_says(scene: Scene) -> None:
     reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
     await asyncio.sleep(LONG / 1000 - 0.001)
     assert not reply.answered
@@ -174,7 +173,7 @@ async def test_waits_no_longer_than_the_client_says(scene):
 
 
 @in_virtual_time
-async def test_waits_no_longer_than_the_limit_whatever_the_client_says(scene):
+async def test_waits_no_longer_than_the_limit_whatever_the_client_says(scene: Scene) -> None:
     reply = scene.send_fetch(("t", 0, 0), max_wait_ms=2**31 - 1)
     await asyncio.sleep(MAX_WAIT_MS / 1000 - 0.001)
     assert not reply.answered
@@ -183,7 +182,7 @@ async def test_waits_no_longer_than_the_limit_whatever_the_client_says(scene):
 
 
 @in_virtual_time
-async def test_the_end_of_the_wait_gives_what_came_meanwhile(scene):
+async def test_the_end_of_the_wait_gives_what_came_meanwhile(scene: Scene) -> None:
     reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=1000)
     await scene.produce("t", 0, batch("a"))
     assert not reply.answered
@@ -197,11 +196,11 @@ async def test_who_does_not_want_to_wait_does_not(scene, more):
     assert scene.send_fetch(("t", 0, 0), **more).answered
 
 
-async def test_a_fetch_of_nothing_is_answered_at_once(scene):
+async def test_a_fetch_of_nothing_is_answered_at_once(scene: Scene) -> None:
     assert scene.send_fetch(max_wait_ms=LONG).answered
 
 
-async def test_an_answered_fetch_watches_nothing_any_more(scene):
+async def test_an_answered_fetch_watches_nothing_any_more(scene: Scene) -> None:
     reply = scene.send_fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=LONG)
     await scene.fetch(("t", 1, 0))
     await scene.produce("t", 0, batch("a"))
@@ -210,7 +209,7 @@ async def test_an_answered_fetch_watches_nothing_any_more(scene):
     assert scene.topics.snapshot().fetches_waiting == 0
 
 
-async def test_deleting_the_topic_ends_the_wait(scene):
+async def test_deleting_the_topic_ends_the_wait(scene: Scene) -> None:
     await scene.fetch(("t", 0, 0))
     reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
     await scene.delete("t")
@@ -218,14 +217,14 @@ async def test_deleting_the_topic_ends_the_wait(scene):
     assert data.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_stopping_answers_those_that_wait(scene):
+async def test_stopping_answers_those_that_wait(scene: Scene) -> None:
     await scene.fetch(("t", 0, 0))
     waiting = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
     await scene.topics.close()
     assert waiting.answered
 
 
-async def test_stopping_leaves_nobody_to_wait_whose_log_is_just_being_opened(scene):
+async def test_stopping_leaves_nobody_to_wait_whose_log_is_just_being_opened(scene: Scene) -> None:
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     log_opener = again.send_fetch(("t", 0, 0), max_wait_ms=LONG)
@@ -238,7 +237,7 @@ async def test_stopping_leaves_nobody_to_wait_whose_log_is_just_being_opened(sce
 
 
 @in_virtual_time
-async def test_an_answered_fetch_has_no_timer_any_more(scene):
+async def test_an_answered_fetch_has_no_timer_any_more(scene: Scene) -> None:
     told: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
     reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG)
@@ -248,20 +247,20 @@ async def test_an_answered_fetch_has_no_timer_any_more(scene):
     assert told == []
 
 
-async def test_the_same_partition_twice_in_one_request_is_read_twice(scene):
+async def test_the_same_partition_twice_in_one_request_is_read_twice(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a"))
     wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20)
     request = FetchRequest(min_bytes=1, topics=[FetchTopic(topic="t", partitions=[wanted, wanted])])
-    response = await scene.ask(ApiKey.FETCH, request, 12)
+    response = await scene.ask(12, request)
     assert [counts(p.records) for p in response.responses[0].partitions] == [[1], [1]]
 
 
-async def test_reading_makes_no_folders(scene):
+async def test_reading_makes_no_folders(scene: Scene) -> None:
     await scene.fetch(("t", 0, 0))
     assert not scene.disk.has("data/t-0")
 
 
-async def test_a_damaged_log_is_a_storage_error_and_said_aloud(scene):
+async def test_a_damaged_log_is_a_storage_error_and_said_aloud(scene: Scene) -> None:
     for value in ("a" * 600, "b"):
         await scene.produce("t", 0, batch(value))
     await scene.topics.close()
@@ -310,7 +309,7 @@ def wait_for(scene: Scene, order: Order, number: int, *partitions: int) -> None:
     assert counted(scene.handlers[1](request, Caller(12), reply))[0] is None
 
 
-async def test_all_that_wait_are_answered_once_and_in_their_order(scene):
+async def test_all_that_wait_are_answered_once_and_in_their_order(scene: Scene) -> None:
     await scene.fetch(("t", 0, 0))
     order = Order(300)
     for number in range(300):
@@ -325,7 +324,9 @@ async def test_all_that_wait_are_answered_once_and_in_their_order(scene):
     assert (len(order.answered), scene.topics.snapshot().fetches_waiting) == (300, 0)
 
 
-async def test_who_comes_before_the_others_are_told_is_not_told_what_it_has_read(scene):
+async def test_who_comes_before_the_others_are_told_is_not_told_what_it_has_read(
+    scene: Scene,
+) -> None:
     size = len(batch("a"))
     await scene.fetch(("t", 0, 0))
     order = Order(300)
@@ -341,7 +342,7 @@ async def test_who_comes_before_the_others_are_told_is_not_told_what_it_has_read
     assert (await response_tasks.wait()).responses[0].partitions[0].high_watermark == 3
 
 
-async def test_an_append_answers_nobody_itself(scene):
+async def test_an_append_answers_nobody_itself(scene: Scene) -> None:
     await scene.fetch(("t", 0, 0))
     order = Order()
     for number in range(3):
@@ -350,7 +351,7 @@ async def test_an_append_answers_nobody_itself(scene):
     assert order.answered == []
 
 
-async def test_what_comes_while_a_long_fetch_is_read_ends_its_wait(scene):
+async def test_what_comes_while_a_long_fetch_is_read_ends_its_wait(scene: Scene) -> None:
     await scene.create("wide", 1000)
     await scene.fetch(*(("wide", n, 0) for n in range(1000)))
     wanted = [FetchPartition(partition=n, partition_max_bytes=1 << 20) for n in range(1000)]
@@ -367,7 +368,7 @@ async def test_what_comes_while_a_long_fetch_is_read_ends_its_wait(scene):
     assert response.responses[0].partitions[0].high_watermark == 1
 
 
-async def test_a_long_fetch_that_is_dropped_watches_nothing(scene):
+async def test_a_long_fetch_that_is_dropped_watches_nothing(scene: Scene) -> None:
     await scene.create("wide", 1000)
     await scene.fetch(*(("wide", n, 0) for n in range(1000)))
     wanted = [FetchPartition(partition=n) for n in range(1000)]
@@ -385,7 +386,7 @@ async def test_a_long_fetch_that_is_dropped_watches_nothing(scene):
     assert not any(watched)
 
 
-async def test_a_topic_deleted_while_a_long_fetch_is_read_ends_its_wait(scene):
+async def test_a_topic_deleted_while_a_long_fetch_is_read_ends_its_wait(scene: Scene) -> None:
     await scene.create("wide", 1000)
     await scene.fetch(*(("wide", n, 0) for n in range(1000)))
     wanted = [FetchPartition(partition=n) for n in range(999)]
@@ -404,7 +405,9 @@ async def test_a_topic_deleted_while_a_long_fetch_is_read_ends_its_wait(scene):
     assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_more_than_can_be_watched_is_answered_at_once(scene, monkeypatch):
+async def test_more_than_can_be_watched_is_answered_at_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("groupkeeper.apis.fetch.WATCHED_MOST", 3)
     await scene.fetch(("t", 0, 0), ("t", 1, 0))
     first = scene.send_fetch(("t", 0, 0), ("t", 1, 0), max_wait_ms=LONG)
@@ -416,7 +419,7 @@ async def test_more_than_can_be_watched_is_answered_at_once(scene, monkeypatch):
     assert not scene.send_fetch(("t", 0, 1), ("t", 1, 0), max_wait_ms=LONG).answered
 
 
-async def test_answers_shrink_as_room_for_them_ends(scene):
+async def test_answers_shrink_as_room_for_them_ends(scene: Scene) -> None:
     for _ in range(4):
         await scene.produce("t", 0, batch("a" * 50_000))
     size = len(batch("a" * 50_000))
@@ -427,7 +430,7 @@ async def test_answers_shrink_as_room_for_them_ends(scene):
     assert len((await scene.fetch(("t", 1, 0))).records) > 100_000
 
 
-async def test_who_waits_for_more_than_there_is_room_for_need_not(scene):
+async def test_who_waits_for_more_than_there_is_room_for_need_not(scene: Scene) -> None:
     await scene.fetch(("t", 0, 0))
     scene.topics.answer_room(lambda: 0)
     reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=1_000_000)
@@ -455,13 +458,13 @@ class GroupLog:
         return self.records
 
 
-async def test_partitions_of_the_group_topic_can_be_read(scene):
+async def test_partitions_of_the_group_topic_can_be_read(scene: Scene) -> None:
     scene.topics.serve_group_logs(lambda index: GroupLog(batch("x"), 1) if index == 2 else None)
     data = await scene.fetch(("__consumer_offsets", 2, 0))
     assert (data.records, data.high_watermark) == (batch("x"), 1)
 
 
-async def test_a_group_partition_without_a_log_is_empty(scene):
+async def test_a_group_partition_without_a_log_is_empty(scene: Scene) -> None:
     data = await scene.fetch(("__consumer_offsets", 1, 0))
     assert (data.error_code, data.records, data.high_watermark) == (0, b"", 0)
     away = await scene.fetch(("__consumer_offsets", 1, 5))
@@ -470,7 +473,7 @@ async def test_a_group_partition_without_a_log_is_empty(scene):
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_who_waits_for_a_group_partition_is_woken_by_its_owner(scene):
+async def test_who_waits_for_a_group_partition_is_woken_by_its_owner(scene: Scene) -> None:
     log = GroupLog(b"", 0)
     scene.topics.serve_group_logs(lambda index: log)
     reply = scene.send_fetch(("__consumer_offsets", 2, 0), max_wait_ms=LONG)

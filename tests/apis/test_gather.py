@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis.gather import After, Gather
+from groupkeeper.apis.gather import Gather, MappedReply
 
 
 class Client:
@@ -41,5 +41,5 @@ def test_a_part_that_is_answered_twice_is_a_bug() -> None:
 
 def test_an_answer_is_changed_before_it_leaves() -> None:
     client = Client()
-    After(client, str.upper).answer("a")
+    MappedReply(client, str.upper).answer("a")
     assert client.answers == ["A"]

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis import groups as group_routes
-from groupkeeper.apis import groups_request
-from groupkeeper.apis.groups import LISTED_GROUPS, PIECE_MEMBERS, PIECE_PARTITIONS
+from groupkeeper.apis import groups_request, offset_fetch
+from groupkeeper.apis.gather import PART_PARTITIONS
+from groupkeeper.apis.leave_group import PART_MEMBERS
+from groupkeeper.apis.list_groups import PART_GROUPS
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -39,10 +40,10 @@ def client(served: Served) -> Client:
 
 @pytest.fixture
 def large(client: Client) -> int:
-    """A topic called ``large`` that has so many partitions."""
-    count = 3 * PIECE_PARTITIONS + 7
+    """A topic called `large` that has so many partitions."""
+    count = 3 * PART_PARTITIONS + 7
     topic = CreatableTopic(name="large", num_partitions=count, replication_factor=1)
-    created = client.call(19, 4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+    created = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
     assert created.topics[0].error_code == 0
     return count
 
@@ -83,7 +84,7 @@ def test_many_groups_are_described_a_hundred_at_a_time(
 ) -> None:
     ids = [f"g{n}" for n in range(MANY)]
     client.commit(1, "g7")
-    groups = client.call(15, 5, DescribeGroupsRequest(groups=ids)).groups
+    groups = client.call(5, DescribeGroupsRequest(groups=ids)).groups
     assert [group.group_id for group in groups] == ids
     assert [group.group_id for group in groups if group.group_state == "Empty"] == ["g7"]
     asked = [count for name, count in steps if name == "DescribeGroupsRequest"]
@@ -100,8 +101,8 @@ def test_others_are_decided_between_the_pieces(
     other = served.client()
     member_id, generation = settle(other)
     monkeypatch.setattr("groupkeeper.connections.connection.TURN_S", 0.0)
-    long = client.frame(15, 5, DescribeGroupsRequest(groups=[f"g{n}" for n in range(MANY)]))
-    short = other.frame(14, 5, sync_request(member_id, generation))
+    long = client.frame(5, DescribeGroupsRequest(groups=[f"g{n}" for n in range(MANY)]))
+    short = other.frame(5, sync_request(member_id, generation))
     served.at_once({client: long, other: short})
     assert other.take().error_code == 0
     assert len(client.take().groups) == MANY
@@ -115,7 +116,7 @@ def test_what_is_asked_for_again_is_described_once_and_answered_again(
 ) -> None:
     settle(client, "a")
     ids = ["a", "b", "a"] * 500
-    groups = client.call(15, 5, DescribeGroupsRequest(groups=ids)).groups
+    groups = client.call(5, DescribeGroupsRequest(groups=ids)).groups
     assert [group.group_id for group in groups] == ids
     assert [len(group.members) for group in groups] == [1, 0, 1] * 500
     assert sum(count for name, count in steps if name == "DescribeGroupsRequest") == 2
@@ -127,7 +128,7 @@ def test_large_groups_end_a_piece(
     monkeypatch.setattr(groups_request, "BATCH_ITEMS", 1)
     for name in ("a", "b", "c"):
         settle(client, name)
-    client.call(15, 5, DescribeGroupsRequest(groups=["a", "b", "c"]))
+    client.call(5, DescribeGroupsRequest(groups=["a", "b", "c"]))
     assert [count for name, count in steps if name == "DescribeGroupsRequest"] == [1, 1, 1]
 
 
@@ -136,11 +137,11 @@ def test_too_many_ids_are_all_refused_and_a_line_says_so(
 ) -> None:
     monkeypatch.setattr(groups_request, "MAX_GROUPS_ASKED", 2)
     asked = ["a", "b", "a", "a"]
-    described = client.call(15, 5, DescribeGroupsRequest(groups=asked)).groups
+    described = client.call(5, DescribeGroupsRequest(groups=asked)).groups
     assert [(g.group_id, g.error_code) for g in described] == [("a", INVALID), ("b", INVALID)]
-    fetched = client.call(9, 8, fetch_request(*asked)).groups
+    fetched = client.call(8, fetch_request(*asked)).groups
     assert {group.error_code for group in fetched} == {INVALID}
-    deleted = client.call(42, 2, DeleteGroupsRequest(groups_names=asked)).results
+    deleted = client.call(2, DeleteGroupsRequest(groups_names=asked)).results
     assert {result.error_code for result in deleted} == {INVALID}
     assert limits(lines) == ["MAX_GROUPS_ASKED"] * 3
 
@@ -151,27 +152,27 @@ def test_what_an_answer_has_no_room_for_is_to_be_asked_for_again(
     for name in ("a", "b"):
         settle(client, name)
     monkeypatch.setattr(groups_request, "MAX_ANSWER_BYTES", 200)
-    groups = client.call(15, 5, DescribeGroupsRequest(groups=["a", "b"])).groups
+    groups = client.call(5, DescribeGroupsRequest(groups=["a", "b"])).groups
     assert sorted(group.error_code for group in groups) == [0, LOADING]
     assert limits(lines) == ["MAX_ANSWER_BYTES"]
     monkeypatch.setattr(groups_request, "MAX_ANSWER_BYTES", 1)
-    [alone] = client.call(15, 5, DescribeGroupsRequest(groups=["a"])).groups
+    [alone] = client.call(5, DescribeGroupsRequest(groups=["a"])).groups
     assert (alone.error_code, len(alone.members)) == (0, 1), "one group is always answered"
 
 
 def test_many_groups_are_listed_in_pieces(client: Client, steps: list[tuple[str, int]]) -> None:
     for n in range(0, MANY, 2):
         client.commit(1, f"g{n}")
-    listed = client.call(16, 4, ListGroupsRequest()).groups
+    listed = client.call(4, ListGroupsRequest()).groups
     assert {group.group_id for group in listed} == {f"g{n}" for n in range(0, MANY, 2)}
-    assert max(count for name, count in steps if name == "ListOfGroups") <= LISTED_GROUPS
+    assert max(count for name, count in steps if name == "ListOfGroups") <= PART_GROUPS
 
 
 @pytest.mark.parametrize(("state", "count"), [("empty", 1), ("Stable", 0), ("nonsense", 0)])
 def test_very_many_filters_are_looked_through(client: Client, state: str, count: int) -> None:
     client.commit(1)
     many = [f"x{n}" for n in range(5_000)] + [state]
-    groups = client.call(16, 5, ListGroupsRequest(states_filter=many)).groups
+    groups = client.call(5, ListGroupsRequest(states_filter=many)).groups
     assert len(groups) == count
 
 
@@ -179,10 +180,10 @@ def test_many_keys_are_found_and_too_many_refused(
     client: Client, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = [f"g{n}" for n in range(MANY)]
-    found = client.call(10, 4, FindCoordinatorRequest(coordinator_keys=keys)).coordinators
+    found = client.call(4, FindCoordinatorRequest(coordinator_keys=keys)).coordinators
     assert [each.key for each in found] == keys
     monkeypatch.setattr("groupkeeper.apis.find_coordinator.MAX_KEYS_ASKED", 10)
-    found = client.call(10, 4, FindCoordinatorRequest(coordinator_keys=keys)).coordinators
+    found = client.call(4, FindCoordinatorRequest(coordinator_keys=keys)).coordinators
     assert {each.error_code for each in found} == {INVALID}
     assert limits(lines) == ["MAX_KEYS_ASKED"]
 
@@ -192,7 +193,7 @@ def test_many_keys_are_found_and_too_many_refused(
 
 def test_a_large_commit_is_answered_as_a_small_one(client: Client, large: int) -> None:
     places = {("large", n): n for n in range(-1, large + 2)} | {("orders", 0): 5, ("gone", 0): 1}
-    codes = codes_of(client.call(8, 8, commit_request(places)))
+    codes = codes_of(client.call(8, commit_request(places)))
     unknown = {("large", -1), ("large", large), ("large", large + 1), ("gone", 0)}
     assert list(codes) == list(places)
     assert {place for place, code in codes.items() if code} == unknown
@@ -203,7 +204,7 @@ def test_a_large_commit_is_answered_as_a_small_one(client: Client, large: int) -
 def test_a_large_commit_is_refused_as_a_small_one(client: Client, large: int) -> None:
     places = {("large", n): n for n in range(large + 1)}
     request = commit_request(places, member_id="stranger", generation=3)
-    codes = codes_of(client.call(8, 8, request))
+    codes = codes_of(client.call(8, request))
     assert codes.pop(("large", large)) == UNKNOWN
     assert set(codes.values()) == {ErrorCode.ILLEGAL_GENERATION}
     assert client.fetched() == {}
@@ -211,7 +212,7 @@ def test_a_large_commit_is_refused_as_a_small_one(client: Client, large: int) ->
 
 def test_a_large_commit_survives(served: Served, client: Client, large: int) -> None:
     places = {("large", n): n for n in range(large)}
-    client.call(8, 8, commit_request(places))
+    client.call(8, commit_request(places))
     served.restart()
     served.settled()
     assert served.client().fetched() == places
@@ -225,16 +226,16 @@ def test_a_large_commit_may_be_as_large_as_one_batch(
     client = serve(f"message.max.bytes={most}").client()
     names = [f"topic-{n:03}" for n in range(600)]
     topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
-    client.call(19, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
-    codes = codes_of(client.call(8, 8, commit_request({(name, 0): 1 for name in names})))
+    client.call(4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+    codes = codes_of(client.call(8, commit_request({(name, 0): 1 for name in names})))
     assert set(codes.values()) == {code}
 
 
 def test_a_large_deletion_is_answered_as_a_small_one(client: Client, large: int) -> None:
     places = {("large", n): n for n in range(large)} | {("orders", 0): 5, ("orders", 1): 6}
-    client.call(8, 8, commit_request(places))
+    client.call(8, commit_request(places))
     asked = [("orders", 1), *(("large", n) for n in range(large + 1)), ("gone", 0)]
-    codes = codes_of(client.call(47, 0, offset_delete_request(asked)))
+    codes = codes_of(client.call(0, offset_delete_request(asked)))
     assert list(codes) == asked
     assert {p: c for p, c in codes.items() if c} == dict.fromkeys([asked[-2], asked[-1]], UNKNOWN)
     assert client.fetched() == {("orders", 0): 5}
@@ -242,7 +243,7 @@ def test_a_large_deletion_is_answered_as_a_small_one(client: Client, large: int)
 
 def test_a_large_deletion_of_no_group_is_one_error(client: Client, large: int) -> None:
     asked = [("large", n) for n in range(large)]
-    reply = client.call(47, 0, offset_delete_request(asked))
+    reply = client.call(0, offset_delete_request(asked))
     assert (reply.error_code, reply.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
 
 
@@ -250,23 +251,23 @@ def test_a_large_deletion_of_no_group_is_one_error(client: Client, large: int) -
 def test_all_offsets_of_a_large_group_in_the_older_form(
     client: Client, large: int, version: int
 ) -> None:
-    client.call(8, 8, commit_request({("large", n): n for n in range(large)}))
-    reply = client.call(9, version, flat_fetch_request("g"))
+    client.call(8, commit_request({("large", n): n for n in range(large)}))
+    reply = client.call(version, flat_fetch_request("g"))
     assert [row.committed_offset for row in reply.topics[0].partitions] == list(range(large))
 
 
 def test_more_of_one_group_than_may_be_asked_for(
     client: Client, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groups_request, "MAX_PARTITIONS_ASKED", 10)
-    monkeypatch.setattr(groups_request, "MAX_TOPICS_ASKED", 2)
+    monkeypatch.setattr(offset_fetch, "MAX_PARTITIONS_ASKED", 10)
+    monkeypatch.setattr(offset_fetch, "MAX_TOPICS_ASKED", 2)
     client.commit(3)
     for topics, code in (
         ({"orders": list(range(10))}, 0),
         ({"orders": list(range(11))}, INVALID),
         ({"a": [0], "b": [0], "c": [0]}, INVALID),
     ):
-        [group] = client.call(9, 8, fetch_request("g", topics=topics)).groups
+        [group] = client.call(8, fetch_request("g", topics=topics)).groups
         assert group.error_code == code
     assert limits(lines) == ["MAX_PARTITIONS_ASKED", "MAX_TOPICS_ASKED"]
 
@@ -278,7 +279,7 @@ def test_a_fetch_of_very_many_topics_is_answered_as_one_of_few(
     client.commit(7)
     topics = {f"t{n}": [0] for n in range(10_001)} | {"orders": list(range(6)), "payments": [0]}
     asked = fetch_request("g", "h", topics=topics)
-    reply = client.call(9, version, asked if version == 8 else flat_fetch_request("g", topics))
+    reply = client.call(version, asked if version == 8 else flat_fetch_request("g", topics))
     found = reply.groups[0] if version == 8 else reply
     assert not found.error_code
     assert [topic.name for topic in found.topics] == list(topics)
@@ -292,9 +293,9 @@ def test_a_fetch_of_very_many_topics_is_answered_as_one_of_few(
 def test_a_fetch_in_several_parts_is_refused_as_one(
     served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groups_request, "BATCH_ITEMS", 1)
+    monkeypatch.setattr(offset_fetch, "PART_TOPICS", 1)
     served.driver("g").start_loading()
-    client.deliver(client.frame(9, 8, fetch_request("g", topics={"orders": [0], "payments": [0]})))
+    client.deliver(client.frame(8, fetch_request("g", topics={"orders": [0], "payments": [0]})))
     [group] = client.take().groups
     assert (group.error_code, group.topics) == (LOADING, [])
 
@@ -306,20 +307,20 @@ def test_many_leave_in_pieces_and_everybody_is_answered_in_order(
     served: Served, client: Client, steps: list[tuple[str, int]]
 ) -> None:
     member_id, _ = settle(client)
-    unknown_folders = [f"s{n}" for n in range(3 * PIECE_MEMBERS)]
-    entries = [MemberIdentity(member_id=each) for each in [*unknown_folders, member_id, member_id]]
-    members = client.call(13, 5, LeaveGroupRequest(group_id="g", members=entries)).members
+    strangers = [f"s{n}" for n in range(3 * PART_MEMBERS)]
+    entries = [MemberIdentity(member_id=each) for each in [*strangers, member_id, member_id]]
+    members = client.call(5, LeaveGroupRequest(group_id="g", members=entries)).members
     assert [each.member_id for each in members] == [each.member_id for each in entries]
     gone = ErrorCode.UNKNOWN_MEMBER_ID
-    assert [each.error_code for each in members] == [gone] * len(unknown_folders) + [0, gone]
+    assert [each.error_code for each in members] == [gone] * len(strangers) + [0, gone]
     assert served.members() == 0
-    assert max(count for name, count in steps if name == "LeaveGroupRequest") == PIECE_MEMBERS
+    assert max(count for name, count in steps if name == "LeaveGroupRequest") == PART_MEMBERS
 
 
 def test_more_than_may_leave_at_once(
     client: Client, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_routes, "MAX_LEAVING", 3)
+    monkeypatch.setattr("groupkeeper.apis.leave_group.MAX_LEAVING", 3)
     assert client.leave("a", "b", "c", "d") == INVALID
     assert limits(lines) == ["MAX_LEAVING"]
 
@@ -343,13 +344,13 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_large_group_is_deleted_in_pieces_and_is_not_seen_half(
     served: Served, client: Client, large: int
 ) -> None:
-    client.call(8, 8, commit_request({("large", n): n for n in range(large)}))
+    client.call(8, commit_request({("large", n): n for n in range(large)}))
     other = served.client()
-    client.send(42, 2, DeleteGroupsRequest(groups_names=["g", "nobody"]))
+    client.send(2, DeleteGroupsRequest(groups_names=["g", "nobody"]))
     served.advance(0.02)
     assert not client.frames
     assert other.commit(1) == LOADING
-    assert other.call(9, 8, fetch_request("g")).groups[0].error_code == LOADING
+    assert other.call(8, fetch_request("g")).groups[0].error_code == LOADING
     assert other.join().error_code == LOADING
     served.check_accounts()
     codes = {each.group_id: each.error_code for each in client.take().results}
@@ -365,17 +366,17 @@ def test_a_large_group_is_deleted_in_pieces_and_is_not_seen_half(
 def test_a_group_that_is_being_deleted_costs_no_other_its_answer(
     served: Served, client: Client, large: int
 ) -> None:
-    client.call(8, 8, commit_request({("large", n): n for n in range(large)}))
+    client.call(8, commit_request({("large", n): n for n in range(large)}))
     other = served.client()
     near = [each for n in range(40) if served.driver(each := f"h{n}") is served.driver("g")][:2]
     for group_id in near:
         assert other.commit(1, group_id) == 0
-    client.send(42, 2, DeleteGroupsRequest(groups_names=["g"]))
+    client.send(2, DeleteGroupsRequest(groups_names=["g"]))
     served.advance(0.02)
     asked = [near[0], "g", near[1]]
-    described = other.call(15, 5, DescribeGroupsRequest(groups=asked)).groups
-    fetched = other.call(9, 8, fetch_request(*asked)).groups
-    deleted = other.call(42, 2, DeleteGroupsRequest(groups_names=asked)).results
+    described = other.call(5, DescribeGroupsRequest(groups=asked)).groups
+    fetched = other.call(8, fetch_request(*asked)).groups
+    deleted = other.call(2, DeleteGroupsRequest(groups_names=asked)).results
     assert not client.frames
     for answers in (described, fetched, deleted):
         assert [(each.group_id, each.error_code) for each in answers] == [
@@ -390,14 +391,14 @@ def test_a_group_that_is_being_deleted_costs_no_other_its_answer(
 def test_a_partition_that_fails_meanwhile_refuses_the_deletion(
     served: Served, client: Client, large: int
 ) -> None:
-    client.call(8, 8, commit_request({("large", n): n for n in range(large)}))
-    client.send(42, 2, DeleteGroupsRequest(groups_names=["g"]))
+    client.call(8, commit_request({("large", n): n for n in range(large)}))
+    client.send(2, DeleteGroupsRequest(groups_names=["g"]))
     served.advance(0.02)
     fail(served)
     assert client.take().results[0].error_code == ErrorCode.NOT_COORDINATOR
     served.settled()
     assert 0 < len(served.client().fetched()) < large
-    assert client.call(42, 2, DeleteGroupsRequest(groups_names=["g"])).results[0].error_code == 0
+    assert client.call(2, DeleteGroupsRequest(groups_names=["g"])).results[0].error_code == 0
     assert served.client().fetched() == {}
 
 
@@ -406,7 +407,10 @@ def test_a_piece_of_a_deleted_topic_is_durable_before_the_next_one(
     client: Client, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for group_id in ("g", "h"):
-        client.call(8, 8, commit_request({("large", n): n for n in range(large)}, group_id))
+        client.call(
+            8,
+            commit_request({("large", n): n for n in range(large)}, group_id),
+        )
     unwritten: list[int] = []
     forget = Partition.forget_topics
 
@@ -415,7 +419,7 @@ def test_a_piece_of_a_deleted_topic_is_durable_before_the_next_one(
         return forget(partition, *rest)
 
     monkeypatch.setattr(Partition, "forget_topics", spied)
-    client.call(20, 5, DeleteTopicsRequest(topic_names=["large"], timeout_ms=1000))
+    client.call(5, DeleteTopicsRequest(topic_names=["large"], timeout_ms=1000))
     assert len(unwritten) > 2 * large / 100
     assert set(unwritten) == {0}
 
@@ -426,7 +430,7 @@ def test_a_deleted_topic_is_forgotten_in_pieces(
 ) -> None:
     for group_id in ("g", "h"):
         places = {("large", n): n for n in range(large)} | {("orders", 0): 7}
-        client.call(8, 8, commit_request(places, group_id))
+        client.call(8, commit_request(places, group_id))
     removed: list[int] = []
     forget = Partition.forget_topics
 
@@ -436,6 +440,6 @@ def test_a_deleted_topic_is_forgotten_in_pieces(
         return step
 
     monkeypatch.setattr(Partition, "forget_topics", spied)
-    client.call(20, 5, DeleteTopicsRequest(topic_names=["large"], timeout_ms=1000))
+    client.call(5, DeleteTopicsRequest(topic_names=["large"], timeout_ms=1000))
     assert (sum(removed), max(removed)) == (2 * large, 100)
     assert client.fetched("g") == client.fetched("h") == {("orders", 0): 7}

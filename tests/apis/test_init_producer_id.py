@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
 from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK
@@ -13,7 +12,7 @@ from tests.topics.scene import HeldWorker, Scene
 
 async def ask(scene, version=4, **fields):
     request = InitProducerIdRequest(**{"transactional_id": None, **fields})
-    return await scene.ask(ApiKey.INIT_PRODUCER_ID, request, version)
+    return await scene.ask(version, request)
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -23,7 +22,7 @@ async def test_ids_are_new_and_epochs_are_zero(scene, version):
     assert len({a.producer_id for a in answers}) == 3
 
 
-async def test_blocks_follow_one_another(scene):
+async def test_blocks_follow_one_another(scene: Scene) -> None:
     ids = [(await ask(scene)).producer_id for _ in range(PRODUCER_ID_BLOCK + 2)]
     assert ids == list(range(PRODUCER_ID_BLOCK + 2))
 
@@ -35,23 +34,23 @@ async def test_no_id_comes_twice_over_restarts(scene, orderly):
     assert (await ask(again)).producer_id == first + PRODUCER_ID_BLOCK
 
 
-async def test_an_id_is_on_the_disk_before_it_is_given_out(scene):
+async def test_an_id_is_on_the_disk_before_it_is_given_out(scene: Scene) -> None:
     first = (await ask(scene)).producer_id
     scene.disk.power_cut("lose")
     assert (await ask(Scene(scene.disk))).producer_id > first
 
 
-async def test_many_at_once_share_a_block(scene):
+async def test_many_at_once_share_a_block(scene: Scene) -> None:
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     request = InitProducerIdRequest(transactional_id=None)
-    replies = [again.send(ApiKey.INIT_PRODUCER_ID, request, 4) for _ in range(5)]
+    replies = [again.send(4, request) for _ in range(5)]
     held.go.set()
     answers = await asyncio.gather(*(reply.wait() for reply in replies))
     assert [a.producer_id for a in answers] == list(range(5))
 
 
-async def test_a_producer_that_starts_over_gets_a_new_id(scene):
+async def test_a_producer_that_starts_over_gets_a_new_id(scene: Scene) -> None:
     old = (await ask(scene)).producer_id
     again = await ask(scene, producer_id=old, producer_epoch=0)
     assert (again.error_code, again.producer_epoch) == (0, 0)
@@ -72,7 +71,7 @@ async def test_what_is_refused(scene, fields, code):
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)
 
 
-async def test_a_full_disk_gives_no_ids_and_heals(scene):
+async def test_a_full_disk_gives_no_ids_and_heals(scene: Scene) -> None:
     scene.disk.capacity = 0
     assert (await ask(scene)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     scene.disk.capacity = None

@@ -3,7 +3,6 @@
 import pytest
 from crc32c import crc32c
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -20,7 +19,7 @@ def found(answer: object) -> tuple[int, int, int, int]:
     return answer.error_code, answer.offset, answer.timestamp, answer.leader_epoch
 
 
-async def test_the_ends_of_the_log(scene):
+async def test_the_ends_of_the_log(scene: Scene) -> None:
     assert found(await scene.offsets("t", 0, LATEST)) == (0, 0, -1, 0)
     await scene.produce("t", 0, batch("a", "b"))
     assert found(await scene.offsets("t", 0, LATEST)) == (0, 2, -1, 0)
@@ -36,7 +35,7 @@ async def test_the_first_record_that_is_young_enough(scene, compression):
     assert found(await scene.offsets("t", 0, 0)) == (0, 0, NOW, 0)
 
 
-async def test_nothing_that_young_is_no_error(scene):
+async def test_nothing_that_young_is_no_error(scene: Scene) -> None:
     assert found(await scene.offsets("t", 0, NOW)) == (0, -1, -1, -1)
     await scene.produce("t", 0, batch("a"))
     assert found(await scene.offsets("t", 0, NOW + 1)) == (0, -1, -1, -1)
@@ -53,7 +52,9 @@ async def test_the_record_with_the_largest_timestamp(scene, compression):
     assert found(await again.offsets("t", 0, LARGEST)) == (0, 2, NOW + 51, 0)
 
 
-async def test_the_largest_timestamp_may_be_in_the_part_not_looked_through(scene, monkeypatch):
+async def test_the_largest_timestamp_may_be_in_the_part_not_looked_through(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("groupkeeper.topics.partition.LEARN_BYTES", 100)
     await scene.produce("t", 0, batch("a", "b", timestamp=NOW + 5_000_000))
     for _ in range(20):
@@ -62,7 +63,7 @@ async def test_the_largest_timestamp_may_be_in_the_part_not_looked_through(scene
     assert found(await again.offsets("t", 0, LARGEST)) == (0, 1, NOW + 5_000_001, 0)
 
 
-async def test_a_header_that_promises_too_much_is_not_believed(scene):
+async def test_a_header_that_promises_too_much_is_not_believed(scene: Scene) -> None:
     raw = bytearray(batch("a", "b"))
     raw[35:43] = (NOW + 9_999).to_bytes(8, "big")
     raw[17:21] = crc32c(bytes(raw[21:])).to_bytes(4, "big")
@@ -70,14 +71,14 @@ async def test_a_header_that_promises_too_much_is_not_believed(scene):
     assert found(await scene.offsets("t", 0, LARGEST)) == (0, 1, NOW + 1, 0)
 
 
-async def test_all_storage_is_local(scene):
+async def test_all_storage_is_local(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a", "b"))
     assert found(await scene.offsets("t", 0, LOCAL, version=8)) == (0, 0, -1, 0)
     assert found(await scene.offsets("t", 0, TIERED, version=9)) == (0, -1, -1, -1)
     assert found(await scene.offsets("t", 0, LATEST, version=10)) == (0, 2, -1, 0)
 
 
-async def test_a_name_that_is_none_is_told_before_a_topic_that_is_none(scene):
+async def test_a_name_that_is_none_is_told_before_a_topic_that_is_none(scene: Scene) -> None:
     assert (await scene.offsets("nope", 0, -9)).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -104,10 +105,10 @@ async def test_leader_epochs_are_checked(scene, epoch, code):
     assert answer.error_code == code
 
 
-async def test_a_partition_named_twice_is_refused_twice(scene):
+async def test_a_partition_named_twice_is_refused_twice(scene: Scene) -> None:
     wanted = [ListOffsetsPartition(partition_index=i, timestamp=LATEST) for i in (0, 1, 0)]
     request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=wanted)])
-    response = await scene.ask(ApiKey.LIST_OFFSETS, request, 5)
+    response = await scene.ask(5, request)
     codes = [p.error_code for p in response.topics[0].partitions]
     assert codes == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
 
@@ -129,7 +130,7 @@ async def test_version_0_has_lists(scene, timestamp, most, offsets):
     assert (answer.error_code, answer.old_style_offsets) == (0, offsets)
 
 
-async def test_group_partitions_without_a_log_are_empty(scene):
+async def test_group_partitions_without_a_log_are_empty(scene: Scene) -> None:
     for timestamp in (LATEST, EARLIEST):
         assert found(await scene.offsets("__consumer_offsets", 0, timestamp)) == (0, 0, -1, 0)
     assert (await scene.offsets("__consumer_offsets", 0, NOW)).offset == -1
@@ -143,14 +144,14 @@ def undecodable() -> bytes:
     return bytes(raw)
 
 
-async def test_a_batch_that_no_codec_understands_does_not_break_the_server(scene):
+async def test_a_batch_that_no_codec_understands_does_not_break_the_server(scene: Scene) -> None:
     assert (await scene.produce("t", 0, undecodable())).error_code == 0
     for timestamp in (LARGEST, NOW):
         assert (await scene.offsets("t", 0, timestamp)).error_code == ErrorCode.CORRUPT_MESSAGE
     assert (await scene.offsets("t", 0, LATEST)).offset == 1
 
 
-async def test_a_damaged_log_is_a_storage_error(scene):
+async def test_a_damaged_log_is_a_storage_error(scene: Scene) -> None:
     for value in ("a" * 600, "b"):
         await scene.produce("t", 0, batch(value))
     await scene.topics.close()

@@ -26,10 +26,10 @@ def told(response: object) -> dict[str, int]:
 
 async def ask(scene, topics, version, **more):
     request = MetadataRequest(topics=topics, **more)
-    return await scene.ask(ApiKey.METADATA, request, version)
+    return await scene.ask(version, request)
 
 
-async def test_there_is_one_broker_and_it_is_the_controller(scene):
+async def test_there_is_one_broker_and_it_is_the_controller(scene: Scene) -> None:
     scene.port = 4711
     response = await scene.metadata()
     broker = response.brokers[0]
@@ -44,7 +44,7 @@ async def test_there_is_one_broker_and_it_is_the_controller(scene):
     assert len(response.cluster_id) == 22
 
 
-async def test_every_partition_is_led_by_this_broker(scene):
+async def test_every_partition_is_led_by_this_broker(scene: Scene) -> None:
     topic = (await scene.metadata("t")).topics[0]
     assert (topic.error_code, topic.is_internal, len(topic.topic_id)) == (0, False, 16)
     assert [p.partition_index for p in topic.partitions] == [0, 1]
@@ -62,14 +62,14 @@ async def test_null_and_empty_mean_different_things(scene, topics, version, ever
     assert told(await ask(scene, topics, version)) == expected
 
 
-async def test_the_group_topic_is_internal(scene):
+async def test_the_group_topic_is_internal(scene: Scene) -> None:
     topic = (await scene.metadata("__consumer_offsets")).topics[0]
     assert (topic.is_internal, len(topic.partitions)) == (True, 4)
     assert scene.topics.partition_count("__consumer_offsets") == 4
     assert topic.topic_id != bytes(16)
 
 
-async def test_a_missing_topic_is_made_and_told_at_once(scene):
+async def test_a_missing_topic_is_made_and_told_at_once(scene: Scene) -> None:
     topic = (await scene.metadata("new", version=4)).topics[0]
     assert (topic.error_code, len(topic.partitions)) == (0, 3)
     assert scene.topics.partition_count("new") == 3
@@ -83,7 +83,7 @@ async def test_creation_can_be_forbidden_since_version_4(scene, version, code):
     assert told(response) == {"new": code}
 
 
-async def test_creation_can_be_switched_off(scene):
+async def test_creation_can_be_switched_off(scene: Scene) -> None:
     strict = await scene.restart(auto_create_topics_enable=False)
     assert told(await strict.metadata("new", "t")) == {"new": 3, "t": 0}
 
@@ -96,22 +96,22 @@ async def test_illegal_names(scene, name, allowed):
     assert scene.disk.children("data") == ["catalog", "catalog-copy"]
 
 
-async def test_names_that_collide_are_not_made(scene):
+async def test_names_that_collide_are_not_made(scene: Scene) -> None:
     await scene.metadata("a.b")
     assert told(await scene.metadata("a_b", "a.b")) == {"a_b": 17, "a.b": 0}
     both = told(await scene.metadata("c.d", "c_d"))
     assert sorted(both.values()) == [0, 17]
 
 
-async def test_a_name_asked_for_twice_is_told_once(scene):
+async def test_a_name_asked_for_twice_is_told_once(scene: Scene) -> None:
     assert len((await scene.metadata("t", "t", "new", "new")).topics) == 2
 
 
-async def test_two_requests_for_one_missing_topic_make_one(scene):
+async def test_two_requests_for_one_missing_topic_make_one(scene: Scene) -> None:
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
-    replies = [again.send(ApiKey.METADATA, request, 12) for _ in range(3)]
+    replies = [again.send(12, request) for _ in range(3)]
     held.go.set()
     responses = await asyncio.gather(*(reply.wait() for reply in replies))
     assert len({response.topics[0].topic_id for response in responses}) == 1
@@ -139,7 +139,7 @@ async def test_versions_10_and_11_refuse_ids(scene, version):
     assert told(response) == {"": ErrorCode.INVALID_REQUEST, "t": ErrorCode.INVALID_REQUEST}
 
 
-async def test_operations_are_told_to_who_asks(scene):
+async def test_operations_are_told_to_who_asks(scene: Scene) -> None:
     plain = await scene.metadata("t", version=8)
     assert plain.cluster_authorized_operations == OMITTED
     assert plain.topics[0].topic_authorized_operations == OMITTED
@@ -153,14 +153,14 @@ async def test_operations_are_told_to_who_asks(scene):
     assert asked.topics[0].topic_authorized_operations == TOPIC_OPERATIONS == 3576
 
 
-async def test_a_full_disk_makes_no_topic(scene):
+async def test_a_full_disk_makes_no_topic(scene: Scene) -> None:
     scene.disk.capacity = 0
     assert told(await scene.metadata("new", "t")) == {"new": ErrorCode.KAFKA_STORAGE_ERROR, "t": 0}
     scene.disk.capacity = None
     assert told(await scene.metadata("new")) == {"new": 0}
 
 
-async def test_one_request_makes_no_more_partitions_than_create_topics_may(scene):
+async def test_one_request_makes_no_more_partitions_than_create_topics_may(scene: Scene) -> None:
     few = await scene.restart(num_partitions=MAX_PARTITIONS // 3)
     assert told(await few.metadata("a", "t", "b", "c", "d")) == {
         "a": 0,
@@ -186,7 +186,7 @@ async def test_what_is_made_while_metadata_is_told_is_told_whole(scene, everythi
     await scene.create("response_tasks", partitions=300)
     growth = CreatePartitionsTopic(name="grown", count=200, assignments=None)
     growing = CreatePartitionsRequest(topics=[growth], timeout_ms=1000)
-    await scene.ask(ApiKey.CREATE_PARTITIONS, growing, 2)
+    await scene.ask(2, growing)
     found = {topic.name: len(topic.partitions) for topic in whole(telling).topics}
     assert found["grown"] == 200
     assert found.get("response_tasks", 300) == 300

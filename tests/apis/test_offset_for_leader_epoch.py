@@ -2,14 +2,13 @@
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.topics.scene import batch
+from tests.topics.scene import Scene, batch
 
 UNKNOWN = (-1, -1)
 GROUPS = "__consumer_offsets"
@@ -22,7 +21,7 @@ async def ask(scene, topic, epoch, *, partition=0, current=-1, version=4):
     request = OffsetForLeaderEpochRequest(
         topics=[OffsetForLeaderTopic(topic=topic, partitions=[wanted])]
     )
-    response = await scene.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, request, version)
+    response = await scene.ask(version, request)
     answer = response.topics[0].partitions[0]
     return answer.error_code, (answer.leader_epoch, answer.end_offset)
 
@@ -40,12 +39,12 @@ async def test_epochs_that_are_unknown(scene, epoch):
     assert await ask(scene, "t", epoch) == (0, UNKNOWN)
 
 
-async def test_what_is_older_than_all_ends_where_the_log_begins(scene):
+async def test_what_is_older_than_all_ends_where_the_log_begins(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a", "b"))
     assert await ask(scene, "t", -2) == (0, (-2, 0))
 
 
-async def test_the_end_is_known_after_a_restart(scene):
+async def test_the_end_is_known_after_a_restart(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a", "b"))
     assert await ask(await scene.restart(), "t", 0) == (0, (0, 2))
 
@@ -64,7 +63,7 @@ async def test_a_client_with_another_epoch(scene, current, code):
     assert (await ask(scene, "t", 0, current=current))[0] == code
 
 
-async def test_a_log_that_cannot_be_opened(scene, monkeypatch):
+async def test_a_log_that_cannot_be_opened(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     await scene.produce("t", 0, batch("a"))
     again = scene.kill()
     monkeypatch.setattr(again.files, "open", _refuse)
@@ -92,12 +91,12 @@ async def test_epochs_of_the_group_topic_are_those_of_its_batches(scene, epoch, 
     assert await ask(scene, GROUPS, epoch) == (0, end)
 
 
-async def test_a_group_partition_without_a_log(scene):
+async def test_a_group_partition_without_a_log(scene: Scene) -> None:
     assert await ask(scene, GROUPS, 0) == (0, (0, 0))
     assert await ask(scene, GROUPS, 3) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN)
 
 
-async def test_the_group_topic_is_in_the_epoch_of_its_newest_batch(scene):
+async def test_the_group_topic_is_in_the_epoch_of_its_newest_batch(scene: Scene) -> None:
     scene.topics.serve_group_logs(lambda index: GroupLog() if index == 1 else None)
     described = (await scene.metadata(GROUPS)).topics[0]
     assert [partition.leader_epoch for partition in described.partitions] == [0, 4, 0, 0]

@@ -3,7 +3,6 @@
 import pytest
 
 from groupkeeper.exchange import NO_REPLY
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -28,7 +27,7 @@ async def test_a_batch_gets_the_next_offset(scene, acks):
     assert (second.error_code, second.base_offset, second.log_append_time_ms) == (0, 2, -1)
 
 
-async def test_batches_are_stored_as_they_came_but_for_offset_and_epoch(scene):
+async def test_batches_are_stored_as_they_came_but_for_offset_and_epoch(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a", "b"))
     sent = batch("c")
     await scene.produce("t", 0, sent)
@@ -76,13 +75,13 @@ async def test_internal_topics_are_refused(scene, topic):
     assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-async def test_a_transactional_id_is_refused_for_good(scene):
+async def test_a_transactional_id_is_refused_for_good(scene: Scene) -> None:
     answer = await scene.produce("t", 0, batch("a"), transactional_id="tx")
     assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert "ransactions are not supported" in answer.error_message
 
 
-async def test_too_large_a_batch_is_refused(scene):
+async def test_too_large_a_batch_is_refused(scene: Scene) -> None:
     limit = len(batch("a"))
     small = await scene.restart(message_max_bytes=limit)
     assert (await small.produce("t", 0, batch("a"))).error_code == 0
@@ -90,14 +89,14 @@ async def test_too_large_a_batch_is_refused(scene):
     assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-async def test_a_topic_may_have_its_own_limit(scene):
+async def test_a_topic_may_have_its_own_limit(scene: Scene) -> None:
     limit = CreatableTopicConfig(name="max.message.bytes", value="70")
     await scene.create("small", configs=[limit])
     answer = await scene.produce("small", 0, batch("a" * 100))
     assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-async def test_acks_0_is_never_answered(scene):
+async def test_acks_0_is_never_answered(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a"))
     assert await scene.send_produce("t", 0, batch("b"), acks=0).wait() is NO_REPLY
     assert await scene.send_produce("nowhere", 0, batch("b"), acks=0).wait() is NO_REPLY
@@ -105,20 +104,20 @@ async def test_acks_0_is_never_answered(scene):
     assert (await scene.offsets("t", 0, -1)).offset == 2
 
 
-async def test_a_request_may_hold_many_partitions_and_each_has_its_answer(scene):
+async def test_a_request_may_hold_many_partitions_and_each_has_its_answer(scene: Scene) -> None:
     data = [
         PartitionProduceData(index=0, records=batch("a")),
         PartitionProduceData(index=5, records=batch("a")),
         PartitionProduceData(index=1, records=b"garbage"),
     ]
     request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
-    response = await scene.ask(ApiKey.PRODUCE, request, 9)
+    response = await scene.ask(9, request)
     answers = response.responses[0].partition_responses
     assert [a.index for a in answers] == [0, 5, 1]
     assert [a.error_code for a in answers] == [0, 3, 87]
 
 
-async def test_the_first_batch_waits_for_the_log_to_be_opened(scene):
+async def test_the_first_batch_waits_for_the_log_to_be_opened(scene: Scene) -> None:
     await scene.topics.close()
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
@@ -130,11 +129,11 @@ async def test_the_first_batch_waits_for_the_log_to_be_opened(scene):
     assert again.send_produce("t", 0, batch("b")).answered
 
 
-async def test_a_topic_deleted_while_its_log_is_opened_is_unknown(scene):
+async def test_a_topic_deleted_while_its_log_is_opened_is_unknown(scene: Scene) -> None:
     held = HeldWorker()
     again = Scene(scene.disk, worker=held)
     deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
-    gone = again.send(ApiKey.DELETE_TOPICS, deletion, 6)
+    gone = again.send(6, deletion)
     reply = again.send_produce("t", 0, batch("a"))
     held.go.set()
     await gone.wait()
@@ -142,7 +141,7 @@ async def test_a_topic_deleted_while_its_log_is_opened_is_unknown(scene):
     assert not [name for name in scene.disk.children("data") if name.startswith("t-")]
 
 
-async def test_a_full_disk_is_a_storage_error_and_heals(scene):
+async def test_a_full_disk_is_a_storage_error_and_heals(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a"))
     scene.disk.capacity = 0
     answer = await scene.produce("t", 0, batch("b"))
@@ -153,7 +152,7 @@ async def test_a_full_disk_is_a_storage_error_and_heals(scene):
     assert values((await scene.fetch(("t", 0, 0))).records) == [b"a", b"c"]
 
 
-async def test_messages_survive_a_restart_and_a_kill(scene):
+async def test_messages_survive_a_restart_and_a_kill(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a", "b"))
     again = await scene.restart()
     assert (await again.produce("t", 0, batch("c"))).base_offset == 2
@@ -165,7 +164,7 @@ async def test_messages_survive_a_restart_and_a_kill(scene):
 # -- idempotent producers
 
 
-async def test_a_duplicate_is_answered_with_its_old_offset(scene):
+async def test_a_duplicate_is_answered_with_its_old_offset(scene: Scene) -> None:
     await scene.produce("t", 0, batch("x"))
     first = await scene.produce("t", 0, batch("a", "b", id=1))
     again = await scene.produce("t", 0, batch("a", "b", id=1))
@@ -190,7 +189,7 @@ async def test_sequences_are_checked(scene, producer, code):
     assert (await scene.produce("t", 0, batch("b", **{"epoch": 5, **producer}))).error_code == code
 
 
-async def test_sequences_are_per_partition(scene):
+async def test_sequences_are_per_partition(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a", id=1, sequence=0))
     assert (await scene.produce("t", 1, batch("a", id=1, sequence=0))).base_offset == 0
 
@@ -205,7 +204,9 @@ async def test_sequences_survive_a_restart(scene, orderly):
     assert (await again.produce("t", 0, batch("c", id=1, sequence=2))).base_offset == 2
 
 
-async def test_opening_learns_from_the_end_of_a_long_log(scene, monkeypatch):
+async def test_opening_learns_from_the_end_of_a_long_log(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("groupkeeper.topics.partition.LEARN_BYTES", 300)
     for sequence in range(50):
         await scene.produce("t", 0, batch("a", id=1, sequence=sequence))
@@ -215,7 +216,9 @@ async def test_opening_learns_from_the_end_of_a_long_log(scene, monkeypatch):
     assert (await again.produce("t", 0, batch("a", id=1, sequence=50))).base_offset == 50
 
 
-async def test_much_unsynced_data_is_written_back_before_more_is_taken(scene, monkeypatch):
+async def test_much_unsynced_data_is_written_back_before_more_is_taken(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("groupkeeper.topics.partition.WRITE_BACK_BYTES", 150)
     for value in ("a" * 100, "b" * 100, "c"):
         assert (await scene.produce("t", 0, batch(value))).error_code == 0
@@ -223,7 +226,9 @@ async def test_much_unsynced_data_is_written_back_before_more_is_taken(scene, mo
     assert len(syncs) >= 1
 
 
-async def test_a_failing_write_back_is_a_storage_error_once(scene, monkeypatch):
+async def test_a_failing_write_back_is_a_storage_error_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("groupkeeper.topics.partition.WRITE_BACK_BYTES", 1)
     await scene.produce("t", 0, batch("a"))
     before = scene.disk.calls
@@ -233,7 +238,7 @@ async def test_a_failing_write_back_is_a_storage_error_once(scene, monkeypatch):
     assert (await scene.produce("t", 0, batch("c"))).base_offset == 1
 
 
-async def test_segments_roll(scene):
+async def test_segments_roll(scene: Scene) -> None:
     small = await scene.restart(log_segment_bytes=200)
     for value in ("a" * 100, "b" * 100, "c" * 100):
         await small.produce("t", 0, batch(value))

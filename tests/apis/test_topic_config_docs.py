@@ -7,4 +7,4 @@ from groupkeeper.topics.configs import MAX_MESSAGE_BYTES, TABLE
 def test_every_config_is_documented_and_says_whether_it_acts() -> None:
     assert set(DOCUMENTATION) == set(TABLE)
     acting = {name for name, text in DOCUMENTATION.items() if not text.startswith(NO_EFFECT)}
-    assert acting == {MAX_MESSAGE_BYTES}
+    assert acting == {"cleanup.policy", MAX_MESSAGE_BYTES}

@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.chaos.wire import Address, Client, Gone
+from tests.chaos.wire import Address, Client
 from tests.support.requests import commit_request, heartbeat, join_request, sync_request
 from tests.topics.scene import batch
 
@@ -78,10 +78,10 @@ class Cores:
 def member(client: Client, group_id: str) -> tuple[str, int]:
     """Join a group as its only member; (member id, generation)."""
     request = join_request(group_id, session_timeout_ms=SESSION_MS)
-    joined = client.call(request, 3)
+    joined = client.call(3, request)
     assert joined.error_code == 0, f"JoinGroup: error {joined.error_code}"
     who, generation = joined.member_id, joined.generation_id
-    synced = client.call(sync_request(who, generation, group_id, {who: b"share"}), 3)
+    synced = client.call(3, sync_request(who, generation, group_id, {who: b"share"}))
     assert synced.error_code == 0, f"SyncGroup: error {synced.error_code}"
     return who, generation
 
@@ -92,7 +92,7 @@ def canary(pipe: Connection, address: Address, pid: int) -> None:
     request = heartbeat(who, generation, "canary")
 
     def step() -> str:
-        error = client.call(request, 3).error_code
+        error = client.call(3, request).error_code
         return f"Heartbeat: error {error}" if error else ""
 
     _repeat(pipe, step, BEAT_SECONDS, Cores(pid))
@@ -102,7 +102,7 @@ def bystander(pipe: Connection, address: Address, pid: int) -> None:
     client = Client(address, SOURCE, PATIENCE_SECONDS)
     who, generation = member(client, "bystander")
     topic = CreatableTopic(name="bystander", num_partitions=1, replication_factor=1)
-    client.call(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 4)
+    client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
     steps = Bystander(client, who, generation)
     for _ in range(3):  # codecs are compiled and files opened before anybody measures
         steps()
@@ -128,7 +128,7 @@ class Bystander:
         who, generation = self._who
         places = {("bystander", 0): self._count}
         request = commit_request(places, "bystander", who, generation)
-        error = self._client.call(request, 7).topics[0].partitions[0].error_code
+        error = self._client.call(7, request).topics[0].partitions[0].error_code
         return f"OffsetCommit: error {error}" if error else ""
 
     def _produce(self) -> str:
@@ -138,7 +138,7 @@ class Bystander:
             timeout_ms=10_000,
             topic_data=[TopicProduceData(name="bystander", partition_data=[data])],
         )
-        answer = self._client.call(request, 7).responses[0].partition_responses[0]
+        answer = self._client.call(7, request).responses[0].partition_responses[0]
         self._offset = answer.base_offset
         return f"Produce: error {answer.error_code}" if answer.error_code else ""
 
@@ -152,7 +152,7 @@ class Bystander:
             max_bytes=1_000_000,
             topics=[FetchTopic(topic="bystander", partitions=[place])],
         )
-        answer = self._client.call(request, 11).responses[0].partitions[0]
+        answer = self._client.call(11, request).responses[0].partitions[0]
         if answer.error_code:
             return f"Fetch: error {answer.error_code}"
         return "" if f"record {self._count - 1}".encode() in (answer.records or b"") else "lost"
@@ -167,7 +167,7 @@ def _repeat(pipe: Connection, step: Callable[[], str], pause: float, cores: Core
         waited, begin = cores.waited(), time.monotonic()
         try:
             problem = step()
-        except (OSError, Gone) as error:
+        except OSError as error:
             seen.errors.append(f"{type(error).__name__} {error}".strip())
             break
         finally:

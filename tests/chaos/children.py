@@ -24,7 +24,7 @@ class ChildError(Exception):
 
 
 class Child:
-    """One process that runs ``work(pipe, *arguments)``."""
+    """One process that runs `work(pipe, *arguments)`."""
 
     def __init__(self, work: Work, *arguments: Any, nice: int = 0) -> None:
         self.pipe, theirs = _CONTEXT.Pipe()

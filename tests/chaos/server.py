@@ -5,24 +5,16 @@ Linux only. Nothing is taken from the server but its ready line, its log and its
 
 import contextlib
 import os
-import re
-import select
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from tests.chaos.wire import Address
+from tests.support.process import PROGRAM, ROOT, NotReady, Process, assigned
+from tests.support.wire import Address
 
-ROOT = Path(__file__).parents[2]
-READY = re.compile(rb"ready kafka=127\.0\.0\.1:(\d+) http=127\.0\.0\.1:(\d+)")
-READY_SECONDS = 30
 STOP_SECONDS = 15
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -66,8 +58,7 @@ class Server:
         self.data_dir = folder / "data"
         self.log = folder / "server.log"
         self._needs = needs
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pipe: IO[bytes] | None = None
+        self._process: Process | None = None
         self.kafka: Address = ("127.0.0.1", 0)
         self.http: Address = ("127.0.0.1", 0)
         self.exit_code: int | None = None
@@ -75,44 +66,25 @@ class Server:
 
     def start(self) -> None:
         """Start and wait for the ready line. Raises ServerError."""
-        with contextlib.ExitStack() as stack:
-            log: IO[bytes] | int = subprocess.PIPE
-            if not self._needs.log_unread:
-                log = stack.enter_context(self.log.open("wb"))
-            # A relative data directory, so that what lines say of its files is not cut short.
-            self._process = subprocess.Popen(
-                self._command(),
-                stdout=subprocess.PIPE,
-                stderr=log,
-                cwd=self.data_dir.parent,
-                env={**os.environ, "PYTHONPATH": str(self._needs.checkout)},
-            )
-        self._pipe = self._process.stderr
-        ready = READY.search(self._first_line())
-        if ready is None:
-            self.kill()
-            raise ServerError(f"the server did not become ready:\n{self.tail()}")
-        self.kafka = ("127.0.0.1", int(ready[1]))
-        self.http = ("127.0.0.1", int(ready[2]))
-
-    def _command(self) -> list[str]:
-        command = [sys.executable, "-m", "groupkeeper", "serve", "--listen", "127.0.0.1:0"]
-        command += ["--http", "127.0.0.1:0", "--data-dir", self.data_dir.name]
-        command += ["--node-id", str(self._needs.node_id)]
-        for key, value in {**SETTINGS, **self._needs.settings}.items():
-            command += ["--set", f"{key}={value}"]
-        if not self._needs.descriptors:
-            return command
-        return ["sh", "-c", f'ulimit -n {self._needs.descriptors}; exec "$@"', "sh", *command]
-
-    def _first_line(self) -> bytes:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        readable, _, _ = select.select([self._process.stdout], [], [], READY_SECONDS)
-        line = self._process.stdout.readline() if readable else b""
-        if readable and not line:
-            self.exit_code = self._process.wait(STOP_SECONDS)
-        return line
+        needs = self._needs
+        self.log.unlink(missing_ok=True)
+        # A relative data directory, so that what lines say of its files is not cut short.
+        self._process = Process(
+            *("--http", "127.0.0.1:0", "--data-dir", self.data_dir.name),
+            *("--node-id", str(needs.node_id), *assigned({**SETTINGS, **needs.settings})),
+            program=_limited(needs.descriptors),
+            log=None if needs.log_unread else self.log,
+            cwd=self.data_dir.parent,
+            environment={**os.environ, "PYTHONPATH": str(needs.checkout)},
+        )
+        try:
+            ready = self._process.ready()
+        except NotReady as error:
+            self.exit_code = self._process.popen.returncode
+            raise ServerError(f"the server did not become ready:\n{self.tail()}") from error
+        self.kafka = ready.kafka
+        host, _, port = ready.http.rpartition(":")
+        self.http = (host, int(port))
 
     @property
     def pid(self) -> int:
@@ -121,7 +93,7 @@ class Server:
 
     @property
     def is_alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.is_alive
 
     # -- seen from outside -----------------------------------------------------------------------
 
@@ -150,7 +122,7 @@ class Server:
             Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def log_size(self) -> tuple[int, int]:
-        """(lines, bytes) written so far; zeros where nobody reads."""
+        """(lines, bytes) written so far; zeros if the log is not read."""
         if not self.log.exists():
             return 0, 0
         lines = size = 0
@@ -161,7 +133,7 @@ class Server:
         return lines, size
 
     def tracebacks(self) -> int:
-        """Lines of the log that tell of an exception nobody expected."""
+        """Lines of the log that tell of an unexpected exception."""
         if not self.log.exists():
             return 0
         with self.log.open("rb") as log:
@@ -186,21 +158,17 @@ class Server:
         """SIGTERM; (exit code, seconds), or None for the code when it had to be killed."""
         assert self._process is not None
         started = time.monotonic()
-        self._process.terminate()
-        try:
-            code: int | None = self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            code = None
-        self.kill()
+        code = self._process.stop(STOP_SECONDS)
         return code, time.monotonic() - started
 
     def kill(self) -> None:
-        """End it, if it is there, and close our ends of its pipes."""
-        if self._process is None:
-            return
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
-        for pipe in (self._process.stdout, self._pipe):
-            if pipe is not None:
-                pipe.close()
+        """End it, if it is there."""
+        if self._process is not None:
+            self._process.kill()
+
+
+def _limited(descriptors: int) -> Sequence[str]:
+    """The program, with so many file descriptors; 0 for as many as we have."""
+    if not descriptors:
+        return PROGRAM
+    return ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *PROGRAM]

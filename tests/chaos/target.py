@@ -1,6 +1,6 @@
 """What an attack is, what it is told about the server, and how it complains.
 
-An attack is a generator function over a `Target`: what stands before its only ``yield`` prepares
+An attack is a generator function over a `Target`: what stands before its only `yield` prepares
 the server (topics, groups) and is not measured, what stands behind it is. It returns a few words
 about what became of it, and raises `Complaint` when the server did what it must not.
 """

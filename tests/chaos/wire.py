@@ -1,40 +1,22 @@
 """Sockets that speak Kafka to a server process: one that asks and waits, and many at once.
 
-Messages are encoded and decoded by the product's registry. What is sent is not judged here.
+What is sent is not judged here.
 """
 
 import contextlib
-import itertools
 import selectors
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from groupkeeper.protocol.message import layout_of
-from groupkeeper.protocol.registry import request_encoder, response_decoder
-
-Address = tuple[str, int]
+from tests.support import wire
+from tests.support.wire import ANSWER_S, Address
 
 ATTACKER = "127.0.0.2"
 """Where attacks come from: limits per address must not reach the others, on 127.0.0.1."""
-CLIENT_ID = "chaos"
-ANSWER_SECONDS = 30.0
 READ_BYTES = 1 << 18
 
 _BIND_ADDRESS_NO_PORT = 24  # IP_BIND_ADDRESS_NO_PORT of Linux: a port is taken by connect alone
-
-
-class Gone(Exception):
-    """The server closed the connection."""
-
-
-def frame(
-    request: Any, version: int, correlation_id: int = 0, client_id: str | None = CLIENT_ID
-) -> bytes:
-    """The whole request as it goes to the socket."""
-    key = layout_of(type(request)).key
-    return request_encoder(key, version)(request, correlation_id, client_id)
 
 
 def bound(source: str = ATTACKER) -> socket.socket:
@@ -50,7 +32,7 @@ def bound(source: str = ATTACKER) -> socket.socket:
 def dial(address: Address, source: str = ATTACKER, receive_bytes: int = 0) -> socket.socket:
     """A connected socket. `receive_bytes`: size of its receive buffer, 0 for the kernel's own."""
     made = bound(source)
-    made.settimeout(ANSWER_SECONDS)
+    made.settimeout(ANSWER_S)
     if receive_bytes:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
     try:
@@ -75,40 +57,11 @@ def closed_within(sock: socket.socket, seconds: float) -> bool:
         return True
 
 
-class Client:
+class Client(wire.Client):
     """One connection that sends a request and waits for its answer."""
 
-    def __init__(
-        self, address: Address, source: str = ATTACKER, timeout: float = ANSWER_SECONDS
-    ) -> None:
-        self.socket = dial(address, source)
-        self.socket.settimeout(timeout)
-        self._ids = itertools.count(1)
-
-    def call(self, request: Any, version: int) -> Any:
-        """The answer. Raises Gone, TimeoutError, and AssertionError for an answer out of order."""
-        correlation_id = next(self._ids)
-        try:
-            self.socket.sendall(frame(request, version, correlation_id))
-            body = self._read(int.from_bytes(self._read(4), "big"))
-        except ConnectionError as error:
-            raise Gone(type(request).__name__) from error
-        key = layout_of(type(request)).key
-        answered, response = response_decoder(key, version)(body, 0, len(body))
-        assert answered == correlation_id, f"answer {answered} to request {correlation_id}"
-        return response
-
-    def _read(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            part = self.socket.recv(min(READ_BYTES, size - len(data)))
-            if not part:
-                raise Gone(f"{len(data)} of {size} bytes of an answer")
-            data += part
-        return bytes(data)
-
-    def close(self) -> None:
-        self.socket.close()
+    def __init__(self, address: Address, source: str = ATTACKER, timeout: float = ANSWER_S) -> None:
+        super().__init__(dial(address, source), timeout)
 
 
 class Stream:

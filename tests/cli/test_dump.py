@@ -1,4 +1,4 @@
-"""``groupkeeper dump`` over our batches and over a log that Apache Kafka wrote."""
+"""`groupkeeper dump` over our batches and over a log that Apache Kafka wrote."""
 
 import json
 import re

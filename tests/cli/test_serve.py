@@ -1,4 +1,4 @@
-"""What ``groupkeeper serve`` makes of its arguments. The server itself is replaced."""
+"""What `groupkeeper serve` makes of its arguments. The server itself is replaced."""
 
 import subprocess
 import sys

@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
 from groupkeeper.protocol.registry import APIS
-from tests.clients.server import Server
+from tests.support.process import Server
 from tests.support.requests import commit_request, fetch_request, join_request, sync_request
 
 

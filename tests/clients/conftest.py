@@ -10,7 +10,8 @@ from tests.clients import server as servers
 from tests.clients.libraries import KAFKA_PYTHON_3, LIBRARIES, Library
 from tests.clients.process import Worker
 from tests.clients.scene import PARTITIONS, Group, Workers
-from tests.clients.server import External, Server, tail
+from tests.clients.server import SETTINGS, External
+from tests.support.process import Server, tail
 
 HERE = Path(__file__).parent
 
@@ -47,7 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server | Extern
     if servers.EXTERNAL_BOOTSTRAP is not None:
         yield External(servers.EXTERNAL_BOOTSTRAP)
         return
-    one = Server(tmp_path_factory.mktemp("server"))
+    one = Server(tmp_path_factory.mktemp("server"), SETTINGS)
     one.start()
     yield one
     one.stop()
@@ -58,7 +59,7 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
     """A server that the test may kill."""
     if servers.EXTERNAL_BOOTSTRAP is not None:
         pytest.skip(f"{servers.BOOTSTRAP_VARIABLE} names a server that is not ours to kill")
-    one = Server(tmp_path)
+    one = Server(tmp_path, SETTINGS)
     one.start()
     yield one
     one.stop()

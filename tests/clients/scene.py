@@ -13,7 +13,8 @@ from typing import Any
 
 from tests.clients.libraries import Library
 from tests.clients.process import Partition, Worker, wait_until
-from tests.clients.server import External, Server
+from tests.clients.server import External
+from tests.support.process import Server
 
 PARTITIONS = 6
 HEARTBEAT_MS = 300

@@ -1,7 +1,7 @@
 """The server is killed with kill -9 and comes back: its clients go on as if nothing had been."""
 
 from tests.clients.scene import PARTITIONS, Group, consumed, moves
-from tests.clients.server import Server
+from tests.support.process import Server
 
 
 def test_members_go_on_without_a_rebalance_and_commits_are_read_back(

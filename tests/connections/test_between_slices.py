@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis.groups import PIECE_PARTITIONS
+from groupkeeper.apis.gather import PART_PARTITIONS
 from groupkeeper.apis.table import Dependencies, handlers
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.node import Node
@@ -68,12 +68,12 @@ def client(served: Served) -> Client:
 
 def create(client: Client, name: str, partitions: int) -> None:
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    created = client.call(19, 4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+    created = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
     assert created.topics[0].error_code == 0
 
 
 def delete(client: Client, name: str) -> None:
-    assert client.call(20, 6, delete_topic_request(name)).responses[0].error_code == 0
+    assert client.call(6, delete_topic_request(name)).responses[0].error_code == 0
 
 
 # -- commits ---------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def delete(client: Client, name: str) -> None:
 def test_a_commit_does_not_bring_back_offsets_of_a_topic_deleted_meanwhile(
     served: Served, client: Client, again: bool
 ) -> None:
-    large = 3 * PIECE_PARTITIONS
+    large = 3 * PART_PARTITIONS
     create(client, "large", large)
     places = {("orders", 0): 77, **{("large", n): n for n in range(large)}}
     commit = Sliced(served, 8, 8, commit_request(places))

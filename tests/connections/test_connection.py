@@ -27,11 +27,11 @@ async def bench() -> Bench:
 
 
 def beat(bench: Bench, group_id: str = "g", **options: Any) -> bytes:
-    return bench.frame(HEARTBEAT, 4, HeartbeatRequest(group_id=group_id), **options)
+    return bench.frame(4, HeartbeatRequest(group_id=group_id), **options)
 
 
 def join(bench: Bench) -> bytes:
-    return bench.frame(JOIN, 9, JoinGroupRequest(group_id="g"))
+    return bench.frame(9, JoinGroupRequest(group_id="g"))
 
 
 # -- cutting ---------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ async def test_a_missing_client_id_is_the_empty_string(bench: Bench) -> None:
 
 def api_versions(bench: Bench, version: int, name: str = "apache-kafka-java") -> bytes:
     request = ApiVersionsRequest(client_software_name=name, client_software_version="4.1.0")
-    return bench.frame(API_VERSIONS, version, request)
+    return bench.frame(version, request)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ async def test_a_request_that_waits_blocks_what_follows_and_keeps_the_order(benc
 
 
 async def test_what_was_held_back_is_not_decided_inside_the_answer(bench: Bench) -> None:
-    """Whoever answers may be in the middle of answering others."""
+    """The caller of `answer` may have others to answer."""
     bench.receive(join(bench) + beat(bench))
     bench.parked[0].answer(JoinGroupResponse())
     assert len(bench.requests) == 1
@@ -204,7 +204,7 @@ async def test_requests_behind_a_large_one_are_answered_however_the_stream_is_cu
     large = size.to_bytes(4, "big") + large[4:] + bytes(size - len(large) + 4)
     stream = beat(bench) + large + beat(bench) + large + beat(bench)
     for piece in _pieces(stream, sizes):
-        assert bench.socket.reading, "nobody reads on"
+        assert bench.socket.reading, "reading stays paused"
         bench.receive(piece)
         await asyncio.sleep(0)
     assert bench.answered() == [2, 1, 3, 1, 4]
@@ -219,7 +219,7 @@ async def test_full_reads_of_many_requests_are_answered_wherever_they_begin(
     frame = beat(bench, "g" * 1_000)
     stream = frame * (4 * HELD_BYTES // len(frame))
     for piece in (stream[:first], *_pieces(stream[first:], [256 * 1024])):
-        assert bench.socket.reading, "nobody reads on"
+        assert bench.socket.reading, "reading stays paused"
         bench.receive(piece)
         await asyncio.sleep(0)
     assert len(bench.answered()) == len(stream) // len(frame)
@@ -277,7 +277,7 @@ def request_of(key: int, version: int, body: bytes = b"") -> bytes:
         request_of(HEARTBEAT, 5),
         request_of(HEARTBEAT, -1),
         request_of(999, 0),
-        request_of(PRODUCE, 9),  # known, but nobody here answers it
+        request_of(PRODUCE, 9),  # known, without a handler here
         request_of(API_VERSIONS, 3, b"\x00\x05"),
     ],
 )
@@ -309,7 +309,7 @@ async def test_the_largest_request_allowed_is_not_refused(bench: Bench) -> None:
     assert not bench.socket.closed
 
 
-# -- ApiVersions of a version that nobody knows ----------------------------------------------------
+# -- ApiVersions of an unsupported version --------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [5, 99, 32_767])
@@ -326,7 +326,7 @@ async def test_an_unknown_version_of_api_versions_gets_a_range_to_ask_again(
 async def test_after_an_unknown_version_the_connection_is_still_good(bench: Bench) -> None:
     bench.receive(request_of(API_VERSIONS, 32_767, b"\0"))
     bench.socket.writes.clear()
-    bench.receive(bench.frame(API_VERSIONS, 0, ApiVersionsRequest()) + beat(bench))
+    bench.receive(bench.frame(0, ApiVersionsRequest()) + beat(bench))
     (_, versions), _ = bench.answers()
     assert [each.api_key for each in versions.api_keys] == [JOIN, HEARTBEAT, API_VERSIONS]
 
@@ -336,7 +336,7 @@ async def test_after_an_unknown_version_the_connection_is_still_good(bench: Benc
 
 async def test_no_reply_answers_nothing_and_lets_the_next_go(bench: Bench) -> None:
     bench.routes[PRODUCE] = lambda *_: NO_REPLY
-    bench.receive(bench.frame(PRODUCE, 9, ProduceRequest(acks=0)) + beat(bench))
+    bench.receive(bench.frame(9, ProduceRequest(acks=0)) + beat(bench))
     assert bench.answered() == [2]
 
 
@@ -453,7 +453,7 @@ async def test_closing_sends_nothing_more(bench: Bench) -> None:
 def test_a_member_outlives_its_connection_until_its_session_ends(served: Served) -> None:
     first, second = served.client(), served.client()
     leader, _ = settle(first)
-    second.send(11, 3, join_request())
+    second.send(3, join_request())
     served.advance(0.1)
     second.hang_up()
     joined = first.join(member_id=leader)
@@ -469,9 +469,9 @@ def test_who_leaves_while_it_joins_has_left_although_it_hung_up(served: Served) 
     """What Java's client does when it is closed during a rebalance."""
     first, second = served.client(), served.client()
     leader, _ = settle(first)
-    member_id = second.call(11, 9, join_request()).member_id
-    second.send(11, 9, join_request(member_id=member_id))
-    second.send(13, 5, leave_request(member_id))
+    member_id = second.call(9, join_request()).member_id
+    second.send(9, join_request(member_id=member_id))
+    second.send(5, leave_request(member_id))
     served.advance(0.1)
     second.hang_up()
     assert served.members() == 2

@@ -1,4 +1,4 @@
-"""Who may come and who has to go. Time is an argument: a test looks when it likes."""
+"""Limits of the number of connections, and which ones are closed. Time is an argument."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from groupkeeper.connections.connection_table import ANSWER_S, REQUEST_S, SHORT_
 from groupkeeper.connections.inbox import HELD_BYTES
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from tests.support.fake_socket import HEARTBEAT, JOIN, PRODUCE, Bench, FakeSocket
+from tests.support.fake_socket import HEARTBEAT, PRODUCE, Bench, FakeSocket
 
 Lines = Callable[[], list[dict[str, Any]]]
 
@@ -27,18 +27,18 @@ async def bench() -> Bench:
 
 
 def look(bench: Bench, seconds: float = 0.0) -> None:
-    """Time passes, and somebody looks."""
+    """Let time pass, and check all connections."""
     bench.clock.time += seconds
     for _ in bench.table.look(bench.clock.time):
         pass
 
 
 def beat(bench: Bench, size: int = 1) -> bytes:
-    return bench.frame(HEARTBEAT, 4, HeartbeatRequest(group_id="g" * size))
+    return bench.frame(4, HeartbeatRequest(group_id="g" * size))
 
 
 def join(bench: Bench) -> bytes:
-    return bench.frame(JOIN, 9, JoinGroupRequest(group_id="g"))
+    return bench.frame(9, JoinGroupRequest(group_id="g"))
 
 
 def begin(connection: Connection, size: int, sent: int) -> None:
@@ -218,7 +218,7 @@ async def test_who_keeps_others_waiting_goes_early(bench: Bench, lines: Lines) -
     bench.limits.requests.limit = BIG + 1_000
     begin(bench.connection, BIG, 1_000)
     look(bench, SHORT_OF_ROOM_S + 0.1)
-    assert not bench.socket.closed, "nobody waits"
+    assert not bench.socket.closed, "no connection waits"
     second, socket = bench.connect()
     begin(second, BIG, 1_000)
     look(bench)
@@ -259,7 +259,7 @@ async def test_one_alone_may_be_longer_than_all_may_be_together(bench: Bench) ->
     assert bench.answered() == [1]
 
 
-async def test_after_the_process_stood_still_nobody_was_silent(bench: Bench) -> None:
+async def test_time_in_which_the_process_stood_still_does_not_count(bench: Bench) -> None:
     bench.clock.time = asyncio.get_running_loop().time() - 10_000.0
     connection, socket = bench.connect()
     bench.table._look(bench.turns, due=bench.clock.time)
@@ -270,7 +270,7 @@ async def test_after_the_process_stood_still_nobody_was_silent(bench: Bench) -> 
 
 
 async def test_who_waits_for_room_goes_on_when_all_others_wait_as_well(bench: Bench) -> None:
-    """What stands behind a request that waits is kept without asking; then nobody has room."""
+    """Bytes after a parked request are held without asking; then no connection has room."""
     bench.limits.requests.limit = 600_000
     bench.routes[PRODUCE] = bench.routes[HEARTBEAT]
     sockets = []

@@ -35,7 +35,7 @@ from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroup
 from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.protocol.registry import response_encoder
 from groupkeeper.turns import TURN_S, Slices
-from tests.support.fake_socket import HEARTBEAT, JOIN, LIMIT, PRODUCE, Bench
+from tests.support.fake_socket import HEARTBEAT, LIMIT, PRODUCE, Bench
 
 FETCH, DESCRIBE, DELETE = 1, 15, 42
 
@@ -51,19 +51,19 @@ async def bench() -> Bench:
 
 
 def beat(bench: Bench, group_id: str = "g") -> bytes:
-    return bench.frame(HEARTBEAT, 4, HeartbeatRequest(group_id=group_id))
+    return bench.frame(4, HeartbeatRequest(group_id=group_id))
 
 
 def join(bench: Bench) -> bytes:
-    return bench.frame(JOIN, 9, JoinGroupRequest(group_id="g"))
+    return bench.frame(9, JoinGroupRequest(group_id="g"))
 
 
 def describe(bench: Bench, *group_ids: str) -> bytes:
-    return bench.frame(DESCRIBE, 5, DescribeGroupsRequest(groups=list(group_ids)))
+    return bench.frame(5, DescribeGroupsRequest(groups=list(group_ids)))
 
 
 def delete(bench: Bench, *group_ids: str) -> bytes:
-    return bench.frame(DELETE, 2, DeleteGroupsRequest(groups_names=list(group_ids)))
+    return bench.frame(2, DeleteGroupsRequest(groups_names=list(group_ids)))
 
 
 def slow(bench: Bench, seconds: float) -> None:
@@ -393,7 +393,7 @@ async def test_a_long_answer_is_encoded_in_turns(
 async def test_a_long_answer_that_comes_later_is_encoded_in_turns(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever answers may be in the middle of answering others."""
+    """The caller of `answer` may have others to answer."""
     bench.routes[DESCRIBE] = lambda request, caller, reply_to: bench.parked.append(reply_to)
     count_slices(bench, monkeypatch, "sliced_response_encoder", TURN_S)
     bench.receive(describe(bench, "g") + beat(bench))
@@ -489,7 +489,7 @@ async def test_a_client_that_goes_takes_its_long_answer_along(bench: Bench) -> N
 async def test_only_produce_may_be_long(bench: Bench, lines: Lines, split: int) -> None:
     bench.limits.request_bytes = 10_000
     bench.connection._most = 10_004
-    frame = bench.frame(HEARTBEAT, 4, HeartbeatRequest(group_id="g" * 20_000))
+    frame = bench.frame(4, HeartbeatRequest(group_id="g" * 20_000))
     bench.receive(frame[:split], frame[split:200])
     assert bench.socket.closed
     [line] = lines()
@@ -501,7 +501,7 @@ async def test_produce_may_be_long(bench: Bench) -> None:
     bench.limits.request_bytes = 10_000
     bench.connection._most = 10_004
     bench.routes[PRODUCE] = lambda request, *_: bench.requests.append(request) or HeartbeatResponse
-    frame = bench.frame(PRODUCE, 9, ProduceRequest(transactional_id="t" * 20_000, acks=0))
+    frame = bench.frame(9, ProduceRequest(transactional_id="t" * 20_000, acks=0))
     bench.receive(*(frame[at : at + 7_000] for at in range(0, len(frame), 7_000)))
     await iterations(2)
     assert bench.requests == [ProduceRequest(transactional_id="t" * 20_000, acks=0)]
@@ -520,7 +520,7 @@ async def test_records_are_not_copied_into_the_answer(bench: Bench) -> None:
     bench.routes[FETCH] = lambda *_: response
     written: list[Any] = []
     bench.socket.write = written.append  # type: ignore[method-assign]
-    bench.receive(bench.frame(FETCH, 11, FetchRequest()))
+    bench.receive(bench.frame(11, FetchRequest()))
     await iterations(5)
     pieces = [piece.obj for piece in written if isinstance(piece, memoryview)]
     assert len(pieces) == 6
@@ -548,7 +548,7 @@ async def test_a_change_that_is_not_in_the_table_is_a_bug(bench: Bench) -> None:
 
 
 async def test_a_parked_request_is_waiting(bench: Bench) -> None:
-    bench.receive(bench.frame(JOIN, 9, JoinGroupRequest(group_id="g")))
+    bench.receive(bench.frame(9, JoinGroupRequest(group_id="g")))
     assert bench.connection.state is State.WAITING
     bench.parked[0].answer(JoinGroupResponse())
     assert bench.connection.state is State.READING

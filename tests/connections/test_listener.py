@@ -9,10 +9,10 @@ import pytest
 
 from groupkeeper.connections.listener import Listener
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
-from groupkeeper.protocol.registry import request_encoder
 from tests.support.fake_socket import Bench
+from tests.support.wire import frame
 
-QUESTION = request_encoder(18, 0)(ApiVersionsRequest(), 1, "tester")
+QUESTION = frame(0, ApiVersionsRequest())
 
 
 class Port:
@@ -89,7 +89,7 @@ async def test_the_system_looks_for_peers_that_died(port: Port) -> None:
     assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
 
 
-async def test_closing_hangs_up_on_everybody(port: Port) -> None:
+async def test_closing_closes_all_connections(port: Port) -> None:
     readers = [await port.ask(), await port.ask()]
     port.listener.close()
     for reader in readers:
@@ -97,7 +97,7 @@ async def test_closing_hangs_up_on_everybody(port: Port) -> None:
         assert await reader.read() == b""
 
 
-async def test_after_stopping_nobody_is_accepted_and_who_is_there_stays(port: Port) -> None:
+async def test_after_stopping_none_is_accepted_and_open_connections_stay(port: Port) -> None:
     reader = await port.ask()
     port.listener.stop()
     with pytest.raises(OSError, match=r"Connect call failed|reset"):

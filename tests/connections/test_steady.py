@@ -1,4 +1,4 @@
-"""Heartbeats that repeat take a short cut, and nobody can tell but for the time it takes."""
+"""Heartbeats that repeat take a short cut, which only their duration shows."""
 
 from typing import Any
 
@@ -11,9 +11,10 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.protocol.registry import request_decoder, request_encoder
+from groupkeeper.protocol.registry import request_decoder
 from tests.support.requests import commit_request, heartbeat, join_request, sync_request
 from tests.support.served import Client, Served, settle
+from tests.support.wire import frame
 
 HEARTBEAT = 12
 
@@ -41,7 +42,7 @@ class Member:
         self.says = heartbeat(self.id, self.generation, instance_id=fields.get("group_instance_id"))
 
     def beat(self) -> int:
-        return int(self.client.call(HEARTBEAT, 4, self.says).error_code)
+        return int(self.client.call(4, self.says).error_code)
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_only_the_first_of_equal_heartbeats_is_decoded(served: Served, decoded: 
 
 
 def test_every_answer_carries_the_correlation_id_of_its_request(member: Member) -> None:
-    frames = [member.client.frame(HEARTBEAT, 4, member.says) for _ in range(20)]
+    frames = [member.client.frame(4, member.says) for _ in range(20)]
     member.client.deliver(*frames)
     for _ in frames:
         assert member.client.take().error_code == 0  # take() compares the ids
@@ -88,15 +89,15 @@ def test_a_member_that_stops_is_removed_when_its_session_ends(member: Member) ->
 def test_every_beat_is_counted(member: Member) -> None:
     counts = member.served.server.metrics.requests.by_api[HEARTBEAT]
     before = counts.count()
-    member.client.deliver(*(member.client.frame(HEARTBEAT, 4, member.says) for _ in range(7)))
+    member.client.deliver(*(member.client.frame(4, member.says) for _ in range(7)))
     assert counts.count() == before + 7
 
 
 # -- whatever changes the group is heard of --------------------------------------------------------
 
 
-def test_a_new_member_sends_everybody_back_to_join(member: Member) -> None:
-    member.served.client().send(11, 3, join_request())
+def test_a_new_member_sends_all_back_to_join(member: Member) -> None:
+    member.served.client().send(3, join_request())
     member.served.advance(0.1)
     assert member.beat() == ErrorCode.REBALANCE_IN_PROGRESS
 
@@ -135,15 +136,15 @@ def test_a_waiting_sync_stops_the_short_cut(served: Served, decoded: list[int]) 
     """The session stands still while a request waits: there is no deadline to move."""
     leader, follower = served.client(), served.client()
     first = leader.join()
-    follower.send(11, 3, join_request())
+    follower.send(3, join_request())
     leader.join(member_id=first.member_id)
     joined = follower.take()
     says = heartbeat(joined.member_id, joined.generation_id)
-    assert [follower.call(HEARTBEAT, 4, says).error_code for _ in range(2)] == [0, 0]
-    served.client().send(14, 5, sync_request(joined.member_id, joined.generation_id))
+    assert [follower.call(4, says).error_code for _ in range(2)] == [0, 0]
+    served.client().send(5, sync_request(joined.member_id, joined.generation_id))
     served.advance(0.1)
     decoded.clear()
-    assert follower.call(HEARTBEAT, 4, says).error_code == 0
+    assert follower.call(4, says).error_code == 0
     assert decoded == [HEARTBEAT]
 
 
@@ -153,8 +154,8 @@ def test_a_waiting_sync_stops_the_short_cut(served: Served, decoded: list[int]) 
 def test_a_beat_waits_behind_a_commit_that_is_not_written(member: Member) -> None:
     """What it says may rest on what a crash could still undo."""
     client, committer = member.client, member.served.client()
-    committer.deliver(committer.frame(8, 8, commit_of(member, 7)))
-    client.deliver(client.frame(HEARTBEAT, 4, member.says))
+    committer.deliver(committer.frame(8, commit_of(member, 7)))
+    client.deliver(client.frame(4, member.says))
     assert member.served.driver("g")._partition.gate.parked == 2
     assert client.take().error_code == 0
     assert committer.take().topics[0].partitions[0].error_code == 0
@@ -196,7 +197,7 @@ def steady(driver: Counting, request: bytes) -> SteadyBeat:
 
 def frame_of(correlation_id: int = 1, **fields: Any) -> bytes:
     wanted: dict[str, Any] = {"group_id": "g", "member_id": "m", "generation_id": 1} | fields
-    return request_encoder(HEARTBEAT, 4)(HeartbeatRequest(**wanted), correlation_id, "tester")
+    return frame(4, HeartbeatRequest(**wanted), correlation_id)
 
 
 def test_the_same_bytes_match_whatever_their_correlation_id() -> None:
@@ -227,7 +228,7 @@ def test_any_other_byte_is_another_heartbeat(fields: dict[str, Any]) -> None:
 def test_the_same_body_in_another_version_is_another_heartbeat() -> None:
     """Version 1 has one more field in its answer."""
     request = HeartbeatRequest(group_id="g", member_id="m")
-    old, new = (request_encoder(HEARTBEAT, version)(request, 1, "tester") for version in (0, 1))
+    old, new = (frame(version, request) for version in (0, 1))
     assert not steady(Counting(), old).matches(new, 0, len(new), 1.0)
 
 
@@ -240,7 +241,7 @@ def test_two_members_on_one_connection_are_not_mixed_up(served: Served) -> None:
     one, two = Member(served), Member(served, group_id="h")
     two.says.group_id = "h"
     for _ in range(3):
-        assert one.client.call(HEARTBEAT, 4, one.says).error_code == 0
-        assert one.client.call(HEARTBEAT, 4, two.says).error_code == 0
+        assert one.client.call(4, one.says).error_code == 0
+        assert one.client.call(4, two.says).error_code == 0
         served.advance(8)
     assert (served.members("g"), served.members("h")) == (1, 1)

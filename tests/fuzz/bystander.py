@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.embedded import Subscription, encode_subscription
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.fuzz.life import Finding, Life
 from tests.simulation.cluster import ADDRESS
@@ -49,19 +49,17 @@ class Bystander:
         self.make_topics([TOPIC])
         join = join_request(GROUP, session_timeout_ms=SESSION_MS)
         join.protocols[0].metadata = encode_subscription(Subscription(topics=[TOPIC]))
-        joined = self.call(ApiKey.JOIN_GROUP, 3, join)
+        joined = self.call(3, join)
         self._member_id, self._generation = joined.member_id, joined.generation_id
         plan = {self._member_id: b"mine"}
-        synced = self.call(
-            ApiKey.SYNC_GROUP, 5, sync_request(self._member_id, self._generation, GROUP, plan)
-        )
+        synced = self.call(5, sync_request(self._member_id, self._generation, GROUP, plan))
         self._expect(synced.error_code, "sync")
 
     def make_topics(self, names: Sequence[str]) -> None:
         topics = [
             CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names
         ]
-        self.call(ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+        self.call(4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
 
     def check(self) -> None:
         """Beat, commit one further, read it back. On a broken disk it may be told to wait."""
@@ -70,10 +68,10 @@ class Bystander:
         commit = commit_request({(TOPIC, 0): self._sent}, GROUP, *who)
         asked = fetch_request(GROUP, topics={TOPIC: [0]})
         self.beat()
-        if self._works(8, 8, commit, "commit"):
+        if self._works(8, commit, "commit"):
             self._acknowledged = self._sent
-        if self._works(9, 8, asked, "fetch"):
-            [group] = self.call(ApiKey.OFFSET_FETCH, 8, asked).groups
+        if self._works(8, asked, "fetch"):
+            [group] = self.call(8, asked).groups
             found = group.topics[0].partitions[0].committed_offset if group.topics else -1
             if not group.error_code and not self._acknowledged <= found <= self._sent:
                 raise Finding(f"bystander: committed {self._acknowledged}, found {found}")
@@ -81,11 +79,11 @@ class Bystander:
     def beat(self) -> None:
         """Only say that it is alive."""
         beat = heartbeat(self._member_id, self._generation, GROUP)
-        self._works(12, 4, beat, "heartbeat")
+        self._works(4, beat, "heartbeat")
 
-    def _works(self, key: int, version: int, request: Any, what: str) -> bool:
+    def _works(self, version: int, request: Message, what: str) -> bool:
         """True when it was answered well; False when the disk is a reason to wait."""
-        code = self._patiently(key, version, request)
+        code = self._patiently(version, request)
         if code in RETRY and self._life.is_broken:
             return False
         self._expect(code, what)
@@ -93,34 +91,34 @@ class Bystander:
 
     # -- the wire --------------------------------------------------------------------------------
 
-    def call(self, key: int, version: int, request: Any) -> Any:
+    def call(self, version: int, request: Message) -> Any:
         """The answer; where the connection broke it is made anew. Also for who cleans up."""
         for _ in range(20):
             if self._life.server.failed.done():
                 self._life.kill()
             if self._wire is None or self._wire.transport is None:
-                self._wire = Wire()
+                self._wire = Wire("bystander")
                 self._life.loop.dial(ADDRESS, self._wire)
             try:
-                return self._life.run(self._answered(key, version, request))
+                return self._life.run(self._answered(version, request))
             except ConnectionError:
                 self._life.advance(0.1)
             except TimeoutError:
                 if not self._life.server.failed.done():
-                    raise Finding(f"bystander: no answer to API {key}") from None
-        raise Finding(f"bystander: its connection breaks again and again, API {key}")
+                    raise Finding(f"bystander: no answer to {type(request).__name__}") from None
+        raise Finding(f"bystander: its connection breaks again and again, {type(request).__name__}")
 
-    async def _answered(self, key: int, version: int, request: Any) -> Any:
+    async def _answered(self, version: int, request: Message) -> Any:
         assert self._wire is not None
         async with asyncio.timeout(PATIENCE_S):
-            return await self._wire.call(key, version, request, "bystander")
+            return await self._wire.call(version, request)
 
-    def _patiently(self, key: int, version: int, request: Any) -> int:
+    def _patiently(self, version: int, request: Message) -> int:
         """The error code, once the partition is loaded and the disk takes what is written."""
         life, began = self._life, self._life.loop.time()
         while True:
             was_active = self._is_active()
-            response = self.call(key, version, request)
+            response = self.call(version, request)
             code = _code_of(response)
             excused = life.faults or not (was_active and self._is_active())
             waited = life.loop.time() - began

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -32,7 +31,7 @@ class Cleaning:
             groups = self._groups()
             for group_id in groups:
                 self._empty(group_id)
-            self._bystander.call(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=groups))
+            self._bystander.call(2, DeleteGroupsRequest(groups_names=groups))
             waiting = [peer for peer in peers if peer.usable and peer.owed]
             if not waiting and not groups and not self._in_memory():
                 return
@@ -48,7 +47,7 @@ class Cleaning:
         raise Finding(f"what waits is never answered\n{owed}\n{left}")
 
     def _groups(self) -> list[str]:
-        listed = self._bystander.call(ApiKey.LIST_GROUPS, 4, ListGroupsRequest()).groups
+        listed = self._bystander.call(4, ListGroupsRequest()).groups
         return [group.group_id for group in listed if group.group_id != GROUP]
 
     def _in_memory(self) -> list[str]:
@@ -57,30 +56,28 @@ class Cleaning:
         return [g for driver in group_partitions for g in driver._partition.groups if g != GROUP]
 
     def _empty(self, group_id: str) -> None:
-        described = self._bystander.call(
-            ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=[group_id])
-        )
+        described = self._bystander.call(5, DescribeGroupsRequest(groups=[group_id]))
         members = [
             MemberIdentity(member_id=member.member_id) for member in described.groups[0].members
         ]
         request = LeaveGroupRequest(group_id=group_id, members=members)
-        self._bystander.call(ApiKey.LEAVE_GROUP, 5, request)
+        self._bystander.call(5, request)
 
     def remove_topics(self) -> None:
         """All but the bystander's. What the disk refused to remove goes when its name is asked for
         again.
         """
-        leftovers = self._life.server.topics.catalog.leftovers
+        leftovers = self._life.server.topics.catalog.being_deleted
         for _ in range(ATTEMPTS):
-            listed = self._bystander.call(ApiKey.METADATA, 9, MetadataRequest(topics=None)).topics
+            listed = self._bystander.call(9, MetadataRequest(topics=None)).topics
             doomed = [t.name for t in listed if t.name not in (TOPIC, INTERNAL)]
             if not doomed and not leftovers:
                 return
             asked = [CreatableTopic(name=name) for name in leftovers]
             request = CreateTopicsRequest(topics=asked, timeout_ms=1000, validate_only=True)
-            self._bystander.call(ApiKey.CREATE_TOPICS, 5, request)
+            self._bystander.call(5, request)
             delete = DeleteTopicsRequest(topic_names=doomed, timeout_ms=30_000)
-            self._bystander.call(ApiKey.DELETE_TOPICS, 5, delete)
+            self._bystander.call(5, delete)
             self._life.settle()
         raise Finding(f"topics that cannot be deleted: {doomed} {list(leftovers)}")
 
@@ -97,7 +94,7 @@ class Cleaning:
         left = {
             "tasks": len(topics.response_tasks._tasks),
             "fetches": len(topics.waiting_fetches),
-            "deletions": len(topics.admin._deletions) + len(topics.catalog.leftovers),
+            "deletions": len(topics.admin._deletions) + len(topics.catalog.being_deleted),
             "topics": len(topics.catalog.by_name) - 2,
             "partitions": sum(not p.topic.internal for p in topics.partitions._known.values()) - 1,
             "groups": len(self._in_memory()),

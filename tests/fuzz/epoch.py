@@ -96,7 +96,7 @@ class Epoch:
     def __init__(
         self, seed: int, size: Size | None = None, kept: Collection[int] | None = None
     ) -> None:
-        """``kept``: the numbers of the operations to do; all of them without."""
+        """`kept`: the numbers of the operations to do; all of them without."""
         self.seed = seed
         self.size = size or Size()
         self.figures = Figures()

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from groupkeeper.coordinator.group import GroupState
-from groupkeeper.groups.offset_remover import StoppingError
+from groupkeeper.groups.offset_deleter import StoppingError
 from groupkeeper.observe import logs
 from groupkeeper.server.server import Server
 from groupkeeper.storage.errors import StorageError
@@ -231,7 +231,7 @@ async def _ended(tasks: set["asyncio.Task[Any]"]) -> None:
 
 
 def _told(error: object) -> str:
-    """What a log line's ``exc_info`` stands for: the exception first, then where it was raised."""
+    """What a log line's `exc_info` stands for: the exception first, then where it was raised."""
     if not isinstance(error, BaseException):
         error = sys.exc_info()[1]
     if error is None:

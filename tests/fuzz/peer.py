@@ -22,6 +22,7 @@ from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.protocol.registry import APIS, request_decoder, response_decoder
 from tests.fuzz.town import Person, Town
 from tests.support.oracle import oracle_body
+from tests.support.wire import Frames
 
 
 class Owed(NamedTuple):
@@ -53,7 +54,7 @@ class Peer(asyncio.Protocol):
         self._town = town
         self._chance = chance
         self._unread = b""
-        self._answers = b""
+        self._answers = Frames()
         self._began = 0.0
         self.owed: deque[Owed] = deque()
         self.answered = 0
@@ -134,12 +135,7 @@ class Peer(asyncio.Protocol):
     # -- in --------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        self._answers += data
-        while len(self._answers) >= 4:
-            end = 4 + int.from_bytes(self._answers[:4], "big")
-            if len(self._answers) < end:
-                return
-            frame, self._answers = self._answers[4:end], self._answers[end:]
+        for frame in self._answers.feed(data):
             if not self.hung_up:
                 self._take(frame)
 

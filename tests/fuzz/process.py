@@ -21,78 +21,44 @@ from tests.fuzz.mutations import mutated, random_bytes
 from tests.fuzz.peer import Peer, Rules
 from tests.fuzz.requests import Maker, next_key, next_version
 from tests.fuzz.town import Town
+from tests.support.process import Server
 
-ROOT = Path(__file__).parents[2]
 PEERS = 12
 ROUND_FRAMES = 600
-SETTINGS = [
-    "offsets.topic.num.partitions=3",
-    "group.initial.rebalance.delay.ms=0",
-    "socket.request.max.bytes=1000000",
-]
+SETTINGS = {
+    "offsets.topic.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "socket.request.max.bytes": "1000000",
+}
 
 
-class Process:
+class Target(Server):
     """A server of its own, over a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._log = folder / "server.log"
-        self._process: asyncio.subprocess.Process | None = None
-        self.port = 0
-        self.bootstrap = ""
-        self.http = ""
-
-    async def start(self) -> None:
-        arguments = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-        arguments += ["--data-dir", str(self._folder / "data")]
-        for each in SETTINGS:
-            arguments += ["--set", each]
-        with self._log.open("wb") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "groupkeeper", "serve", *arguments),
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                cwd=ROOT,
-            )
-        assert self._process.stdout is not None
-        line = (await asyncio.wait_for(self._process.stdout.readline(), 30)).decode()
-        assert line.startswith("groupkeeper ready kafka=127.0.0.1:"), line
-        self.port = int(line.split()[2].rpartition(":")[2])
-        self.bootstrap = f"127.0.0.1:{self.port}"
-        self.http = line.split()[3].removeprefix("http=")
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process is not None and self._process.returncode is None
+        super().__init__(folder, SETTINGS)
 
     def rss_kib(self) -> int:
-        assert self._process is not None
-        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         return int(status.partition("VmRSS:")[2].split()[0])
 
     def tracebacks(self) -> list[str]:
-        """Lines of the log that tell of an exception nobody expected."""
-        text = self._log.read_text(encoding="utf-8")
+        """Lines of the log that tell of an unexpected exception."""
+        text = self.log.read_text(encoding="utf-8")
         return [line for line in text.splitlines() if "Traceback" in line]
 
-    async def is_ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Every partition is active."""
-        page = await asyncio.to_thread(urlopen, f"http://{self.http}/readyz", timeout=10)
-        return b'"ready": true' in page.read()
-
-    async def end(self) -> None:
-        assert self._process is not None
-        if self.is_alive:
-            self._process.kill()
-        await self._process.wait()
+        with urlopen(f"http://{self.http}/readyz", timeout=10) as page:
+            return b'"ready": true' in page.read()
 
 
 class Noise:
     """Rounds of frames, real and damaged, until the time is over."""
 
-    def __init__(self, process: Process, seed: int) -> None:
-        self._process = process
+    def __init__(self, target: Target, seed: int) -> None:
+        self._target = target
         self._chance = Random(seed)
         self.notes: list[str] = []
         self.frames = 0
@@ -101,15 +67,15 @@ class Noise:
         """Of the server, in KiB, after each round."""
 
     async def run(self, seconds: float) -> None:
-        async with Client(self._process.bootstrap) as client:
+        async with Client(self._target.bootstrap) as client:
             asked = ApiVersionsRequest(client_software_name="fuzz", client_software_version="1")
             versions = await client.call(asked)
         routes = {each.api_key: None for each in versions.api_keys if each.api_key in APIS}
         rules = Rules(routes, 1_000_000, self.notes.append)
         until, number = time.monotonic() + seconds, 0
-        while time.monotonic() < until and not self.notes and self._process.is_alive:
+        while time.monotonic() < until and not self.notes and self._target.is_alive:
             await self._round(Town(f"r{number}", self._chance), rules)
-            self.rss.append(self._process.rss_kib())
+            self.rss.append(self._target.rss_kib())
             number += 1
 
     async def _round(self, town: Town, rules: Rules) -> None:
@@ -130,14 +96,13 @@ class Noise:
         for peer in peers:
             peer.hang_up()
         self.answers += sum(peer.answered for peer in everybody)
-        async with Client(self._process.bootstrap) as client:
+        async with Client(self._target.bootstrap) as client:
             await client.call(DeleteTopicsRequest(topic_names=town.topics, timeout_ms=5_000))
             await client.call(DeleteGroupsRequest(groups_names=town.groups))
 
     async def _connect(self, rules: Rules, town: Town) -> Peer:
         peer = Peer(rules, town, self._chance)
-        port = self._process.port
-        await asyncio.get_running_loop().create_connection(lambda: peer, "127.0.0.1", port)
+        await asyncio.get_running_loop().create_connection(lambda: peer, *self._target.kafka)
         return peer
 
     def _send(self, peer: Peer, town: Town, keys: list[int]) -> None:
@@ -160,15 +125,15 @@ class Noise:
 async def watch(seconds: float, seed: int) -> None:
     """Fuzz a process for so long and print what it took."""
     with tempfile.TemporaryDirectory() as folder:
-        process = Process(Path(folder))
-        await process.start()
+        target = Target(Path(folder))
+        target.start()
         try:
-            noise = Noise(process, seed)
+            noise = Noise(target, seed)
             await noise.run(seconds)
             print(noise.frames, "frames", noise.answers, "answers, RSS KiB", noise.rss)
-            print(noise.notes, process.tracebacks()[:3], await process.is_ready())
+            print(noise.notes, target.tracebacks()[:3], target.is_ready())
         finally:
-            await process.end()
+            target.kill()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Requests for the fuzzer: every API of the registry in every version, filled in with sense.
 
-A field is filled by its name: a ``group_id`` is the person's group, a ``generation_id`` the
+A field is filled by its name: a `group_id` is the person's group, a `generation_id` the
 generation it was told, and now and then any value that fits. So an API that is added to the
 registry is fuzzed without a line here. Not the bytes, and not their mutations.
 """

@@ -1,4 +1,4 @@
-"""A short, fixed piece of the fuzzing; ``make fuzz`` goes on from there."""
+"""A short, fixed piece of the fuzzing; `make fuzz` goes on from there."""
 
 from pathlib import Path
 from random import Random
@@ -12,7 +12,7 @@ from groupkeeper.protocol.registry import APIS, request_decoder, request_encoder
 from tests.fuzz.epoch import Epoch, Size, compile_codecs
 from tests.fuzz.mutations import mutated, random_bytes
 from tests.fuzz.peer import Owed, Peer, Rules
-from tests.fuzz.process import Noise, Process
+from tests.fuzz.process import Noise, Target
 from tests.fuzz.requests import Maker
 from tests.fuzz.shrink import outcome, shrink
 from tests.fuzz.town import Town
@@ -129,15 +129,15 @@ def test_an_end_without_a_reason_is_noted() -> None:
 
 @pytest.mark.slow
 async def test_a_real_process_keeps_its_size(tmp_path: Path) -> None:
-    process = Process(tmp_path)
-    await process.start()
+    target = Target(tmp_path)
+    target.start()
     try:
-        noise = Noise(process, seed=1)
+        noise = Noise(target, seed=1)
         await noise.run(seconds=5)
         assert noise.notes == []
-        assert process.tracebacks() == []
-        assert await process.is_ready()
+        assert target.tracebacks() == []
+        assert target.is_ready()
         assert noise.answers > 100
         assert max(noise.rss) - noise.rss[0] < GROWTH_KIB
     finally:
-        await process.end()
+        target.kill()

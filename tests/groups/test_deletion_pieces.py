@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -32,27 +33,27 @@ def filled(serve: Serve) -> Served:
     served = serve("offsets.topic.num.partitions=1", f"message.max.bytes={MOST_BYTES}")
     client = served.client()
     topic = CreatableTopic(name="huge", num_partitions=120, replication_factor=1)
-    client.call(19, 4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+    client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
     places = list(HUGE)
     for at in range(0, len(places), 40):
         some = {place: HUGE[place] for place in places[at : at + 40]}
-        client.call(8, 8, commit_request(some, "huge"))
-    client.call(8, 8, commit_request(OTHER, "other"))
+        client.call(8, commit_request(some, "huge"))
+    client.call(8, commit_request(OTHER, "other"))
     assert (client.fetched("huge"), client.fetched("other")) == (HUGE, OTHER)
     served.advance(1)
     return served
 
 
 def delete_group(client: Client) -> int:
-    answer = client.call(42, 2, DeleteGroupsRequest(groups_names=["huge"]))
+    answer = client.call(2, DeleteGroupsRequest(groups_names=["huge"]))
     return int(answer.results[0].error_code)
 
 
-def crashed(served: Served, at: int, mode: str, key: int, version: int, request: object) -> bool:
+def crashed(served: Served, at: int, mode: str, version: int, request: Message) -> bool:
     """Ask, and lose the process in a call of the disk; True if it was answered before."""
     client = served.client()
     served.disk.crash_at = served.disk.calls + at
-    client.send(key, version, request)
+    client.send(version, request)
     served.until(lambda: bool(client.frames) or served.disk.dead)
     answered = bool(client.frames)
     served.disk.crash_at = None
@@ -65,7 +66,7 @@ def test_no_batch_is_larger_than_the_limit(serve: Serve) -> None:
     served = filled(serve)
     assert delete_group(served.client()) == 0
     request = DeleteTopicsRequest(topic_names=["huge"], timeout_ms=1000)
-    assert served.client().call(20, 5, request).responses[0].error_code == 0
+    assert served.client().call(5, request).responses[0].error_code == 0
     served.stop()
     data = served.disk.contents("data/__consumer_offsets-0/00000000000000000000.log")
     sizes = [header.size for header in iter_batches(data)]
@@ -79,7 +80,7 @@ def test_a_crash_between_the_pieces_of_a_group(serve: Serve, mode: str) -> None:
     for at in range(1, 100):
         served = filled(serve)
         request = DeleteGroupsRequest(groups_names=["huge"])
-        answered = crashed(served, at, mode, 42, 2, request)
+        answered = crashed(served, at, mode, 2, request)
         client = served.client()
         left = client.fetched("huge")
         sizes.add(len(left))
@@ -106,10 +107,10 @@ def test_a_crash_between_the_pieces_of_a_topic(serve: Serve, mode: str) -> None:
     for at in range(1, 100):
         served = filled(serve)
         request = DeleteTopicsRequest(topic_names=["huge"], timeout_ms=1000)
-        answered = crashed(served, at, mode, 20, 5, request)
+        answered = crashed(served, at, mode, 5, request)
         served.advance(1)
         client = served.client()
-        topics = {topic.name for topic in client.call(3, 8, MetadataRequest(topics=None)).topics}
+        topics = {topic.name for topic in client.call(8, MetadataRequest(topics=None)).topics}
         found = client.fetched("huge"), client.fetched("other")
         assert found == ((HUGE, OTHER) if "huge" in topics else ({}, rest)), at
         outcomes.add("huge" in topics)

@@ -131,7 +131,7 @@ def test_two_long_loads_keep_others_waiting_until_one_is_done(loading: Loading) 
     assert loading.all(long=2_000, longer=4_000, short=10) == ["long", "short", "longer"]
 
 
-def test_a_load_that_nobody_wants_any_more_gives_its_place_up(loading: Loading) -> None:
+def test_a_cancelled_load_gives_its_place_up(loading: Loading) -> None:
     async def cancel_two() -> None:
         tasks = [loading.loop.create_task(loading.load(name, 10_000)) for name in "ab"]
         await asyncio.sleep(0.1)

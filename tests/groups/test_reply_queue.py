@@ -121,7 +121,7 @@ def test_a_partition_that_closes_dismisses_very_many_in_slices(
     member_id, generation = settle(served.client())
     waiting = [served.client() for _ in range(200)]
     for each in waiting:
-        each.send(11, 3, join_request("g"))
+        each.send(3, join_request("g"))
     served.advance(0.5)
 
     async def fail() -> None:
@@ -137,7 +137,7 @@ def test_a_stop_answers_all_that_wait(served: Served) -> None:
     settle(served.client())
     waiting = [served.client() for _ in range(200)]
     for each in waiting:
-        each.send(11, 3, join_request("g"))
+        each.send(3, join_request("g"))
     served.advance(0.5)
     served.stop()
     assert {each.take().error_code for each in waiting} == {16}

@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.chaos.damage.truth import Group, Place, Stored
-from tests.chaos.wire import Address, Client, Gone
+from tests.chaos.wire import Address, Client
 from tests.clients.libraries import Library
 from tests.clients.process import ClientError, Worker
 from tests.kills.ledger import Ledger
@@ -70,7 +70,7 @@ class Committer(ABC):
         while not self.over.is_set():
             try:
                 self.step()
-            except (ClientError, AssertionError, OSError, Gone) as error:
+            except (ClientError, AssertionError, OSError) as error:
                 if self.over.is_set():
                     return
                 name = error.name if isinstance(error, ClientError) else type(error).__name__
@@ -250,10 +250,10 @@ class Raw(Committer):
         client = Client(self._address)
         request = join_request(self.group_id, session_timeout_ms=SESSION_MS * 20)
         request.group_instance_id = self._instance
-        joined = client.call(request, 5 if self._instance else 3)
+        joined = client.call(5 if self._instance else 3, request)
         assert joined.error_code == 0, joined
         who, generation = joined.member_id, joined.generation_id
-        synced = client.call(sync_request(who, generation, self.group_id, {who: b"all"}), 3)
+        synced = client.call(3, sync_request(who, generation, self.group_id, {who: b"all"}))
         assert synced.error_code == 0, synced
         client.close()
         return who, generation
@@ -265,7 +265,7 @@ class Raw(Committer):
     def step(self) -> None:
         try:
             self._commit()
-        except (OSError, Gone):
+        except OSError:
             if self._client is not None:
                 self._client.close()
             self._client = None
@@ -278,7 +278,7 @@ class Raw(Committer):
         offsets = dict.fromkeys(PLACES[: 1 + number % PARTITIONS], number)
         self.ledger.sends(self.group_id, offsets)
         request = commit_request(offsets, self.group_id, self._who, self._generation)
-        errors = {*codes_of(self._client.call(request, 7)).values()}
+        errors = {*codes_of(self._client.call(7, request)).values()}
         if errors != {0}:
             raise OSError(ErrorCode(errors.pop()).name)
         self.ledger.commits(self.name, self.group_id, offsets, bounded=True)
@@ -297,7 +297,7 @@ class Producer(Committer):
     def step(self) -> None:
         try:
             self._produce()
-        except (OSError, Gone):
+        except OSError:
             self._client = None
             raise
 
@@ -313,7 +313,7 @@ class Producer(Committer):
             timeout_ms=5_000,
             topic_data=[TopicProduceData(name=place[0], partition_data=[data])],
         )
-        answer = self._client.call(request, 7).responses[0].partition_responses[0]
+        answer = self._client.call(7, request).responses[0].partition_responses[0]
         if answer.error_code:
             raise OSError(ErrorCode(answer.error_code).name)
         self.ledger.stores(place, answer.base_offset, Stored(timestamp, value.encode()))

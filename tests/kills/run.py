@@ -17,9 +17,8 @@ from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTo
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from tests.chaos.damage.truth import Group, Look, Loss, Truth, look
-from tests.chaos.wire import Address, Client
+from tests.chaos.wire import Client
 from tests.clients.libraries import AIOKAFKA, CONFLUENT, KAFKA_PYTHON_3, Library
-from tests.clients.server import Server
 from tests.kills.crowd import (
     PARTITIONS,
     TOPIC,
@@ -31,6 +30,7 @@ from tests.kills.crowd import (
     Raw,
 )
 from tests.kills.ledger import Ledger
+from tests.support.process import Server
 from tests.support.requests import heartbeat
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
@@ -120,8 +120,7 @@ class _Run:
         self._ledger = Ledger()
         self._clients: list[Committer] = []
         self._report = Report()
-        host, _, port = server.bootstrap.rpartition(":")
-        self._address: Address = (host, int(port))
+        self._address = server.kafka
 
     # -- before the first kill -------------------------------------------------------------------
 
@@ -156,9 +155,9 @@ class _Run:
     def _create_topic(self) -> None:
         client = Client(self._address)
         topic = CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
-        answer = client.call(CreateTopicsRequest(topics=[topic], timeout_ms=5_000), 4)
+        answer = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=5_000))
         assert answer.topics[0].error_code == 0, answer
-        answer = client.call(MetadataRequest(topics=None), 10)
+        answer = client.call(10, MetadataRequest(topics=None))
         topics = {each.name: (each.topic_id, len(each.partitions)) for each in answer.topics}
         topics = {TOPIC: topics[TOPIC]}
         self._ledger.begins(Truth(cluster_id=answer.cluster_id, topics=topics))
@@ -203,7 +202,7 @@ class _Run:
         """Those that are Stable and whole."""
         sizes = self._sizes
         client = Client(self._address)
-        answer = client.call(DescribeGroupsRequest(groups=list(sizes)), 4)
+        answer = client.call(4, DescribeGroupsRequest(groups=list(sizes)))
         found = {}
         for each in answer.groups:
             if each.group_state == "Stable" and len(each.members) == sizes[each.group_id]:
@@ -330,7 +329,7 @@ def _generation(client: Client, group_id: str, member_id: str) -> int:
     """Which one a group is in: the one that a heartbeat is taken for. -1 if it is changing."""
     for generation in range(1, MOST_GENERATIONS):
         request = heartbeat(member_id, generation, group_id)
-        error = client.call(request, 3).error_code
+        error = client.call(3, request).error_code
         if error != ErrorCode.ILLEGAL_GENERATION:
             return generation if error == 0 else -1
     return -1

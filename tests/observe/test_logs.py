@@ -3,13 +3,10 @@
 import io
 import json
 import logging
-import os
-import signal
-import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +17,9 @@ from groupkeeper.observe.log_writer import FIELD_CHARS, QUEUE_LINES, Cause, coun
 from groupkeeper.observe.logs import BURST_LINES, CAUSES, LINES_PER_S, Limiter, Logger
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
-from groupkeeper.protocol.registry import request_encoder, response_decoder
+from tests.support.process import Process
 from tests.support.requests import join_request
+from tests.support.wire import connect
 
 ROOT = Path(__file__).parents[2]
 
@@ -408,46 +406,14 @@ def test_a_process_ends_although_nobody_reads_its_lines() -> None:
         process.communicate()
 
 
-@pytest.fixture
-def unread(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
-    """A server whose standard error nobody reads, and its port."""
-    command = [sys.executable, "-m", "groupkeeper", "serve", "--dev", "--http", "off"]
-    process = subprocess.Popen(
-        [*command, "--listen", "127.0.0.1:0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert process.stdout is not None
-    yield process, int(process.stdout.readline().split()[2].rpartition(b":")[2])
-    process.kill()
-    process.communicate()
-
-
-def asker(port: int) -> Callable[..., Any]:
-    """A connection: ``ask(api key, version, request)`` returns the answer."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout=20)
-    stream = connection.makefile("rb")
-
-    def ask(key: int, version: int, request: object) -> Any:
-        connection.sendall(request_encoder(key, version)(request, 1, "tester"))
-        size = int.from_bytes(stream.read(4), "big")
-        return response_decoder(key, version)(stream.read(size), 0, size)[1]
-
-    return ask
-
-
-def test_a_standard_error_that_nobody_reads_stops_nobody(
-    unread: tuple["subprocess.Popen[bytes]", int],
-) -> None:
-    process, port = unread
-    ask = asker(port)
-    for number in range(1000):
-        group = f"g{number}"
-        member = ask(11, 3, join_request(group)).member_id
-        left = ask(13, 2, LeaveGroupRequest(group_id=group, member_id=member))
-        assert left.error_code == 0
-    assert asker(port)(18, 0, ApiVersionsRequest()).error_code == 0
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+def test_a_standard_error_that_nobody_reads_stops_nobody(tmp_path: Path) -> None:
+    with Process("--dev", "--http", "off", cwd=tmp_path) as process:
+        address = process.ready().kafka
+        client = connect(address)
+        for number in range(1000):
+            group = f"g{number}"
+            member = client.call(3, join_request(group)).member_id
+            left = client.call(2, LeaveGroupRequest(group_id=group, member_id=member))
+            assert left.error_code == 0
+        assert connect(address).call(0, ApiVersionsRequest()).error_code == 0
+        assert process.stop(30) == 0

@@ -16,7 +16,6 @@ from groupkeeper.observe import exposition
 from groupkeeper.observe.exposition import COUNTERS, TOPICS, Exposition
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.registry import APIS
 from tests.support.served import Served
@@ -28,7 +27,7 @@ LEFT = Cause(CauseCode.MEMBER_LEFT, WHO)
 
 
 def samples(metrics: Metrics) -> dict[str, float]:
-    """``name{label=value}`` -> value of a whole page."""
+    """`name{label=value}` -> value of a whole page."""
     page = whole(Exposition(metrics).page()).decode()
     found = {}
     for family in text_string_to_metric_families(page):
@@ -237,7 +236,6 @@ def families() -> Iterator[str]:
 
 def test_topics_are_counted_by_the_server(served: Served) -> None:
     served.client().call(
-        ApiKey.CREATE_TOPICS,
         7,
         CreateTopicsRequest(
             topics=[CreatableTopic(name="invoices", num_partitions=3, replication_factor=1)]

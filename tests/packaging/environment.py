@@ -5,23 +5,18 @@ is kept from run to run, and named in a file of the environment's site-packages.
 """
 
 import os
-import socket
-import struct
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from tests.clients import environments
-from tests.clients.server import READY
+from tests.support.process import Process
+from tests.support.wire import connect
 
 TIMEOUT_S = 60
-API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""ApiVersions, version 0, correlation id 1, without a client id."""
-SERVE = ["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
 
 
 class Environment:
@@ -78,49 +73,18 @@ class Environment:
 
     def serves(self, *command: str | Path, cwd: Path, **variables: str) -> str:
         """Run a program that serves until it is stopped; what it prints after the ready line."""
-        arguments = [*map(str, command), *SERVE, "--data-dir", str(cwd / "data")]
-        with _started(arguments, cwd, self._variables(**variables)) as process:
-            assert process.stdout is not None
-            ready = READY.search(process.stdout.readline())
-            if ready is None:
-                process.kill()
-                pytest.fail(f"not ready: {process.communicate()[1]}")
-            _ask_for_versions(ready["kafka"])
-            process.terminate()
-            printed, errors = process.communicate(timeout=TIMEOUT_S)
-            assert process.returncode == 0, errors
-            return printed
+        with Process(
+            *("--http", "127.0.0.1:0", "--data-dir", str(cwd / "data")),
+            program=[*map(str, command)],
+            cwd=cwd,
+            environment=self._variables(**variables),
+        ) as process:
+            with connect(process.ready().kafka) as client:
+                assert len(client.call(0, ApiVersionsRequest()).api_keys) > 20
+            assert process.stop(TIMEOUT_S) == 0, process.tail()
+            return process.output
 
     @staticmethod
     def _variables(**more: str) -> dict[str, str]:
         """Without what a developer's shell tells Python, our own settings, and this checkout."""
         return {"PATH": os.defpath, "HOME": os.environ.get("HOME", "/"), **more}
-
-
-@contextmanager
-def _started(
-    command: list[str], cwd: Path, variables: dict[str, str]
-) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _ask_for_versions(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as connection:
-        connection.sendall(API_VERSIONS)
-        with connection.makefile("rb") as answers:
-            correlation_id, error_code, apis = struct.unpack(">4xihi", answers.read(14))
-    assert (correlation_id, error_code) == (1, 0)
-    assert apis > 20

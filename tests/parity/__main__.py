@@ -1,7 +1,7 @@
 """Plays the transcripts on Apache Kafka and on Groupkeeper, over the wire, and compares.
 
-``make parity`` plays all; ``make parity ARGS="join-group -k static"`` those of some files and
-titles. ``--record`` writes into the files what Kafka answers: for new transcripts, whose difference
+`make parity` plays all; `make parity ARGS="join-group -k static"` those of some files and
+titles. `--record` writes into the files what Kafka answers: for new transcripts, whose difference
 is then reviewed like code. Exit code 1 when something differs, 2 when it cannot be compared.
 """
 
@@ -224,7 +224,7 @@ async def _staged(
 
 
 class Opened:
-    """A broker of a profile, in a folder of its own, for the time of a ``with``."""
+    """A broker of a profile, in a folder of its own, for the time of a `with`."""
 
     def __init__(self, kind: str, profile: str, patience: Patience) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix=f"groupkeeper-parity-{kind}-"))

@@ -76,7 +76,7 @@ class UnavailableError(Exception):
 
 
 class Broker:
-    """A process that serves one profile. ``port`` is set once it is ready."""
+    """A process that serves one profile. `port` is set once it is ready."""
 
     def __init__(self, name: str, profile: Profile, folder: Path) -> None:
         self.name = name

@@ -4,11 +4,11 @@
     > sync lea plan=lea:first,fred:second
     > leave op entries=:SAM,x:TIM v=3
 
-The first word is the verb, the second who speaks; the rest are options ``name=value``. Somebody in
+The first word is the verb, the second who speaks; the rest are options `name=value`. Somebody in
 small letters is a dynamic member, in capitals a static one with that instance id. Each has a
-connection; ``lea/2`` is a second one of the same person. ``lea@5``, once said, gives somebody the
+connection; `lea/2` is a second one of the same person. `lea@5`, once said, gives somebody the
 age of a client that sends JoinGroup version 5. What is not said is what a real client would send
-next: its own member id, instance id and generation, and the newest version (``v=``) it knows.
+next: its own member id, instance id and generation, and the newest version (`v=`) it knows.
 Who plays which part is in docs/glossary.md.
 
     join       member= instance= session= rebalance= type= protocols= reason=
@@ -28,12 +28,12 @@ Who plays which part is in docs/glossary.md.
                              "3 records" a batch of so many
     raw        key= version= body=hex
 
-A group is ``g`` unless ``group=`` says otherwise, the client id is the name unless ``client=`` says
-otherwise. ``null`` is null, ``''`` the empty text, ``x*4096`` as metadata a text of that length. In
-``protocols=`` a subscription is written as topics joined by ``+``, ``*2`` behind it owns that many
-partitions of the first, ``^9`` at the end adds as many bytes of user data, ``0x..`` are bytes as
-they are, and nothing is no bytes. ``plan=none`` is an empty list of assignments; a leader who is
-not told otherwise gives everybody ``for <name>``.
+A group is `g` unless `group=` says otherwise, the client id is the name unless `client=` says
+otherwise. `null` is null, `''` the empty text, `x*4096` as metadata a text of that length. In
+`protocols=` a subscription is written as topics joined by `+`, `*2` behind it owns that many
+partitions of the first, `^9` at the end adds as many bytes of user data, `0x..` are bytes as
+they are, and nothing is no bytes. `plan=none` is an empty list of assignments; a leader who is
+not told otherwise gives everybody `for <name>`.
 """
 
 import json
@@ -242,7 +242,7 @@ class Speech:
         return person.member_id if named is None else self._names.real_member(named)
 
     def _entry(self, text: str) -> MemberIdentity:
-        """``member:instance``, ``:instance`` or ``member``."""
+        """`member:instance`, `:instance` or `member`."""
         member, colon, instance = text.partition(":")
         instance_id = {"''": ""}.get(instance, instance) if colon else None
         return MemberIdentity(
@@ -287,7 +287,7 @@ class Speech:
         ]
 
     def _places(self, text: str) -> dict[str, list[int]] | None:
-        """``orders-0,orders-1``; ``all`` is null, ``none`` an empty list."""
+        """`orders-0,orders-1`; `all` is null, `none` an empty list."""
         if text == "all":
             return None
         places: dict[str, list[int]] = {}
@@ -311,7 +311,7 @@ class Speech:
         return list(topics.values())
 
     def _moment(self, text: str | None) -> int:
-        """``now`` or ``now-10s``."""
+        """`now` or `now-10s`."""
         if text is None:
             return -1
         ago = text.removeprefix("now").removeprefix("-")
@@ -359,7 +359,7 @@ def _in(version: int, since: int, value: Any, otherwise: Any = None) -> Any:
 
 
 def _lengthened(text: str | None) -> str | None:
-    """``x*9`` is a long way to write x, all other texts are what they are."""
+    """`x*9` is a long way to write x, all other texts are what they are."""
     written = _LONG.fullmatch(text or "")
     return written[1] * int(written[2]) if written else text
 

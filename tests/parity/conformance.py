@@ -82,7 +82,7 @@ def versions_played(transcripts: list[Transcript]) -> dict[str, set[int]]:
 
 
 def _sent(command: str, ages: dict[str, int]) -> list[tuple[int, int]]:
-    """API key and version of a command; ``stable`` counts for JoinGroup and SyncGroup."""
+    """API key and version of a command; `stable` counts for JoinGroup and SyncGroup."""
     verb, *words = shlex.split(command)
     options = dict(word.split("=", 1) for word in words if "=" in word and word[0] != "{")
     if verb == "stable":

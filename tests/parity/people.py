@@ -63,7 +63,7 @@ class Words:
         self.options: dict[str, str] = {name: value for name, _, value in pairs}
 
     def take(self, name: str, default: Any = None) -> Any:
-        """A text; ``null`` is None and ``''`` is empty."""
+        """A text; `null` is None and `''` is empty."""
         value = self.options.pop(name, default)
         return {"null": None, "''": ""}.get(value, value) if isinstance(value, str) else value
 
@@ -72,7 +72,7 @@ class Words:
 
 
 def milliseconds(text: str) -> int:
-    """``250ms``, ``1.5s`` or ``2min``."""
+    """`250ms`, `1.5s` or `2min`."""
     for unit, size in (("ms", 1), ("min", 60_000), ("s", 1_000)):
         if text.endswith(unit):
             return int(float(text.removesuffix(unit)) * size)

@@ -3,7 +3,7 @@
 It runs on any event loop: with sockets and real time, or in memory with virtual time. A connection
 answers in order, so a request behind one that waits waits too. After a command the player goes on
 when its answer is there and everything has been quiet for a moment; a request that is not answered
-for as long as ``Patience.parked_s`` is taken to wait. Knowing what is expected only makes it wait
+for as long as `Patience.parked_s` is taken to wait. Knowing what is expected only makes it wait
 longer for answers that should come: what is written down is what came.
 """
 
@@ -22,6 +22,7 @@ from tests.parity.commands import Speech
 from tests.parity.people import Person, Request, milliseconds
 from tests.parity.telling import Names, tell
 from tests.parity.transcript import Run
+from tests.support.wire import Frames, frame
 
 Dial = Callable[[asyncio.Protocol], Awaitable[asyncio.BaseTransport]]
 
@@ -70,22 +71,17 @@ class Wire(asyncio.Protocol):
     def __init__(self, changed: asyncio.Event, now: Callable[[], float]) -> None:
         self._changed = changed
         self._now = now
-        self._buffer = b""
+        self._frames = Frames()
         self.waiting: list[Sent] = []
         self.transport: Any = None
         self.closed = False
         self.hung_up = False
 
     def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        while len(self._buffer) >= 4:
-            end = 4 + int.from_bytes(self._buffer[:4], "big")
-            if len(self._buffer) < end:
-                return
-            frame, self._buffer = self._buffer[:end], self._buffer[end:]
+        for answer in self._frames.feed(data):
             sent = self.waiting.pop(0)
             sent.answered_at = self._now()
-            sent.answer = _decoded(sent, frame)
+            sent.answer = _decoded(sent, answer)
             self._changed.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -97,9 +93,9 @@ class Wire(asyncio.Protocol):
 
 def _decoded(sent: Sent, frame: bytes) -> Any:
     try:
-        correlation_id, answer = response_decoder(sent.key, sent.version)(frame, 4, len(frame))
+        correlation_id, answer = response_decoder(sent.key, sent.version)(frame, 0, len(frame))
     except (DecodeError, KeyError, ValueError) as error:
-        return f"{frame[8:].hex()} ({error})"
+        return f"{frame[4:].hex()} ({error})"
     return answer if correlation_id == sent.number else "an answer to something else"
 
 
@@ -121,7 +117,7 @@ class Player:
         self.restart: Callable[[], Awaitable[None]] | None = None
 
     async def play(self, expected: list[list[str]] | None = None) -> list[list[str]]:
-        """The lines that follow each command. ``expected``: what to be patient for."""
+        """The lines that follow each command. `expected`: what to be patient for."""
         played = []
         for index, command in enumerate(self._run.commands()):
             hoped = expected[index] if expected else []
@@ -174,9 +170,9 @@ class Player:
         name = request.person.name
         client = len(name).to_bytes(2, "big") + name.encode()
         head = [request.key, request.version]
-        frame = b"".join(each.to_bytes(2, "big") for each in head) + number.to_bytes(4, "big")
-        frame += client + request.raw
-        return len(frame).to_bytes(4, "big") + frame
+        data = b"".join(each.to_bytes(2, "big") for each in head) + number.to_bytes(4, "big")
+        data += client + request.raw
+        return len(data).to_bytes(4, "big") + data
 
     async def _wire(self, who: str) -> Wire:
         wire = self._wires.get(who)
@@ -238,7 +234,7 @@ class Player:
     # -- what happened -------------------------------------------------------------------------
 
     def _lines(self, since: float | None) -> list[str]:
-        """What has come and is not yet written down; with the seconds that passed ``since``."""
+        """What has come and is not yet written down; with the seconds that passed `since`."""
         fresh = [each for each in self._sent if each.answered_at is not None and not each.told]
         for each in fresh:
             self._learn(each)
@@ -348,7 +344,7 @@ async def call(dial: Dial, version: int, request: Any) -> Any:
     sent = Sent(1, "parity", Person("parity"), key_of(type(request)), version, loop.time())
     wire.waiting.append(sent)
     try:
-        wire.transport.write(request_encoder(sent.key, version)(request, 1, "parity"))
+        wire.transport.write(frame(version, request, 1, "parity"))
         await asyncio.wait_for(changed.wait(), 20)
     except TimeoutError as error:
         raise NotReadyError(f"{sent.api} is not answered") from error

@@ -73,7 +73,7 @@ class Names:
         self._real[f"{found[1]}-{number}"] = member_id
 
     def text(self, value: str) -> str:
-        """A text of an answer, without what chance has put in; ``x*9`` when it is long."""
+        """A text of an answer, without what chance has put in; `x*9` when it is long."""
         if len(value) > _LONG and value == value[0] * len(value):
             return f"{value[0]}*{len(value)}"
         value = self._members.get(value, value).replace(self.prefix, "")

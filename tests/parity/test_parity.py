@@ -1,6 +1,6 @@
 """Every transcript, played on a server in memory under virtual time: it answers what is written.
 
-That Apache Kafka answers the same is what ``make parity`` shows, over the wire.
+That Apache Kafka answers the same is what `make parity` shows, over the wire.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Transcripts of conversations with a broker: what the text files of this folder say.
 
-A file has a subject and holds many transcripts; each starts with ``== `` and its title, and has a
-group of its own on a broker that others use at the same time. Below the title: lines of ``#`` that
-explain, headers (``covers: KIP-345, KIP-814``), then commands and what they led to::
+A file has a subject and holds many transcripts; each starts with `== ` and its title, and has a
+group of its own on a broker that others use at the same time. Below the title: lines of `#` that
+explain, headers (`covers: KIP-345, KIP-814`), then commands and what they led to::
 
     == A follower that rejoins unchanged is answered at once
     covers: KIP-345
@@ -13,11 +13,11 @@ explain, headers (``covers: KIP-345, KIP-814``), then commands and what they led
     > join SAM v=$v
     SAM <- JoinGroup: NONE generation_id=2 ...
 
-``for v in 0-9`` plays the transcript once with every version; an expected line of which only some
-versions are true says so in front: ``{0-6} SAM <- ...``. A line that starts with ``~key:`` is what
-Groupkeeper answers in the place of the lines above it, on purpose: ``differences.txt`` has the
-reason under that key. What the commands are is said in ``commands.py``, how answers are written in
-``telling.py``; nothing here talks to a broker.
+`for v in 0-9` plays the transcript once with every version; an expected line of which only some
+versions are true says so in front: `{0-6} SAM <- ...`. A line that starts with `~key:` is what
+Groupkeeper answers in the place of the lines above it, on purpose: `differences.txt` has the
+reason under that key. What the commands are is said in `commands.py`, how answers are written in
+`telling.py`; nothing here talks to a broker.
 """
 
 import re
@@ -159,7 +159,7 @@ def _take(current: Transcript, line: str, comments: list[str], where: str) -> li
 
 
 def _numbers(text: str) -> list[int]:
-    """``0-3, 5`` are five numbers."""
+    """`0-3, 5` are five numbers."""
     ends = (each.strip().split("-") for each in text.split(","))
     return [number for end in ends for number in range(int(end[0]), int(end[-1]) + 1)]
 
@@ -190,7 +190,7 @@ def _block(transcript: Transcript) -> str:
 
 
 def ranges(numbers: list[int]) -> str:
-    """The reverse of ``0-3, 5``."""
+    """The reverse of `0-3, 5`."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -213,7 +213,7 @@ def merged(played: dict[int | None, list[str]]) -> list[str]:
 
 
 def reasons() -> dict[str, str]:
-    """Key and reason of every deliberate difference, from ``differences.txt``."""
+    """Key and reason of every deliberate difference, from `differences.txt`."""
     blocks = DIFFERENCES.read_text(encoding="utf-8").split("\n\n")
     rows = (block.split(":", 1) for block in blocks if not block.startswith("#") and block.strip())
     return {key.strip(): " ".join(text.split()) for key, text in rows}

@@ -2,13 +2,11 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -16,8 +14,8 @@ import pytest
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server.collector import KEPT, YOUNG
+from tests.support.process import Process
 from tests.support.requests import (
     codes_of,
     commit_request,
@@ -28,6 +26,7 @@ from tests.support.requests import (
     leave_request,
     sync_request,
 )
+from tests.support.wire import connect
 
 # Prints the most objects that one collection looks at while ever more is made and kept.
 GROWING = """
@@ -83,98 +82,69 @@ def test_a_collection_looks_at_few_objects_however_many_there_are() -> None:
     assert set_aside > 150_000
 
 
-class Process:
+class Uncollected(Process):
     """The server, its addresses, and what it says of its garbage."""
 
-    def __init__(self, data_dir: Path) -> None:
-        arguments = ["--dev", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", UNCOLLECTED, "serve", "--data-dir", str(data_dir), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        self._lines = self.process.stdout
-        _, _, kafka, http, *_ = self._lines.readline().split()
-        self.port = int(kafka.rpartition(":")[2])
-        self.http = http.removeprefix("http=")
+    def __init__(self, data_dir: Path, log: Path) -> None:
+        arguments = ["--dev", "--http", "127.0.0.1:0", "--data-dir", str(data_dir)]
+        super().__init__(*arguments, program=(sys.executable, "-c", UNCOLLECTED), log=log)
+        self.kafka, self.http, *_ = self.ready()
 
     def garbage(self) -> list[str]:
         """Types of what was left since the last call."""
         time.sleep(0.2)  # the last connections are closed by then; too early would hide garbage
-        self.process.send_signal(signal.SIGUSR1)
-        found: list[str] = json.loads(self._lines.readline())
+        self.send_signal(signal.SIGUSR1)
+        found: list[str] = json.loads(self.line())
         return found
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Process]:
-    running = Process(tmp_path)
-    yield running
-    running.process.kill()
-    running.process.communicate()
+def server(tmp_path: Path) -> Iterator[Uncollected]:
+    with Uncollected(tmp_path / "data", tmp_path / "log") as running:
+        yield running
 
 
-class Client:
-    def __init__(self, server: Process) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=20)
-        self.stream = self.socket.makefile("rb")
-
-    def send(self, key: int, version: int, request: Any) -> None:
-        self.socket.sendall(request_encoder(key, version)(request, 1, "tester"))
-
-    def call(self, key: int, version: int, request: Any) -> Any:
-        self.send(key, version, request)
-        size = int.from_bytes(self.stream.read(4), "big")
-        return response_decoder(key, version)(self.stream.read(size), 0, size)[1]
-
-    def close(self) -> None:
-        self.stream.close()
-        self.socket.close()
-
-
-def live(server: Process, number: int) -> None:
+def live(server: Uncollected, number: int) -> None:
     """A group and a topic, from their beginning to their end, and clients that end otherwise."""
-    client, group, topic = Client(server), f"g{number}", f"t{number}"
+    client, group, topic = connect(server.kafka), f"g{number}", f"t{number}"
     wanted = CreatableTopic(name=topic, num_partitions=2, replication_factor=1)
-    client.call(19, 4, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
-    joined = client.call(11, 3, join_request(group))
+    client.call(4, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+    joined = client.call(3, join_request(group))
     member_id, generation = joined.member_id, joined.generation_id
-    client.call(14, 3, sync_request(member_id, generation, group, {member_id: b"x"}))
-    assert client.call(12, 4, heartbeat(member_id, generation, group)).error_code == 0
+    client.call(3, sync_request(member_id, generation, group, {member_id: b"x"}))
+    assert client.call(4, heartbeat(member_id, generation, group)).error_code == 0
     places = {(topic, 0): 1, (topic, 1): 2}
-    committed = client.call(8, 7, commit_request(places, group, member_id, generation))
+    committed = client.call(7, commit_request(places, group, member_id, generation))
     assert set(codes_of(committed).values()) == {0}
-    client.call(9, 8, fetch_request(group))
+    client.call(8, fetch_request(group))
     hang_up_while_waiting(server, group, topic)
     be_refused(server)
-    client.call(13, 5, leave_request(member_id, group_id=group))
-    client.call(20, 4, delete_topic_request(topic))
-    client.call(42, 1, DeleteGroupsRequest(groups_names=[group]))
+    client.call(5, leave_request(member_id, group_id=group))
+    client.call(4, delete_topic_request(topic))
+    client.call(1, DeleteGroupsRequest(groups_names=[group]))
     client.close()
 
 
-def hang_up_while_waiting(server: Process, group: str, topic: str) -> None:
+def hang_up_while_waiting(server: Uncollected, group: str, topic: str) -> None:
     """In a join, and in a fetch of a topic that has no records."""
-    joining, fetching = Client(server), Client(server)
-    joining.send(11, 3, join_request(group))
+    joining, fetching = connect(server.kafka), connect(server.kafka)
+    joining.send(3, join_request(group))
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     topics = [FetchTopic(topic=topic, partitions=[partition])]
     request = FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=1000, topics=topics)
-    fetching.send(1, 11, request)
+    fetching.send(11, request)
     joining.close()
     fetching.close()
 
 
-def be_refused(server: Process) -> None:
-    client = Client(server)
-    client.socket.sendall(b"\0\0\0\5hello")
-    assert client.stream.read() == b""
+def be_refused(server: Uncollected) -> None:
+    client = connect(server.kafka)
+    client.send_frame(b"\0\0\0\5hello")
+    assert client.is_closed()
     client.close()
 
 
-def test_what_ends_is_freed_without_a_collection(server: Process) -> None:
+def test_what_ends_is_freed_without_a_collection(server: Uncollected) -> None:
     """A cycle that was set aside while it was in use would never be freed."""
     live(server, 0)  # codecs are compiled and modules imported once
     server.garbage()
@@ -183,7 +153,7 @@ def test_what_ends_is_freed_without_a_collection(server: Process) -> None:
     assert server.garbage() == []
 
 
-def test_connections_of_the_http_port_are_freed_too(server: Process) -> None:
+def test_connections_of_the_http_port_are_freed_too(server: Uncollected) -> None:
     for _ in range(10):
         urlopen(f"http://{server.http}/metrics", timeout=20).read()
     assert [each for each in server.garbage() if "ransport" in each] == []

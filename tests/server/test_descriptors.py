@@ -18,5 +18,5 @@ def test_more_files_are_more_connections() -> None:
     assert many.topic_logs == TOPIC_LOGS
 
 
-def test_however_low_the_limit_is_somebody_is_served() -> None:
+def test_however_low_the_limit_is_some_connections_are_served() -> None:
     assert share(64, 50).connections == LEAST

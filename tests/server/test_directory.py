@@ -31,14 +31,14 @@ Serve = Callable[..., Served]
 def test_a_new_directory_is_told_in_one_line_and_once(serve: Serve, lines: Any) -> None:
     served = serve(start=False)
     served.start()
-    served.run(served.server.introduce())
+    served.run(served.server.log_findings())
     [line] = lines()
     assert line["event"] == "new data directory"
     assert line["cluster"] == served.server.topics.cluster_id
     assert (line["data_dir"], len(line["directory"])) == ("data", 32)
     served.stop()
     served.start()
-    served.run(served.server.introduce())
+    served.run(served.server.log_findings())
     assert len(lines()) == 1
 
 
@@ -47,7 +47,7 @@ def test_an_older_directory_is_carried_forward_in_one_line(serve: Serve, lines: 
     restore(OLDER, served.disk)
     for _ in range(2):
         served.start()
-        served.run(served.server.introduce())
+        served.run(served.server.log_findings())
         served.stop()
     [line] = [line for line in lines() if line["logger"] == "data"]
     assert line["event"] == "data directory upgraded"
@@ -95,7 +95,7 @@ def test_folders_of_no_topic_are_named_in_one_line(serve: Serve, lines: Any) -> 
     for name in ("orders-5", "orders-6", "lost-0", "lost-1", "lost-10", "not one", "x-1", "y-1"):
         files.make_folder(f"data/{name}")
     served.start()
-    served.run(served.server.introduce())
+    served.run(served.server.log_findings())
     [line] = lines()
     assert (line["event"], line["level"], line["count"]) == (
         "folders without a topic",
@@ -112,7 +112,7 @@ def test_a_damaged_catalog_is_put_right_and_told(serve: Serve) -> None:
     served.stop()
     served.disk.remove("data/catalog")
     served.start()
-    assert told[0].startswith("data/catalog is made again from data/catalog-copy")
+    assert told[0].startswith("data/catalog is restored from data/catalog-copy")
     assert served.server.topics.partition_count("orders") == 6
 
 
@@ -246,7 +246,7 @@ def test_a_lock_that_is_removed_costs_a_reload_of_its_partition_only(served: Ser
     assert served.client().fetched(first) == {("orders", 0): 2}
 
 
-def test_a_partition_that_somebody_else_has_locked_is_closed(served: Served) -> None:
+def test_a_partition_locked_by_another_process_is_closed(served: Served) -> None:
     client = served.client()
     assert client.commit(1) == 0
     index = served.driver("g").index

@@ -5,12 +5,11 @@ hold the server to it.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from struct import Struct
 from typing import Any
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.embedded import (
     Assignment,
     Subscription,
@@ -20,6 +19,7 @@ from groupkeeper.protocol.embedded import (
     encode_subscription,
 )
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -30,8 +30,8 @@ from groupkeeper.protocol.messages.offset_commit import (
 )
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from groupkeeper.protocol.registry import request_encoder, response_decoder
 from tests.support.virtual_loop import Address, VirtualLoop
+from tests.support.wire import Exchange, Frames
 
 TOPIC, PARTITIONS = "orders", 12
 RETRY = {
@@ -42,15 +42,14 @@ RETRY = {
 REJOIN = {ErrorCode.REBALANCE_IN_PROGRESS, *RETRY}
 FORGET = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
 
-_size = Struct(">i").unpack_from
-
 
 class Wire(asyncio.Protocol):
     """One connection of a client: requests out, answers in, in order."""
 
-    def __init__(self) -> None:
-        self._buffer = b""
-        self._waiting: list[tuple[int, int, asyncio.Future[Any]]] = []
+    def __init__(self, client_id: str) -> None:
+        self._frames = Frames()
+        self._exchange = Exchange(client_id)
+        self._waiting: deque[asyncio.Future[Any]] = deque()
         self.transport: Any = None
 
     def connection_made(self, transport: Any) -> None:
@@ -58,26 +57,22 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
-        for _, _, future in self._waiting:
+        for future in self._waiting:
             if not future.done():
                 future.set_exception(ConnectionError("cut"))
         self._waiting.clear()
 
-    def call(self, key: int, version: int, request: Any, client_id: str) -> "asyncio.Future[Any]":
+    def call(self, version: int, request: Message) -> "asyncio.Future[Any]":
         if self.transport is None:
             raise ConnectionError("cut")
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append((key, version, future))
-        self.transport.write(request_encoder(key, version)(request, len(self._waiting), client_id))
+        self._waiting.append(future)
+        self.transport.write(self._exchange.request(version, request))
         return future
 
     def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        while len(self._buffer) >= 4 and len(self._buffer) >= 4 + _size(self._buffer)[0]:
-            end = 4 + _size(self._buffer)[0]
-            frame, self._buffer = self._buffer[:end], self._buffer[end:]
-            key, version, future = self._waiting.pop(0)
-            _, response = response_decoder(key, version)(frame, 4, end)
+        for frame in self._frames.feed(data):
+            future, response = self._waiting.popleft(), self._exchange.response(frame)
             if not future.done():
                 future.set_result(response)
 
@@ -111,7 +106,7 @@ class Consumer:
                 await asyncio.sleep(0.2 + self.loop.random.random() * 0.3)
 
     async def _session(self) -> None:
-        self.wire = Wire()
+        self.wire = Wire(self.name)
         self.loop.dial(self.address, self.wire)
         while not self.fenced:
             if self.generation < 0 and not await self._join():
@@ -122,9 +117,9 @@ class Consumer:
             if self.generation >= 0:
                 await self._commit()
 
-    async def call(self, key: int, version: int, request: Any) -> Any:
+    async def call(self, version: int, request: Message) -> Any:
         assert self.wire is not None
-        return await self.wire.call(key, version, request, self.name)
+        return await self.wire.call(version, request)
 
     def _heed(self, error: int) -> None:
         if error in FORGET:
@@ -148,10 +143,10 @@ class Consumer:
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
         )
-        joined = await self.call(ApiKey.JOIN_GROUP, 9, request)
+        joined = await self.call(9, request)
         if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = request.member_id = joined.member_id
-            joined = await self.call(ApiKey.JOIN_GROUP, 9, request)
+            joined = await self.call(9, request)
         if joined.error_code:
             if joined.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
@@ -175,7 +170,6 @@ class Consumer:
                     )
                 )
         synced = await self.call(
-            14,
             5,
             SyncGroupRequest(
                 group_id=self.group_id,
@@ -199,7 +193,6 @@ class Consumer:
 
     def _heartbeat(self) -> Any:
         return self.call(
-            12,
             4,
             HeartbeatRequest(
                 group_id=self.group_id,
@@ -218,7 +211,6 @@ class Consumer:
         ]
         reply = await self.call(
             8,
-            8,
             OffsetCommitRequest(
                 group_id=self.group_id,
                 generation_id_or_member_epoch=self.generation,
@@ -235,14 +227,12 @@ class Consumer:
     async def leave(self) -> None:
         """Go politely."""
         identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
-        await self.call(
-            ApiKey.LEAVE_GROUP, 5, LeaveGroupRequest(group_id=self.group_id, members=[identity])
-        )
+        await self.call(5, LeaveGroupRequest(group_id=self.group_id, members=[identity]))
 
     async def fetch(self) -> dict[int, int]:
         """What is committed for the group: partition to offset."""
         groups = [OffsetFetchRequestGroup(group_id=self.group_id, topics=None)]
-        reply = await self.call(ApiKey.OFFSET_FETCH, 8, OffsetFetchRequest(groups=groups))
+        reply = await self.call(8, OffsetFetchRequest(groups=groups))
         group = reply.groups[0]
         if group.error_code:
             raise ConnectionError(ErrorCode(group.error_code).name)

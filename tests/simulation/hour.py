@@ -11,7 +11,6 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.simulation.consumer import PARTITIONS, TOPIC, Consumer, Wire
@@ -62,12 +61,10 @@ class Hour:
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
 
     async def _create_topic(self) -> None:
-        wire = Wire()
+        wire = Wire("admin")
         self.loop.dial(ADDRESS, wire)
         topic = CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
-        reply = await wire.call(
-            ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=1000), "admin"
-        )
+        reply = await wire.call(5, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
         assert reply.topics[0].error_code == 0
 
     def _join(self, name: str) -> None:
@@ -138,7 +135,7 @@ class Hour:
 
     async def _check_offsets(self) -> None:
         """Whatever was acknowledged is there, after every crash."""
-        reader = Consumer(self.loop, ADDRESS, "reader", wire=Wire())
+        reader = Consumer(self.loop, ADDRESS, "reader", wire=Wire("reader"))
         assert reader.wire is not None
         self.loop.dial(ADDRESS, reader.wire)
         promised: dict[int, int] = {}

@@ -12,7 +12,7 @@ from tests.simulation.hour import Hour
 
 
 def main(arguments: list[str]) -> int:
-    """Run seeds ``first`` to ``first + many - 1``; 0 when all of them held."""
+    """Run seeds `first` to `first + many - 1`; 0 when all of them held."""
     many, first = (int(each) for each in [*arguments, *["20", "1"][len(arguments) :]])
     logs.configure(level="error")
     for seed in track(range(first, first + many), description="Simulated hours"):

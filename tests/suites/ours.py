@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.clients.server import Server
 from tests.suites.suite import Suite, SuiteError, Target
+from tests.support.process import Server
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",

@@ -6,7 +6,7 @@ that waits. Requests of the data plane that wait for its thread are not looked f
 
 from typing import Any
 
-from groupkeeper.apis.gather import After, Part
+from groupkeeper.apis.gather import MappedReply, PartReply
 from groupkeeper.connections.call import Call
 from groupkeeper.server.server import Server
 
@@ -20,7 +20,7 @@ def check_accounts(server: Server) -> None:
     ]
     held = [token for token in _held(server) if token._sender._transport is not None]
     assert len(held) == len(set(held)), "a request is held twice"
-    assert set(held) == set(waiting), "a request is under way and nobody holds it, or the reverse"
+    assert set(held) == set(waiting), "a request is under way and its token is lost, or the reverse"
 
 
 def _held(server: Server) -> list[Call]:
@@ -38,6 +38,6 @@ def _held(server: Server) -> list[Call]:
 
 def _request_of(token: Any) -> Call:
     """A part of a split request stands for the whole."""
-    while isinstance(token, Part | After):
-        token = token.gather.reply_to if isinstance(token, Part) else token.reply_to
+    while isinstance(token, PartReply | MappedReply):
+        token = token.gather.reply_to if isinstance(token, PartReply) else token.reply_to
     return token

@@ -1,5 +1,4 @@
-"""
-Data directories as fixtures: what a server leaves behind, as files.
+"""Data directories as fixtures: what a server leaves behind, as files.
 
 `tests/fixtures/data-directory-<format>` was made by `python -m tests.support.directories FOLDER`
 when that format was the newest. Run it again only for a new format, into a new folder.
@@ -10,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -41,14 +39,12 @@ def live(served: Served) -> None:
     """Groups with and without members, topics with records, one with a config, one deleted."""
     client = served.client()
     made = [CreatableTopic(name="gone", num_partitions=2, replication_factor=1)]
-    client.call(ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=made, timeout_ms=1000))
+    client.call(4, CreateTopicsRequest(topics=made, timeout_ms=1000))
     setting = AlterableConfig(name="retention.ms", config_operation=0, value="86400000")
     resource = AlterConfigsResource(resource_type=2, resource_name="orders", configs=[setting])
-    client.call(
-        ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest(resources=[resource])
-    )
+    client.call(1, IncrementalAlterConfigsRequest(resources=[resource]))
     gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="gone")], timeout_ms=1000)
-    client.call(ApiKey.DELETE_TOPICS, 6, gone)
+    client.call(6, gone)
     member_id, generation = settle(client, "orders-readers", group_instance_id="reader-1")
     member = {"member_id": member_id, "generation": generation}
     assert client.commit(7, "orders-readers", **member) == 0
@@ -72,9 +68,7 @@ def _produce(client: Client, *values: bytes) -> None:
     records = encode_batch(0, -1, 1_700_000_000_000, [(None, value) for value in values])
     data = PartitionProduceData(index=0, records=records)
     topic = TopicProduceData(name="orders", partition_data=[data])
-    produced = client.call(
-        ApiKey.PRODUCE, 9, ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
-    )
+    produced = client.call(9, ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]))
     assert produced.responses[0].partition_responses[0].base_offset == at
 
 
@@ -83,7 +77,7 @@ def _orders(client: Client) -> tuple[list[str], int]:
     part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     wanted = FetchTopic(topic="orders", partitions=[part])
     request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=[wanted])
-    [found] = client.call(ApiKey.FETCH, 11, request).responses[0].partitions
+    [found] = client.call(11, request).responses[0].partitions
     return [value.decode() for value in values_of(found.records or b"")], found.high_watermark
 
 
@@ -91,8 +85,8 @@ def seen(served: Served) -> dict[str, Any]:
     """What clients see of it, as JSON has it."""
     client = served.client()
     request = DescribeGroupsRequest(groups=list(GROUPS))
-    described = client.call(ApiKey.DESCRIBE_GROUPS, 5, request).groups
-    topics = client.call(ApiKey.METADATA, 12, MetadataRequest(topics=None))
+    described = client.call(5, request).groups
+    topics = client.call(12, MetadataRequest(topics=None))
     return {
         "cluster": topics.cluster_id,
         "topics": {t.name: [t.topic_id.hex(), len(t.partitions)] for t in topics.topics},

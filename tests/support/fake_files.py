@@ -1,5 +1,4 @@
-"""
-A disk in memory that forgets what was not synced, tears what was half written, and fails on
+"""A disk in memory that forgets what was not synced, tears what was half written, and fails on
 demand.
 
 Complete enough to run a whole Store, or several processes of one, under virtual time. One
@@ -212,8 +211,7 @@ class FakeDisk:
         self.revive()
 
     def revive(self) -> None:
-        """
-        After a Crash that is to be a `kill -9`: the page cache is still there, the process is
+        """After a Crash that is to be a `kill -9`: the page cache is still there, the process is
         not.
         """
         self.dead = False

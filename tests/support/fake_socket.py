@@ -1,10 +1,10 @@
 """The server's end of one connection, without a network: what was written to it, and how it is.
 
     bench = Bench()
-    bench.receive(bench.frame(ApiKey.HEARTBEAT, 4, HeartbeatRequest()))
+    bench.receive(bench.frame(4, HeartbeatRequest()))
     assert bench.answers() == [(1, HeartbeatResponse())]
 
-A :class:`Bench` has handlers of its own: they answer at once, or wait in ``parked``. Needs a
+A `Bench` has handlers of its own: they answer at once, or wait in `parked`. Needs a
 running event loop.
 """
 
@@ -21,9 +21,11 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.observe.metrics import ConnectionStats, RequestStats
 from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import Message, key_of
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
-from groupkeeper.protocol.registry import request_encoder, response_decoder
+from groupkeeper.protocol.registry import response_decoder
 from groupkeeper.turns import Turns
+from tests.support.wire import CLIENT_ID, Frames, frame
 
 PRODUCE, JOIN = ApiKey.PRODUCE, ApiKey.JOIN_GROUP
 HEARTBEAT, API_VERSIONS = ApiKey.HEARTBEAT, ApiKey.API_VERSIONS
@@ -154,13 +156,11 @@ class Bench:
         self.requests.append(request)
         self.callers.append(caller)
 
-    def frame(
-        self, key: int, version: int, request: Any, client_id: str | None = "tester"
-    ) -> bytes:
+    def frame(self, version: int, request: Message, client_id: str | None = CLIENT_ID) -> bytes:
         """The bytes of a request; correlation ids count from 1."""
         correlation_id = len(self._sent) + 1
-        self._sent[correlation_id] = key, version
-        return request_encoder(key, version)(request, correlation_id, client_id)
+        self._sent[correlation_id] = key_of(type(request)), version
+        return frame(version, request, correlation_id, client_id)
 
     def sent(self) -> int:
         """How many requests were made."""
@@ -173,12 +173,10 @@ class Bench:
 
     def answers(self, socket: FakeSocket | None = None) -> list[tuple[int, Any]]:
         """Correlation id and response of all that was written."""
-        data, answers, pos = b"".join((socket or self.socket).writes), [], 0
-        while pos < len(data):
-            end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
-            key, version = self._sent[int.from_bytes(data[pos + 4 : pos + 8], "big")]
-            answers.append(response_decoder(key, version)(data, pos + 4, end))
-            pos = end
+        answers = []
+        for answer in Frames().feed(b"".join((socket or self.socket).writes)):
+            key, version = self._sent[int.from_bytes(answer[:4], "big")]
+            answers.append(response_decoder(key, version)(answer, 0, len(answer)))
         return answers
 
     def answered(self, socket: FakeSocket | None = None) -> list[int]:

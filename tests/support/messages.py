@@ -51,7 +51,7 @@ def case_id(value: object) -> str:
 def random_message(cls: type, version: int, style: str, seed: int = 0) -> object:
     """A message in which every field that the version carries is set, in one of the styles.
 
-    "extreme", which is not in ``STYLES``: every number and text at an end of its range.
+    "extreme", which is not in `STYLES`: every number and text at an end of its range.
     """
     layout = layout_of(cls)
     maker = _Maker(random.Random(f"{layout.name} {version} {style} {seed}"), version, style)

@@ -25,7 +25,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 SUBSCRIPTION = b"\0\1\0\0\0\1\0\6orders\0\0\0\0"
-"""Consumer protocol version 1: the topic ``orders``, no user data, nothing owned."""
+"""Consumer protocol version 1: the topic `orders`, no user data, nothing owned."""
 
 Places = dict[tuple[str, int], int]
 """(topic, partition) -> offset."""

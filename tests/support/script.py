@@ -1,7 +1,7 @@
 """Transcripts: a scene played from a text file, and what happened written beside the commands.
 
-A line that starts with ``> `` is a command; the lines below it, up to the next, are what happened.
-``>`` commands are a :class:`~tests.support.scene.Scene`'s methods, and their words its arguments::
+A line that starts with `> ` is a command; the lines below it, up to the next, are what happened.
+`>` commands are a `Scene`'s methods, and their words its arguments::
 
     > form lea fred SAM               a Stable group; names in capitals are static members
     > join alice version=5            or knock, restart, sync, sync_all, heartbeat, leave, ...
@@ -9,8 +9,8 @@ A line that starts with ``> `` is a command; the lines below it, up to the next,
     > leave_as op entries=x:SAM,:TIM  member id and instance id, of each or either
     > config max_size=2               only as the first command
 
-Expected lines begin with the name of somebody who got an answer (``<-``) or waits (``..``), ``!``
-for a fact, ``+`` for a record that became durable, ``=`` for a new state. Lines with ``#`` explain.
+Expected lines begin with the name of somebody who got an answer (`<-`) or waits (`..`), `!`
+for a fact, `+` for a record that became durable, `=` for a new state. Lines with `#` explain.
 """
 
 from typing import Any
@@ -92,7 +92,7 @@ def _argument(name: str, value: str) -> dict[str, Any]:
 
 
 def _entry(text: str) -> tuple[str, str | None]:
-    """``member:instance``, ``:instance`` or ``member``."""
+    """`member:instance`, `:instance` or `member`."""
     member_id, colon, instance_id = text.partition(":")
     return member_id, instance_id if colon else None
 

@@ -6,7 +6,7 @@
     served.advance(9)
     assert client.beat(member_id, generation) == 0
 
-``call`` runs the loop until the answer is there; ``send`` does not wait, ``take`` collects later.
+`call` runs the loop until the answer is there; `send` does not wait, `take` collects later.
 The verbs of a client are those of real ones; what they return is what a test asks for.
 """
 
@@ -18,9 +18,8 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.observe.pages import pages
-from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.registry import request_encoder, response_decoder
 from groupkeeper.server.server import Server
 from groupkeeper.storage.errors import Fenced
 from tests.simulation.cluster import ADDRESS, Machine
@@ -35,6 +34,7 @@ from tests.support.requests import (
     sync_request,
 )
 from tests.support.virtual_loop import Pipe, VirtualLoop
+from tests.support.wire import Exchange, Frames
 
 FAST = ("group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=100")
 
@@ -47,35 +47,26 @@ class Client(asyncio.Protocol):
 
     def __init__(self, served: "Served") -> None:
         self._served = served
-        self._buffer = b""
+        self._cutter = Frames()
+        self._exchange = Exchange()
         self.frames: list[bytes] = []
         self.closed = False
         self.pipe: Pipe = served.loop.dial(ADDRESS, self)
-        self._correlation_id = 0
-        self._sent: list[tuple[int, int]] = []
 
     def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        while len(self._buffer) >= 4:
-            end = 4 + int.from_bytes(self._buffer[:4], "big")
-            if len(self._buffer) < end:
-                return
-            self.frames.append(self._buffer[:end])
-            self._buffer = self._buffer[end:]
+        self.frames += self._cutter.feed(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
 
     # -- any request ---------------------------------------------------------------------------
 
-    def frame(self, key: int, version: int, request: Any) -> bytes:
+    def frame(self, version: int, request: Message) -> bytes:
         """The bytes of a request, noted as sent."""
-        self._correlation_id += 1
-        self._sent.append((key, version))
-        return request_encoder(key, version)(request, self._correlation_id, "tester")
+        return self._exchange.request(version, request)
 
-    def send(self, key: int, version: int, request: Any) -> None:
-        self.pipe.write(self.frame(key, version, request))
+    def send(self, version: int, request: Message) -> None:
+        self.pipe.write(self.frame(version, request))
 
     def deliver(self, *frames: bytes) -> None:
         """Put frames before the server together: one readable event."""
@@ -86,14 +77,10 @@ class Client(asyncio.Protocol):
         disk = self._served.disk
         self._served.until(lambda: bool(self.frames) or self.closed or disk.dead)
         assert self.frames, "the server hung up"
-        frame = self.frames.pop(0)
-        key, version = self._sent.pop(0)
-        correlation_id, response = response_decoder(key, version)(frame, 4, len(frame))
-        assert correlation_id == self._correlation_id - len(self._sent), "answers out of order"
-        return response
+        return self._exchange.response(self.frames.pop(0))
 
-    def call(self, key: int, version: int, request: Any) -> Any:
-        self.send(key, version, request)
+    def call(self, version: int, request: Message) -> Any:
+        self.send(version, request)
         return self.take()
 
     def hang_up(self) -> None:
@@ -104,29 +91,27 @@ class Client(asyncio.Protocol):
     def join(self, group_id: str = "g", member_id: str = "", **fields: Any) -> Any:
         """JoinGroup in the version without the second step; with an instance id in the newest."""
         version = 9 if "group_instance_id" in fields else 3
-        return self.call(ApiKey.JOIN_GROUP, version, join_request(group_id, member_id, **fields))
+        return self.call(version, join_request(group_id, member_id, **fields))
 
     def sync(self, member_id: str, generation: int, group_id: str = "g", **plan: bytes) -> Any:
-        return self.call(ApiKey.SYNC_GROUP, 5, sync_request(member_id, generation, group_id, plan))
+        return self.call(5, sync_request(member_id, generation, group_id, plan))
 
     def beat(self, member_id: str, generation: int, group_id: str = "g", **more: Any) -> int:
         """The error code."""
         request = heartbeat(member_id, generation, group_id, **more)
-        return int(self.call(ApiKey.HEARTBEAT, 4, request).error_code)
+        return int(self.call(4, request).error_code)
 
     def leave(self, *member_ids: str, group_id: str = "g") -> int:
         request = leave_request(*member_ids, group_id=group_id)
-        return int(self.call(ApiKey.LEAVE_GROUP, 5, request).error_code)
+        return int(self.call(5, request).error_code)
 
     def commit(self, offset: int, group_id: str = "g", **member: Any) -> int:
-        """Commit for partition 0 of ``orders``; the error code."""
+        """Commit for partition 0 of `orders`; the error code."""
         self.pipe.write(self.commit_frame(offset, group_id, **member))
         return self.committed()
 
     def commit_frame(self, offset: int, group_id: str = "g", **member: Any) -> bytes:
-        return self.frame(
-            ApiKey.OFFSET_COMMIT, 8, commit_request({("orders", 0): offset}, group_id, **member)
-        )
+        return self.frame(8, commit_request({("orders", 0): offset}, group_id, **member))
 
     def committed(self) -> int:
         """The error code of a commit sent before."""
@@ -134,7 +119,7 @@ class Client(asyncio.Protocol):
 
     def fetched(self, group_id: str = "g") -> Places:
         """All committed offsets of a group."""
-        [group] = self.call(ApiKey.OFFSET_FETCH, 8, fetch_request(group_id)).groups
+        [group] = self.call(8, fetch_request(group_id)).groups
         assert not group.error_code, group.error_code
         return {
             (topic.name, each.partition_index): each.committed_offset
@@ -144,7 +129,7 @@ class Client(asyncio.Protocol):
 
 
 class Served:
-    """A server with two topics, ``orders`` and ``payments``, of six partitions each."""
+    """A server with two topics, `orders` and `payments`, of six partitions each."""
 
     def __init__(
         self,
@@ -170,9 +155,7 @@ class Served:
             CreatableTopic(name=name, num_partitions=6, replication_factor=1)
             for name in ("orders", "payments")
         ]
-        self.client().call(
-            ApiKey.CREATE_TOPICS, 4, CreateTopicsRequest(topics=topics, timeout_ms=1000)
-        )
+        self.client().call(4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
 
     @property
     def server(self) -> Server:
@@ -221,7 +204,7 @@ class Served:
         self.run(self.machine.start())
 
     def cut_power(self, mode: str = "lose") -> None:
-        """As restart, and of what was not synced the disk keeps what ``mode`` says."""
+        """As restart, and of what was not synced the disk keeps what `mode` says."""
         self.restart(lambda: self.machine.cut_power(mode))
 
     def stop(self) -> None:

@@ -1,8 +1,8 @@
-"""An event loop on which time passes only when nobody has anything to do, and a network in memory.
+"""An event loop on which time passes only when nothing else is left to do, and a network in memory.
 
 The production server runs on it unchanged: what waits an hour waits no time at all, and the same
 seed gives the same run. Not a mock of asyncio: it *is* asyncio's loop, with another selector,
-another clock, and ``create_server`` and ``run_in_executor`` that stay inside.
+another clock, and `create_server` and `run_in_executor` that stay inside.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class _IdleSelector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:
-            raise RuntimeError("nothing is left to happen, and somebody still waits")
+            raise RuntimeError("nothing is left to happen, and a result is still awaited")
         self.now += timeout
         return []
 
@@ -58,10 +58,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return executor.run(lambda: func(*args))
 
     def dial(self, address: Address, client: asyncio.Protocol) -> "Pipe":
-        """Connect a client's protocol to whoever listens. Raises ConnectionRefusedError."""
+        """Connect a client's protocol to a server. Raises ConnectionRefusedError."""
         server = self.listeners.get(address)
         if server is None:
-            raise ConnectionRefusedError(f"nobody listens on {address}")
+            raise ConnectionRefusedError(f"no server listens on {address}")
         near, far = Pipe(self, client), Pipe(self, server.factory())
         near.peer, far.peer = far, near
         server.pipes.append(far)
@@ -71,7 +71,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class VirtualServer:
-    """What ``create_server`` returns, as far as anybody looks at it."""
+    """What `create_server` returns, as far as it is used."""
 
     def __init__(
         self, loop: VirtualLoop, address: Address, factory: Callable[[], asyncio.Protocol]
@@ -95,7 +95,7 @@ class VirtualServer:
         pass
 
     def listen(self, backlog: int) -> None:
-        """There is room for everybody."""
+        """Any backlog is enough."""
 
     def close(self) -> None:
         self._loop.listeners.pop(self._address, None)

@@ -1,6 +1,6 @@
 """A long random walk through a scene, decided by a seed: prints the trace, for comparing runs.
 
-Run as ``python -m tests.support.wander SEED STEPS``.
+Run as `python -m tests.support.wander SEED STEPS`.
 """
 
 import random

@@ -18,7 +18,7 @@ from groupkeeper.apis.table import Dependencies, handlers
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import Handler
 from groupkeeper.node import Node
-from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import Message, key_of
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -160,18 +160,19 @@ class Scene:
 
     # -- requests
 
-    def send(self, key: int, request: Any, version: int) -> Reply:
+    def send(self, version: int, request: Message) -> Reply:
         """Give a request to its handler; the reply may come later."""
         reply = Reply()
-        response = self.handlers[key](request, Caller(api_version=version), reply)
+        handle = self.handlers[key_of(type(request))]
+        response = handle(request, Caller(api_version=version), reply)
         if isinstance(response, Generator):
             response, self.slices = counted(response)
         if response is not None:
             reply.answer(response)
         return reply
 
-    def ask(self, key: int, request: Any, version: int) -> Awaitable[Any]:
-        return self.send(key, request, version).wait()
+    def ask(self, version: int, request: Message) -> Awaitable[Any]:
+        return self.send(version, request).wait()
 
     async def create(self, name: str, partitions: int = 1, version: int = 7, **more: Any) -> Any:
         requested = CreatableTopic(
@@ -180,19 +181,17 @@ class Scene:
             replication_factor=more.pop("replication_factor", 1),
             **more,
         )
-        response = await self.ask(
-            ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[requested]), version
-        )
+        response = await self.ask(version, CreateTopicsRequest(topics=[requested]))
         return response.topics[0]
 
     async def delete(self, *names: str) -> list[Any]:
         states = [DeleteTopicState(name=name) for name in names]
         request = DeleteTopicsRequest(topics=states, timeout_ms=1000)
-        return list((await self.ask(ApiKey.DELETE_TOPICS, request, 6)).responses)
+        return list((await self.ask(6, request)).responses)
 
     async def metadata(self, *names: str, version: int = 12, **more: Any) -> Any:
         topics = [MetadataRequestTopic(name=name) for name in names]
-        return await self.ask(ApiKey.METADATA, MetadataRequest(topics=topics, **more), version)
+        return await self.ask(version, MetadataRequest(topics=topics, **more))
 
     def send_produce(
         self, topic: str, partition: int, records: bytes | None, version: int = 9, **more: Any
@@ -204,7 +203,7 @@ class Scene:
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
             **more,
         )
-        return self.send(ApiKey.PRODUCE, request, version)
+        return self.send(version, request)
 
     async def produce(
         self, topic: str, partition: int, records: bytes | None, version: int = 9, **more: Any
@@ -231,7 +230,7 @@ class Scene:
             for topic, index, offset in wanted
         ]
         request = FetchRequest(min_bytes=more.pop("min_bytes", 1), topics=topics, **more)
-        return self.send(ApiKey.FETCH, request, version)
+        return self.send(version, request)
 
     async def fetch(self, *wanted: tuple[str, int, int], version: int = 12, **more: Any) -> Any:
         """The data of the partition, or a list of them if several are wanted."""
@@ -244,4 +243,4 @@ class Scene:
     ) -> Any:
         wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, **more)
         request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
-        return (await self.ask(ApiKey.LIST_OFFSETS, request, version)).topics[0].partitions[0]
+        return (await self.ask(version, request)).topics[0].partitions[0]

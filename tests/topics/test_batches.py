@@ -64,7 +64,7 @@ def test_bad_batches(records, code):
     assert refused.value.refusal.message
 
 
-def test_the_limit_counts_the_whole_batch():
+def test_the_limit_counts_the_whole_batch() -> None:
     records = batch("a")
     assert check_batch(records, 9, len(records)).size == len(records)
     with pytest.raises(Refused) as refused:

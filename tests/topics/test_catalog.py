@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -39,7 +38,7 @@ def topic(name: str, partitions: int = 1, **configs: str) -> Topic:
     return Topic(name, name.encode().ljust(16, b"."), partitions, configs)
 
 
-async def test_partitions_are_counted_through_all_changes():
+async def test_partitions_are_counted_through_all_changes() -> None:
     disk = FakeDisk()
     catalog = opened(disk)
     group = catalog.partition_total
@@ -52,7 +51,7 @@ async def test_partitions_are_counted_through_all_changes():
     assert opened(disk).partition_total == group + 7
 
 
-async def test_topics_come_back_as_they_were():
+async def test_topics_come_back_as_they_were() -> None:
     disk = FakeDisk()
     await opened(disk).create([topic("a", 3, **{"retention.ms": "5"}), topic("b")], NOW)
     again = opened(disk)
@@ -62,7 +61,7 @@ async def test_topics_come_back_as_they_were():
     assert again.counts == {"a": 3, "b": 1, "__consumer_offsets": 4}
 
 
-async def test_a_deleted_topic_is_a_leftover_until_it_is_purged():
+async def test_a_deleted_topic_is_a_leftover_until_it_is_purged() -> None:
     disk = FakeDisk()
     catalog = opened(disk)
     await catalog.create([topic("a", 3)], NOW)
@@ -75,13 +74,13 @@ async def test_a_deleted_topic_is_a_leftover_until_it_is_purged():
     assert opened(disk).being_deleted == {}
 
 
-def test_the_cluster_keeps_its_id():
+def test_the_cluster_keeps_its_id() -> None:
     disk = FakeDisk()
     assert opened(disk).cluster_id == "cluster-1"
     assert opened(disk, "another").cluster_id == "cluster-1"
 
 
-def test_the_group_topic_keeps_its_id_and_takes_its_count_from_the_settings():
+def test_the_group_topic_keeps_its_id_and_takes_its_count_from_the_settings() -> None:
     disk = FakeDisk()
     assert (
         opened(disk).by_name["__consumer_offsets"].topic_id
@@ -89,7 +88,7 @@ def test_the_group_topic_keeps_its_id_and_takes_its_count_from_the_settings():
     )
 
 
-async def test_a_catalog_that_cannot_be_read_is_not_taken_for_an_empty_one():
+async def test_a_catalog_that_cannot_be_read_is_not_taken_for_an_empty_one() -> None:
     disk = FakeDisk()
     await opened(disk).create([topic("a")], NOW)
     for folder in FOLDERS:
@@ -139,14 +138,14 @@ async def test_a_refused_change_is_not_made_durable_by_a_later_one(what, end):
     assert (await again.reserve_producer_ids(NOW)).start == ids.stop
 
 
-async def test_no_change_is_taken_while_a_refused_one_cannot_be_taken_back():
+async def test_no_change_is_taken_while_a_refused_one_cannot_be_taken_back() -> None:
     disk = FakeDisk()
     catalog = await refused(disk, "delete", calls=20)
     with pytest.raises((StorageError, OSError)):
         await catalog.reserve_producer_ids(NOW)
 
 
-async def test_what_a_killed_process_wrote_is_durable_before_it_is_seen():
+async def test_what_a_killed_process_wrote_is_durable_before_it_is_seen() -> None:
     disk = FakeDisk()
     catalog = opened(disk)
     disk.crash_at = disk.calls + 2  # the sync
@@ -189,7 +188,7 @@ def catalog_bytes(disk: FakeDisk) -> int:
     return sum(len(disk.contents(f"data/catalog/{name}")) for name in disk.children("data/catalog"))
 
 
-async def test_a_start_lets_old_values_go():
+async def test_a_start_lets_old_values_go() -> None:
     disk = FakeDisk()
     known = await grown_old(disk)
     before = catalog_bytes(disk)
@@ -264,17 +263,17 @@ def make(*names: str) -> CreateTopicsRequest:
 async def life(scene: Scene, known: dict[str, int]) -> None:
     """Topics come, get messages and go; `known` notes what was acknowledged."""
     known["id"] = (await _init(scene)).producer_id
-    await scene.ask(ApiKey.CREATE_TOPICS, make("a", "b"), 7)
+    await scene.ask(7, make("a", "b"))
     known["b kept"] = 1
     await scene.produce("a", 0, batch("old"))
     deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=1000)
-    await scene.ask(ApiKey.DELETE_TOPICS, deletion, 6)
+    await scene.ask(6, deletion)
     known["a deleted"] = 1
-    await scene.ask(ApiKey.CREATE_TOPICS, make("a"), 7)
+    await scene.ask(7, make("a"))
 
 
 async def _init(scene: Scene) -> object:
-    return await scene.ask(ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest(transactional_id=None), 4)
+    return await scene.ask(4, InitProducerIdRequest(transactional_id=None))
 
 
 async def crash(scene: Scene, known: dict[str, int]) -> None:

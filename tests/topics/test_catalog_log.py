@@ -116,7 +116,7 @@ async def test_what_is_missing_at_the_end_of_both_copies_is_told(damage):
     assert all(any(f"data/{folder}/" in line for line in told) for folder in FOLDERS)
 
 
-async def test_a_catalog_that_is_gone_is_refused_until_somebody_begins_a_new_one():
+async def test_a_catalog_that_is_gone_is_refused_until_somebody_begins_a_new_one() -> None:
     disk, _ = await lived()
     for folder in FOLDERS:
         disk.remove(f"data/{folder}")
@@ -131,7 +131,7 @@ async def test_a_catalog_that_is_gone_is_refused_until_somebody_begins_a_new_one
     assert opened(disk, "another", must_exist=True).cluster_id == "another"
 
 
-async def test_a_catalog_without_a_copy_gets_one():
+async def test_a_catalog_without_a_copy_gets_one() -> None:
     """As in a directory of a version that kept only one."""
     disk, known = await lived()
     disk.remove("data/catalog-copy")
@@ -141,7 +141,7 @@ async def test_a_catalog_without_a_copy_gets_one():
     assert everything(opened(disk, "not this one")) == known
 
 
-async def test_a_lost_segment_in_the_middle_is_made_good():
+async def test_a_lost_segment_in_the_middle_is_made_good() -> None:
     disk = FakeDisk()
     known = await grown_old(disk)
     opened(disk).close()  # compacts, into a segment of its own
@@ -160,13 +160,13 @@ async def test_a_lost_segment_in_the_middle_is_made_good():
         told: list[str] = []
         catalog = opened(disk, "not this one", told.append)
         assert set(catalog.by_name) == {"a", "b", "new", "newer", "__consumer_offsets"}
-        assert "data/catalog is made again" in told[-1]
+        assert "data/catalog is restored" in told[-1]
         catalog.close()
         disk.write_back()
     assert catalog.cluster_id == known["cluster"]
 
 
-async def test_an_unfinished_change_is_cut_off_and_told():
+async def test_an_unfinished_change_is_cut_off_and_told() -> None:
     disk, known = await lived()
     catalog = opened(disk)
     disk.crash_at = disk.calls + 1

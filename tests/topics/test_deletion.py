@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from groupkeeper import turns
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_records import (
@@ -44,7 +43,7 @@ async def wide(scene, monkeypatch):
     monkeypatch.setattr(turns, "TURN_S", -1.0)
     topics = [CreatableTopic(name=f"w{n}", **ONE) for n in range(MANY)]
     request = CreateTopicsRequest(topics=topics)
-    made = (await scene.ask(ApiKey.CREATE_TOPICS, request, 7)).topics
+    made = (await scene.ask(7, request)).topics
     assert not any(topic.error_code for topic in made)
     return scene
 
@@ -124,7 +123,7 @@ async def test_waiting_for_a_deletion_that_ends_meanwhile(wide):
     names = ["t", *(f"w{n}" for n in range(MANY))]
     requested_topics = [CreatableTopic(name=name, **ONE) for name in names]
     request = CreateTopicsRequest(topics=requested_topics)
-    creations = [wide.ask(ApiKey.CREATE_TOPICS, request, 7) for _ in range(20)]
+    creations = [wide.ask(7, request) for _ in range(20)]
     asked = [asyncio.ensure_future(creation) for creation in creations]
     await deletion
     codes = {topic.error_code for task in asked for topic in (await task).topics}
@@ -132,7 +131,7 @@ async def test_waiting_for_a_deletion_that_ends_meanwhile(wide):
     assert wide.failures == []
 
 
-async def test_files_of_a_deleted_topic_do_not_come_back_with_a_power_cut(scene):
+async def test_files_of_a_deleted_topic_do_not_come_back_with_a_power_cut(scene: Scene) -> None:
     await scene.produce("t", 0, batch("old"))
     again = await scene.restart()  # all is synced
     await again.delete("t")
@@ -142,7 +141,9 @@ async def test_files_of_a_deleted_topic_do_not_come_back_with_a_power_cut(scene)
     assert (await last.fetch(("t", 0, 0))).high_watermark == 0
 
 
-async def test_deleting_records_of_the_old_topic_spares_those_of_the_new_one(monkeypatch):
+async def test_deleting_records_of_the_old_topic_spares_those_of_the_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What of a segment is kept is gone through in slices, and the topic may be another by then."""
     scene = Scene(settings=Settings(log_segment_bytes=10_000))
     monkeypatch.setattr(turns, "TURN_S", -1.0)
@@ -153,7 +154,7 @@ async def test_deleting_records_of_the_old_topic_spares_those_of_the_new_one(mon
     wanted = DeleteRecordsPartition(partition_index=0, offset=150)
     topics = [DeleteRecordsTopic(name="t", partitions=[wanted])]
     request = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
-    deleting = scene.send(ApiKey.DELETE_RECORDS, request, 2)
+    deleting = scene.send(2, request)
     for _ in range(5):
         await asyncio.sleep(0)
     assert (await scene.delete("t"))[0].error_code == 0

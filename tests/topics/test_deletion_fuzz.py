@@ -116,7 +116,7 @@ class Story:
                 if left and rested and number not in self.under_way:
                     left -= number < ADMINISTRATORS
                     self.under_way[number] = sent = self.choose(number)
-                    client.send(sent.key, VERSIONS[sent.key], sent.request)
+                    client.send(VERSIONS[sent.key], sent.request)
             self.served.advance(0.0005)
 
     def choose(self, number: int) -> Sent:
@@ -214,14 +214,14 @@ def _request(key: int, names: list[str], group: str, value: int) -> Any:
 
 
 def _described(client: Client) -> list[Any]:
-    topics = client.call(METADATA, 12, MetadataRequest(topics=None)).topics
+    topics = client.call(12, MetadataRequest(topics=None)).topics
     return [topic for topic in topics if topic.name in (*WANTED, *WIDE)]
 
 
 def _values(client: Client, name: str) -> set[bytes]:
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(max_wait_ms=0, topics=[FetchTopic(topic=name, partitions=[partition])])
-    data = client.call(FETCH, 4, request).responses[0].partitions[0]
+    data = client.call(4, request).responses[0].partitions[0]
     assert not data.error_code
     batches = data.records or b""
     records = (record for each in iter_batches(batches) for record in decode_records(batches, each))

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -36,7 +35,7 @@ async def create(scene: Scene, *requested_topics: tuple[str, int]) -> list[tuple
         CreatableTopic(name=name, num_partitions=count, replication_factor=1)
         for name, count in requested_topics
     ]
-    response = await scene.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=topics), 7)
+    response = await scene.ask(7, CreateTopicsRequest(topics=topics))
     return [
         (topic.error_code, "has at most" in (topic.error_message or ""))
         for topic in response.topics
@@ -63,10 +62,10 @@ async def test_partitions_beyond_the_limit_are_refused(small):
 async def test_growing_beyond_the_limit_is_refused(small):
     topic = CreatePartitionsTopic(name="t", count=9, assignments=None)
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=1000)
-    result = (await small.ask(ApiKey.CREATE_PARTITIONS, request, 3)).results[0]
+    result = (await small.ask(3, request)).results[0]
     assert (result.error_code, "has at most" in result.error_message) == (POLICY_VIOLATION, True)
     topic.count = 8
-    result = (await small.ask(ApiKey.CREATE_PARTITIONS, request, 3)).results[0]
+    result = (await small.ask(3, request)).results[0]
     assert result.error_code == 0
     assert await create(small, ("full", 1)) == [(POLICY_VIOLATION, True)]
 
@@ -98,10 +97,11 @@ from groupkeeper.protocol.messages.produce import TopicProduceData
 from tests.support.slices import counted
 from tests.topics.scene import Reply, Settings, batch, handlers_of
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.protocol.message import key_of
 
-async def ask(handlers, key, request, version):
+async def ask(handlers, version, request):
     reply = Reply()
-    response, _ = counted(handlers[key](request, Caller(version), reply))
+    response, _ = counted(handlers[key_of(type(request))](request, Caller(version), reply))
     return response if response is not None else await reply.wait()
 
 async def main(folder, most):
@@ -113,16 +113,16 @@ async def main(folder, most):
     plane = Topics(directory, Settings(), world)
     handlers = handlers_of(plane, node)
     wish = CreatableTopic(name="t", num_partitions=2000, replication_factor=1)
-    await ask(handlers, 19, CreateTopicsRequest(topics=[wish]), 7)
+    await ask(handlers, 7, CreateTopicsRequest(topics=[wish]))
     for value in ("a", "b"):
         data = [PartitionProduceData(index=n, records=batch(value)) for n in range(2000)]
         topic = TopicProduceData(name="t", partition_data=data)
-        response = await ask(handlers, 0, ProduceRequest(acks=1, topic_data=[topic]), 9)
+        response = await ask(handlers, 9, ProduceRequest(acks=1, topic_data=[topic]))
         codes = {one.error_code for one in response.responses[0].partition_responses}
         assert codes == {0}, (codes, told[:3])
     wanted = [FetchPartition(partition=n, partition_max_bytes=1000) for n in range(2000)]
     topic = FetchTopic(topic="t", partitions=wanted)
-    response = await ask(handlers, 1, FetchRequest(max_bytes=10**9, topics=[topic]), 12)
+    response = await ask(handlers, 12, FetchRequest(max_bytes=10**9, topics=[topic]))
     sizes = {len(data.records) for data in response.responses[0].partitions}
     assert sizes == {2 * len(batch("a"))}, sizes
     print(plane.snapshot().topic_files_open)

@@ -62,7 +62,7 @@ async def watched(monkeypatch: pytest.MonkeyPatch, **settings: int) -> tuple[Sce
     return scene, Calls(scene.worker, monkeypatch)
 
 
-async def test_a_segment_is_finished_off_the_loop(monkeypatch):
+async def test_a_segment_is_finished_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     scene, calls = await watched(monkeypatch, log_segment_bytes=1_000)
     for number in range(50):
         assert (await scene.produce("t", 0, batch("v" * 100))).base_offset == number
@@ -72,7 +72,9 @@ async def test_a_segment_is_finished_off_the_loop(monkeypatch):
     assert "sync" in calls.off_loop
 
 
-async def test_batches_of_any_size_are_stored_in_order_while_segments_roll(monkeypatch):
+async def test_batches_of_any_size_are_stored_in_order_while_segments_roll(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     scene, _ = await watched(monkeypatch, log_segment_bytes=1_000)
     for number in range(100):
         size = (number * 37) % 900
@@ -83,7 +85,9 @@ async def test_batches_of_any_size_are_stored_in_order_while_segments_roll(monke
     assert [len(value or b"") for value in found] == [(n * 37) % 900 for n in range(100)]
 
 
-async def test_batches_that_come_while_a_segment_is_finished_are_stored_once(monkeypatch):
+async def test_batches_that_come_while_a_segment_is_finished_are_stored_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     worker = HeldWorker()
     worker.go.set()
     scene = Scene(settings=Settings(log_segment_bytes=300), worker=worker)
@@ -96,7 +100,9 @@ async def test_batches_that_come_while_a_segment_is_finished_are_stored_once(mon
     assert sorted(answer.base_offset for answer in answers) == [1, 2, 3, 4, 5]
 
 
-async def test_what_is_far_from_the_end_is_read_off_the_loop_first(monkeypatch):
+async def test_what_is_far_from_the_end_is_read_off_the_loop_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     scene, calls = await watched(monkeypatch)
     monkeypatch.setattr("groupkeeper.topics.partition.WARM_BYTES", 10_000)
     for number in range(40):
@@ -109,7 +115,9 @@ async def test_what_is_far_from_the_end_is_read_off_the_loop_first(monkeypatch):
     assert calls.off_loop
 
 
-async def test_no_more_is_read_off_the_loop_than_may_be_answered(monkeypatch):
+async def test_no_more_is_read_off_the_loop_than_may_be_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     scene, calls = await watched(monkeypatch)
     monkeypatch.setattr("groupkeeper.topics.partition.WARM_BYTES", 1)
     for index in (0, 1):
@@ -120,7 +128,9 @@ async def test_no_more_is_read_off_the_loop_than_may_be_answered(monkeypatch):
     assert len(calls.off_loop) <= 3  # where the batch begins, and it: of the first one only
 
 
-async def test_a_log_that_cannot_be_opened_is_not_read_for_every_request(monkeypatch):
+async def test_a_log_that_cannot_be_opened_is_not_read_for_every_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("groupkeeper.topics.partitions.RETRY_FIRST_S", 60.0)
     scene = Scene()
     await scene.create("t")
@@ -133,7 +143,9 @@ async def test_a_log_that_cannot_be_opened_is_not_read_for_every_request(monkeyp
     assert len(scene.failures) == 2  # the second try comes at once
 
 
-async def test_a_log_that_cannot_be_written_is_not_opened_again_for_every_request(monkeypatch):
+async def test_a_log_that_cannot_be_written_is_not_opened_again_for_every_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("groupkeeper.topics.partitions.RETRY_FIRST_S", 60.0)
     scene = Scene()
     await scene.create("t")
@@ -145,7 +157,9 @@ async def test_a_log_that_cannot_be_written_is_not_opened_again_for_every_reques
     assert values((await scene.fetch(("t", 0, 0))).records) == [b"first"]
 
 
-async def test_a_disk_with_room_again_is_written_to_after_the_pause(monkeypatch):
+async def test_a_disk_with_room_again_is_written_to_after_the_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("groupkeeper.topics.partitions.RETRY_FIRST_S", 0.0)
     scene = Scene()
     await scene.create("t")

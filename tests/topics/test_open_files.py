@@ -2,6 +2,7 @@
 
 import errno
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -120,7 +121,7 @@ def test_a_closed_handle_is_a_bad_one(real):
             use(handle)
 
 
-def test_threads_never_see_each_others_files(tmp_path):
+def test_threads_never_see_each_others_files(tmp_path: Path) -> None:
     files = OpenFiles(Files(), 4)
     handles = [files.open(str(tmp_path / str(n)), create=True) for n in range(16)]
     for n, handle in enumerate(handles):

@@ -28,7 +28,7 @@ def opened(disk: FakeDisk) -> tuple[Catalog, PendingOffsetDeletions]:
     return catalog, PendingOffsetDeletions(catalog, Turns(), lambda: NOW)
 
 
-async def test_it_is_durable_and_for_each_partition():
+async def test_it_is_durable_and_for_each_partition() -> None:
     disk = FakeDisk()
     _, pending_offset_deletions = opened(disk)
     await pending_offset_deletions.add({"a", "b"}, [1, 3])
@@ -46,7 +46,7 @@ async def test_it_is_durable_and_for_each_partition():
     assert catalog.pending_offset_deletions == {}
 
 
-async def test_it_outlives_a_compaction(monkeypatch):
+async def test_it_outlives_a_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogs, "COMPACTED_BYTES", 1)
     disk = FakeDisk()
     _, pending_offset_deletions = opened(disk)
@@ -60,7 +60,7 @@ async def test_it_outlives_a_compaction(monkeypatch):
     assert opened(disk)[1].of(1) == {"a"}
 
 
-async def test_what_is_known_is_not_written_again():
+async def test_what_is_known_is_not_written_again() -> None:
     disk = FakeDisk()
     _, pending_offset_deletions = opened(disk)
     await pending_offset_deletions.add({"a"}, [1])
@@ -70,7 +70,7 @@ async def test_what_is_known_is_not_written_again():
     assert disk.calls == calls
 
 
-async def test_it_is_to_be_forgotten_before_it_is_durable():
+async def test_it_is_to_be_forgotten_before_it_is_durable() -> None:
     _, pending_offset_deletions = opened(FakeDisk())
     adding = asyncio.ensure_future(pending_offset_deletions.add({"a"}, [1]))
     await asyncio.sleep(0)
@@ -79,7 +79,7 @@ async def test_it_is_to_be_forgotten_before_it_is_durable():
     assert pending_offset_deletions.of(1) == set()
 
 
-async def test_beyond_the_limit_nothing_is_added(monkeypatch):
+async def test_beyond_the_limit_nothing_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PENDING_OFFSET_DELETIONS", 3)
     _, pending_offset_deletions = opened(FakeDisk())
     await pending_offset_deletions.add({"a"}, [1, 2])
@@ -92,7 +92,7 @@ async def test_beyond_the_limit_nothing_is_added(monkeypatch):
     await pending_offset_deletions.add({"c"}, [1])
 
 
-async def test_a_disk_that_refuses_changes_nothing():
+async def test_a_disk_that_refuses_changes_nothing() -> None:
     disk = FakeDisk()
     _, pending_offset_deletions = opened(disk)
     await pending_offset_deletions.add({"a"}, [1])

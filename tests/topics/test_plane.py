@@ -8,6 +8,7 @@ import pytest
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.node import Node
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.framing import read_request_header
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -128,7 +129,7 @@ async def test_every_version_goes_through_the_codec(scene, key, version):
     sent = request_encoder(key, version)(wanted(key, version), 1, "client")
     _, body = read_request_header(sent, 4, len(sent))
     request = request_decoder(key, version)(sent, body, len(sent))
-    response = await scene.ask(key, request, version)
+    response = await scene.ask(version, request)
     encoded = response_encoder(key, version)(response, 1)
     correlation, decoded = response_decoder(key, version)(encoded, 4, len(encoded))
     assert correlation == 1
@@ -176,23 +177,24 @@ async def test_on_a_real_disk(tmp_path):
         asked[topics] = handlers_of(topics, Node(0, lambda: ("localhost", 9092)))
         return topics
 
-    async def ask(plane: Topics, key: int, request: object, version: int) -> object:
+    async def ask(plane: Topics, key: ApiKey, version: int) -> Any:
         reply = Reply()
+        request = wanted(key, version)
         response = asked[plane][key](request, Caller(version), reply)
         if isinstance(response, Generator):
             response, _ = counted(response)
         return response if response is not None else await reply.wait()
 
     first = start()
-    for key in (3, 0, 22):
-        assert set(error_codes(await ask(first, key, wanted(key, 9), 4 if key == 22 else 9))) == {0}
+    for key, version in ((ApiKey.METADATA, 9), (ApiKey.PRODUCE, 9), (ApiKey.INIT_PRODUCER_ID, 4)):
+        assert set(error_codes(await ask(first, key, version))) == {0}
     await first.close()
     second = start()
     assert second.cluster_id == first.cluster_id
     assert second.partition_count("t") == 3
-    data = (await ask(second, 1, wanted(1, 12), 12)).responses[0].partitions[0]
+    data = (await ask(second, ApiKey.FETCH, 12)).responses[0].partitions[0]
     assert (data.error_code, data.high_watermark) == (0, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog", "catalog-copy", "t-0"]
-    assert set(error_codes(await ask(second, 20, wanted(20, 6), 6))) == {0}
+    assert set(error_codes(await ask(second, ApiKey.DELETE_TOPICS, 6))) == {0}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog", "catalog-copy"]
     await second.close()

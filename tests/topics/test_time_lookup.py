@@ -7,7 +7,6 @@ import pytest
 from crc32c import crc32c
 
 from groupkeeper import turns
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -46,7 +45,7 @@ async def find(scene: Scene, timestamp: int) -> tuple[int, int, int]:
 async def delete_before(scene: Scene, offset: int) -> None:
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topic = DeleteRecordsTopic(name="t", partitions=[partition])
-    response = await scene.ask(ApiKey.DELETE_RECORDS, DeleteRecordsRequest(topics=[topic]), 2)
+    response = await scene.ask(2, DeleteRecordsRequest(topics=[topic]))
     assert response.topics[0].partitions[0].error_code == 0
 
 
@@ -99,7 +98,7 @@ async def test_the_largest_time_is_looked_for_in_one_batch(scene, gone_through):
     assert gone_through == [2]
 
 
-async def test_a_batch_that_unfolds_to_much_is_unfolded_beside_the_loop(scene):
+async def test_a_batch_that_unfolds_to_much_is_unfolded_beside_the_loop(scene: Scene) -> None:
     jobs = []
     worker = scene.topics._worker
 
@@ -130,10 +129,10 @@ async def test_a_lookup_ends_after_some_false_promises(scene, gone_through):
         await scene.produce("t", 0, lying(batch("a", "b"), NOW + 9_000))
     assert await find(scene, NOW + 100) == (ErrorCode.CORRUPT_MESSAGE, -1, -1)
     assert len(gone_through) == time_lookup.FALSE_PROMISES
-    assert "3 batches do not hold" in scene.failures[0]
+    assert "3 batches do not have the timestamps" in scene.failures[0]
 
 
-async def test_fewer_false_promises_keep_nobody_from_the_truth(scene):
+async def test_fewer_false_promises_keep_nobody_from_the_truth(scene: Scene) -> None:
     for _ in range(2):
         await scene.produce("t", 0, lying(batch("a"), NOW + 9_000))
     await scene.produce("t", 0, batch("b", timestamp=NOW + 200))
@@ -147,7 +146,9 @@ async def test_the_largest_time_costs_one_batch_however_many_lie(scene, gone_thr
     assert gone_through == [2]
 
 
-async def test_a_lookup_goes_through_so_many_records(scene, monkeypatch):
+async def test_a_lookup_goes_through_so_many_records(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(time_lookup, "RECORDS_MOST", 3)
     await scene.produce("t", 0, batch("a", "b"))
     await scene.produce("t", 0, lying(batch("a", "b"), NOW + 9_000))
@@ -157,7 +158,9 @@ async def test_a_lookup_goes_through_so_many_records(scene, monkeypatch):
     assert "at most 3 records" in scene.failures[0]
 
 
-async def test_a_batch_that_unfolds_to_more_than_the_limit_is_corrupt(scene, monkeypatch):
+async def test_a_batch_that_unfolds_to_more_than_the_limit_is_corrupt(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(time_lookup, "DECOMPRESSED_LIMIT", 2_000_000)
     for codec in ("gzip", "snappy", "lz4", "zstd"):
         await scene.produce("t", 0, batch(*["x" * 100_000] * 30, compression=codec))
@@ -165,7 +168,7 @@ async def test_a_batch_that_unfolds_to_more_than_the_limit_is_corrupt(scene, mon
         await delete_before(scene, -1)
 
 
-async def test_records_are_gone_through_in_slices(scene):
+async def test_records_are_gone_through_in_slices(scene: Scene) -> None:
     class Counted:
         slices = 0
 
@@ -215,7 +218,7 @@ async def test_a_segment_that_goes_while_it_is_looked_through(monkeypatch, wante
     assert await finding == (400, NOW + 5)
 
 
-async def test_a_file_that_is_gone_without_a_reason_is_an_error():
+async def test_a_file_that_is_gone_without_a_reason_is_an_error() -> None:
     files = OpenFiles(FakeFiles(FakeDisk()), 1)
     log = small_log(files)
     for name in files.list_folder("t-0"):
@@ -224,7 +227,9 @@ async def test_a_file_that_is_gone_without_a_reason_is_an_error():
         await TimeLookup(InlineWorker(), Turns()).first(log, NOW + 5)
 
 
-async def test_a_topic_that_goes_while_it_is_looked_through(scene, monkeypatch):
+async def test_a_topic_that_goes_while_it_is_looked_through(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(turns, "TURN_S", -1.0)
     monkeypatch.setattr(times, "BATCHES", 1)
     for n in range(100):

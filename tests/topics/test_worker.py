@@ -8,7 +8,7 @@ from groupkeeper.turns import Turns
 from tests.topics.scene import Reply
 
 
-async def test_jobs_run_one_after_another_in_order_and_off_the_loop():
+async def test_jobs_run_one_after_another_in_order_and_off_the_loop() -> None:
     worker = WorkerThread()
     seen: list[tuple[int, int]] = []
     jobs = [worker(lambda n=n: seen.append((n, threading.get_ident()))) for n in range(20)]
@@ -26,7 +26,7 @@ async def work(result: object) -> object:
     return result
 
 
-async def test_work_ends_with_one_answer():
+async def test_work_ends_with_one_answer() -> None:
     response_tasks = ResponseTasks(lambda where, error: None, Turns())
     reply = Reply()
     response_tasks.start(work("done"), reply, lambda: "broken")
@@ -34,7 +34,7 @@ async def test_work_ends_with_one_answer():
     assert reply.response == "done"
 
 
-async def test_broken_work_is_told_and_answered():
+async def test_broken_work_is_told_and_answered() -> None:
     told: list[BaseException] = []
     response_tasks = ResponseTasks(lambda where, error: told.append(error), Turns())
     reply = Reply()
@@ -44,7 +44,7 @@ async def test_broken_work_is_told_and_answered():
     assert isinstance(told[0], KeyError)
 
 
-async def test_work_may_leave_the_answer_to_somebody_else():
+async def test_work_may_leave_the_answer_to_somebody_else() -> None:
     response_tasks = ResponseTasks(lambda where, error: None, Turns())
     reply = Reply()
     response_tasks.start(work(None), reply, lambda: "broken")

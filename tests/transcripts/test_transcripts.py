@@ -1,6 +1,6 @@
 """Plays every transcript of this folder and compares what happens with what is written there.
 
-``REWRITE=1`` (or ``pytest --rewrite``, where that option is registered) writes down what happens
+`REWRITE=1` (or `pytest --rewrite`, where that option is registered) writes down what happens
 instead; the difference is then reviewed like code.
 """
 

@@ -8,9 +8,10 @@ import selectors
 import time
 from collections import deque
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.message import Message, key_of
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.fetch import FetchRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
@@ -21,6 +22,7 @@ from tests.chaos.target import BUDGET_MIB, Attack, Limits, Steps, Target, check
 from tests.chaos.wire import READ_BYTES, Client, dial, frame
 from tests.fuzz.requests import Maker, next_key, next_version
 from tests.fuzz.town import Person, Town
+from tests.support.wire import Frames
 from tests.topics.scene import batch
 
 FAMILY = "fuzz-cut"
@@ -53,7 +55,7 @@ class Talker:
         self.socket.setblocking(False)
         self._owed: deque[Owed] = deque()
         self._correlation_id = 0
-        self._unread = bytearray()
+        self._frames = Frames()
         self.unsent = memoryview(b"")
         self._next_piece = 0.0
         self.frames = self.answers = self.sent = self.bursts = 0
@@ -97,18 +99,19 @@ class Talker:
             request.session_timeout_ms = 6_000
         if isinstance(request, FetchRequest):
             request.max_wait_ms = min(request.max_wait_ms, 20)
-        return self._framed(request, key, version, person)
+        return self._framed(request, version, person)
 
     def _large_request(self) -> bytes:
-        return self._framed(produce(self.town.topics[0], self._large), 0, 7, self.town.people[0])
+        return self._framed(produce(self.town.topics[0], self._large), 7, self.town.people[0])
 
-    def _framed(self, request: Any, key: int, version: int, person: Person) -> bytes:
+    def _framed(self, request: Message, version: int, person: Person) -> bytes:
+        key = key_of(type(request))
         self._correlation_id += 1
         self.frames += 1
         if not (isinstance(request, ProduceRequest) and request.acks == 0):
             self._owed.append(Owed(key, version, self._correlation_id, person))
             person.asks(key)
-        return frame(request, version, self._correlation_id, person.client_id)
+        return frame(version, request, self._correlation_id, person.client_id)
 
     def write(self) -> None:
         """Send a piece: most of it or a few bytes, now and then after a pause."""
@@ -134,15 +137,8 @@ class Talker:
             data = b""
             check(False, f"connection lost: {error}; {self.head}")
         check(bool(data), f"connection closed; {self.head}")
-        self._unread += data
-        at = 0
-        while len(self._unread) - at >= 4:
-            end = at + 4 + int.from_bytes(self._unread[at : at + 4], "big")
-            if len(self._unread) < end:
-                break
-            self._take(bytes(self._unread[at + 4 : end]))
-            at = end
-        del self._unread[:at]
+        for body in self._frames.feed(data):
+            self._take(body)
 
     def _take(self, body: bytes) -> None:
         check(bool(self._owed), "an answer to nothing")
@@ -159,7 +155,7 @@ class Talker:
 
 
 def fuzz_cut(target: Target) -> Steps:
-    versions = Client(target.kafka).call(ApiVersionsRequest(), 0)
+    versions = Client(target.kafka).call(0, ApiVersionsRequest())
     keys = [each.api_key for each in versions.api_keys if each.api_key in APIS]
     seed = 4711
     chance = Random(seed)

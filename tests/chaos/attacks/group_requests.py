@@ -34,7 +34,7 @@ ANSWERS = Limits(growth_mib=BUDGET_MIB + 64)
 
 
 def _describe(groups: list[str]) -> bytes:
-    return frame(DescribeGroupsRequest(groups=groups), 5)
+    return frame(5, DescribeGroupsRequest(groups=groups))
 
 
 def describe_empty(target: Target) -> Steps:
@@ -68,14 +68,14 @@ def describe_repeated(target: Target) -> Steps:
 def offset_fetch_repeated(target: Target) -> Steps:
     topics(target, ["t"], 9_000)
     committed(target, ["g"], {("t", index): 1 for index in range(9_000)})
-    few = frame(fetch_request(*["g"] * 200), 8)
-    many = frame(fetch_request(*["g"] * 100_000), 8)
+    few = frame(8, fetch_request(*["g"] * 200))
+    many = frame(8, fetch_request(*["g"] * 100_000))
     yield
     return each_of(target, of_200=few, of_100k=many)
 
 
 def offset_fetch_many(target: Target) -> Steps:
-    data = frame(fetch_request(*names("g", 50_000)), 8)
+    data = frame(8, fetch_request(*names("g", 50_000)))
     yield
     return each_of(target, of_50k=data)
 
@@ -84,13 +84,13 @@ def offset_fetch_pipelined(target: Target) -> Steps:
     """One large group asked for again and again."""
     topics(target, ["t"], 9_000)
     committed(target, ["g"], {("t", index): 1 for index in range(9_000)})
-    data = frame(fetch_request("g"), 8)
+    data = frame(8, fetch_request("g"))
     yield
     return outcome(deliver(target, data * 200, 200))
 
 
 def delete_groups(target: Target) -> Steps:
-    data = frame(DeleteGroupsRequest(groups_names=names("g", 100_000)), 2)
+    data = frame(2, DeleteGroupsRequest(groups_names=names("g", 100_000)))
     yield
     return each_of(target, of_100k=data)
 
@@ -99,7 +99,7 @@ def delete_huge_group(target: Target) -> Steps:
     topics(target, names("t", 10), WIDE)
     for name in names("t", 10):
         committed(target, ["huge"], {(name, index): 1 for index in range(WIDE)})
-    data = frame(DeleteGroupsRequest(groups_names=["huge"]), 2)
+    data = frame(2, DeleteGroupsRequest(groups_names=["huge"]))
     yield
     return each_of(target, of_99k_offsets=data)
 
@@ -108,7 +108,7 @@ def forget_topic(target: Target) -> Steps:
     """Twenty groups with offsets of every partition of a topic that is deleted."""
     topics(target, ["t"], WIDE)
     committed(target, names("g", 20), {("t", index): 1 for index in range(WIDE)})
-    data = frame(DeleteTopicsRequest(topic_names=["t"], timeout_ms=30_000), 3)
+    data = frame(3, DeleteTopicsRequest(topic_names=["t"], timeout_ms=30_000))
     yield
     return each_of(target, deleted=data)
 
@@ -116,7 +116,7 @@ def forget_topic(target: Target) -> Steps:
 def delete_topics(target: Target) -> Steps:
     topics(target, names("t", 4_900))
     committed(target, names("group", 10_000), {("t1", 0): 1})
-    data = frame(DeleteTopicsRequest(topic_names=names("t", 4_900), timeout_ms=30_000), 3)
+    data = frame(3, DeleteTopicsRequest(topic_names=names("t", 4_900), timeout_ms=30_000))
     yield
     return each_of(target, of_4900=data)
 
@@ -124,8 +124,8 @@ def delete_topics(target: Target) -> Steps:
 def offset_commit(target: Target) -> Steps:
     topics(target, names("t", 11), WIDE)
     partitions = [(f"t{at // WIDE}", at % WIDE) for at in range(108_000)]
-    large = frame(commit_request(dict.fromkeys(partitions, 1), "g"), 2)
-    fitting = frame(commit_request(dict.fromkeys(partitions[:80_000], 1), "g"), 7)
+    large = frame(2, commit_request(dict.fromkeys(partitions, 1), "g"))
+    fitting = frame(7, commit_request(dict.fromkeys(partitions[:80_000], 1), "g"))
     yield
     return each_of(target, of_108k=large, of_80k=fitting)
 
@@ -137,7 +137,7 @@ def join_topics(target: Target) -> Steps:
         listed = b"".join(struct.pack(">h", 6) + b"t%05d" % (at % 100_000) for at in range(count))
         request = join_request("subscribed")
         request.protocols[0].metadata = struct.pack(">hi", 0, count) + listed + b"\xff" * 4
-        return frame(request, 3)
+        return frame(3, request)
 
     large, fitting = joining(500_000), joining(250_000)
     yield
@@ -147,16 +147,16 @@ def join_topics(target: Target) -> Steps:
 def join_metadata(target: Target) -> Steps:
     request: JoinGroupRequest = join_request("fat")
     request.protocols[0].metadata = bytes(90_000_000)
-    large = frame(request, 3)
+    large = frame(3, request)
     request.protocols[0].metadata = bytes(FITTING)
-    fitting = frame(request, 3)
+    fitting = frame(3, request)
     yield
     return each_of(target, of_90_MB=large, of_4_MB=fitting)
 
 
 def leave_group(target: Target) -> Steps:
     members = [MemberIdentity(member_id=who) for who in names("m", 100_000)]
-    data = frame(LeaveGroupRequest(group_id="g", members=members), 4)
+    data = frame(4, LeaveGroupRequest(group_id="g", members=members))
     yield
     return each_of(target, of_100k=data)
 
@@ -166,12 +166,12 @@ def list_groups(target: Target) -> Steps:
     topics(target, ["t"])
     committed(target, names("g", 100_000), {("t", 0): 1})
     yield
-    said = outcome(deliver(target, frame(ListGroupsRequest(), 4) * 5, 5))
+    said = outcome(deliver(target, frame(4, ListGroupsRequest()) * 5, 5))
     for path in ("/metrics", "/readyz"):
         status = fetch_page(target, path, 5.0)
         check(status == 200, f"{path}: {status or 'no answer'}")
     client = Client(target.kafka)
-    count = len(client.call(ListGroupsRequest(), 4).groups)
+    count = len(client.call(4, ListGroupsRequest()).groups)
     return f"{count} groups listed, {said}"
 
 

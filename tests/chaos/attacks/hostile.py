@@ -82,7 +82,7 @@ def noise(target: Target) -> Steps:
 
 
 def pipelined_heartbeats(target: Target) -> Steps:
-    data = frame(heartbeat("nobody", 1, "a-group-of-some-length"), 3) * 12_000
+    data = frame(3, heartbeat("nobody", 1, "a-group-of-some-length")) * 12_000
     yield
     stream = deliver(target, data, 12_000, 30.0)
     check(stream.answers == 12_000, f"{stream.answers} of 12000 heartbeats answered")
@@ -92,8 +92,8 @@ def pipelined_heartbeats(target: Target) -> Steps:
 def pipelined_produce(target: Target) -> Steps:
     """Five requests of 50 batches in flight, as Java's producer sends them with its defaults."""
     topics(target, ["wide"], 50)
-    large = frame(produce("wide", batch("v" * 16_000), 50), 7)
-    small = frame(heartbeat("nobody", 1, "nowhere"), 3)
+    large = frame(7, produce("wide", batch("v" * 16_000), 50))
+    small = frame(3, heartbeat("nobody", 1, "nowhere"))
     yield
     for behind in (0, 1):
         data = large * 50 + small * behind
@@ -105,13 +105,13 @@ def pipelined_produce(target: Target) -> Steps:
 def pipelined_small(target: Target) -> Steps:
     topics(target, names("t", 10))
     requests = [
-        frame(ApiVersionsRequest(client_software_name="c", client_software_version="1"), 3),
-        frame(FindCoordinatorRequest(key="g", key_type=0), 3),
-        frame(ListGroupsRequest(), 4),
-        frame(MetadataRequest(topics=None), 1),
-        frame(MetadataRequest(topics=[MetadataRequestTopic(name="t0")]), 4),
-        frame(DescribeClusterRequest(), 0),
-        frame(fetch_request("g"), 8),
+        frame(3, ApiVersionsRequest(client_software_name="c", client_software_version="1")),
+        frame(3, FindCoordinatorRequest(key="g", key_type=0)),
+        frame(4, ListGroupsRequest()),
+        frame(1, MetadataRequest(topics=None)),
+        frame(4, MetadataRequest(topics=[MetadataRequestTopic(name="t0")])),
+        frame(0, DescribeClusterRequest()),
+        frame(8, fetch_request("g")),
     ]
     yield
     for data in requests:

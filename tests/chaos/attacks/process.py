@@ -25,9 +25,9 @@ def log_unread(target: Target) -> Steps:
             sock.close()
     client = Client(target.kafka, timeout=10.0)
     for group in names("g", 300):
-        joined = client.call(join_request(group), 3)
+        joined = client.call(3, join_request(group))
         leaving = LeaveGroupRequest(group_id=group, member_id=joined.member_id)
-        client.call(leaving, 2)
+        client.call(2, leaving)
     return "1,000 bad connections, 300 groups"
 
 
@@ -38,7 +38,7 @@ def stopped(target: Target) -> Steps:
 
     def beat() -> list[Stream]:
         return [
-            Stream(client.socket, frame(heartbeat(who, generation, "beating"), 3), 1)
+            Stream(client.socket, frame(3, heartbeat(who, generation, "beating")), 1)
             for client, who in members
         ]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from crc32c import crc32c
 
+from groupkeeper.protocol.message import Message, key_of
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.produce import (
     PartitionProduceData,
@@ -38,7 +39,7 @@ def topics(target: Target, names: Sequence[str], partitions: int = 1) -> None:
             CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
             for name in names[at : at + at_once]
         ]
-        answer = client.call(CreateTopicsRequest(topics=wanted, timeout_ms=30_000), 4)
+        answer = client.call(4, CreateTopicsRequest(topics=wanted, timeout_ms=30_000))
         errors = {each.error_code for each in answer.topics}
         assert errors == {0}, f"CreateTopics: errors {errors}"
     client.close()
@@ -46,7 +47,7 @@ def topics(target: Target, names: Sequence[str], partitions: int = 1) -> None:
 
 def committed(target: Target, groups: Iterable[str], places: dict[tuple[str, int], int]) -> None:
     """Groups that have offsets and no members."""
-    frames = [frame(commit_request(places, group), 7) for group in groups]
+    frames = [frame(7, commit_request(places, group)) for group in groups]
     answered = ask_all(target.kafka, frames, connections=50, seconds=100.0)
     assert answered == len(frames), f"{answered} of {len(frames)} commits answered"
 
@@ -65,7 +66,7 @@ def store(target: Target, name: str, batches: Iterable[bytes]) -> None:
     """Produce batches to the first partition of a topic, one after another."""
     client = Client(target.kafka)
     for batch in batches:
-        answer = client.call(produce(name, batch), 7)
+        answer = client.call(7, produce(name, batch))
         error = answer.responses[0].partition_responses[0].error_code
         assert error == 0, f"Produce: error {error}"
     client.close()
@@ -88,32 +89,32 @@ def roster(
     """
     clients = [Client(target.kafka) for _ in range(count)]
     request = join_request(group_id, session_timeout_ms=session_ms)
-    joined = _decoded(clients, [frame(request, 3)] * count, 11, 3)
+    joined = _answers(clients, 3, [request] * count)
     members = [answer.member_id for answer in joined]
     generations = {answer.generation_id for answer in joined}
     assert len(generations) == 1, f"members of generations {generations}"
     generation = generations.pop()
     shares = dict.fromkeys(members, b"share")
     plans = [shares if answer.leader == answer.member_id else {} for answer in joined]
-    frames = [
-        frame(sync_request(who, generation, group_id, plan), 3)
+    syncs = [
+        sync_request(who, generation, group_id, plan)
         for who, plan in zip(members, plans, strict=True)
     ]
-    assert {each.error_code for each in _decoded(clients, frames, 14, 3)} == {0}
+    assert {each.error_code for each in _answers(clients, 3, syncs)} == {0}
     return list(zip(clients, members, strict=True))
 
 
-def _decoded(clients: list[Client], frames: list[bytes], key: int, version: int) -> list[Any]:
-    """One answer to each of the frames, one on each connection."""
+def _answers(clients: list[Client], version: int, requests: Sequence[Message]) -> list[Any]:
+    """One answer to each of the requests, one on each connection, all at the same time."""
     bodies: list[list[bytes]] = [[] for _ in clients]
     streams = [
-        Stream(client.socket, data, 1, body.append)
-        for client, data, body in zip(clients, frames, bodies, strict=True)
+        Stream(client.socket, frame(version, request), 1, body.append)
+        for client, request, body in zip(clients, requests, bodies, strict=True)
     ]
     assert pump(streams, 60.0), "not all were answered"
     for client in clients:
         client.socket.setblocking(True)
-    decode = response_decoder(key, version)
+    decode = response_decoder(key_of(type(requests[0])), version)
     return [decode(body[0], 0, len(body[0]))[1] for body in bodies]
 
 

@@ -49,14 +49,14 @@ PARTITIONS = Limits(growth_mib=224, kept_mib=192)
 
 def metadata_all(target: Target) -> Steps:
     topics(target, names("t", 1_000), 10)
-    data = frame(MetadataRequest(topics=None), 1) * 100
+    data = frame(1, MetadataRequest(topics=None)) * 100
     yield
     return outcome(deliver(target, data, 100))
 
 
 def metadata_all_deep(target: Target) -> Steps:
     topics(target, names("t", 1_000), 10)
-    data = frame(MetadataRequest(topics=None), 1)
+    data = frame(1, MetadataRequest(topics=None))
     yield
     stream = Stream(dial(target.kafka), data * (250_000 // len(data)), 250_000 // len(data))
     pump([stream], HANG_UP_SECONDS)
@@ -67,7 +67,7 @@ def metadata_all_deep(target: Target) -> Steps:
 def metadata_names(target: Target) -> Steps:
     """Names that cannot be topics, so that none is created."""
     wanted = [MetadataRequestTopic(name=f"t/{at}") for at in range(50_000)]
-    data = frame(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), 4)
+    data = frame(4, MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
     yield
     return each_of(target, of_50k=data)
 
@@ -77,7 +77,7 @@ def create_refused(target: Target) -> Steps:
         CreatableTopic(name=f"t/{at}", num_partitions=1, replication_factor=1)
         for at in range(50_000)
     ]
-    data = frame(CreateTopicsRequest(topics=wanted, timeout_ms=30_000), 4)
+    data = frame(4, CreateTopicsRequest(topics=wanted, timeout_ms=30_000))
     yield
     return each_of(target, of_50k=data)
 
@@ -86,7 +86,7 @@ def create_many(target: Target) -> Steps:
     wanted = [
         CreatableTopic(name=f"t{at}", num_partitions=1, replication_factor=1) for at in range(4_900)
     ]
-    data = frame(CreateTopicsRequest(topics=wanted, timeout_ms=30_000), 4)
+    data = frame(4, CreateTopicsRequest(topics=wanted, timeout_ms=30_000))
     yield
     return each_of(target, of_4900=data)
 
@@ -100,10 +100,10 @@ def describe_configs(target: Target) -> Steps:
     repeated = [DescribeConfigsResource(resource_type=TOPIC, resource_name="t1")] * 50_000
     requests = [
         frame(
+            3,
             DescribeConfigsRequest(
                 resources=resources, include_synonyms=True, include_documentation=True
             ),
-            3,
         )
         for resources in (thousand, repeated)
     ]
@@ -117,7 +117,7 @@ def alter_configs(target: Target) -> Steps:
         AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=[change])
         for name in names("t", 50_000)
     ]
-    data = frame(IncrementalAlterConfigsRequest(resources=resources), 0)
+    data = frame(0, IncrementalAlterConfigsRequest(resources=resources))
     yield
     return each_of(target, of_50k=data)
 
@@ -134,7 +134,7 @@ def leader_epoch(target: Target) -> Steps:
         )
         for name in names("t", 10)
     ]
-    data = frame(OffsetForLeaderEpochRequest(replica_id=-1, topics=asked), 3)
+    data = frame(3, OffsetForLeaderEpochRequest(replica_id=-1, topics=asked))
     yield
     return each_of(target, of_99k=data)
 
@@ -154,7 +154,7 @@ def fetch_many(target: Target) -> Steps:
             for at in range(-(-count // WIDE))
         ]
         request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=asked)
-        return frame(request, 11)
+        return frame(11, request)
 
     large, fitting = fetching(10 * WIDE), fetching(60_000)
     yield
@@ -164,7 +164,7 @@ def fetch_many(target: Target) -> Steps:
 def _at(name: str, timestamp: int, times: int = 1) -> bytes:
     place = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
     asked = [ListOffsetsTopic(name=name, partitions=[place])] * times
-    return frame(ListOffsetsRequest(replica_id=-1, topics=asked), 7)
+    return frame(7, ListOffsetsRequest(replica_id=-1, topics=asked))
 
 
 def list_offsets_promise(target: Target) -> Steps:
@@ -196,7 +196,7 @@ def list_offsets_bombs(target: Target) -> Steps:
 
 def produce_bombs(target: Target) -> Steps:
     topics(target, ["t"])
-    data = b"".join(frame(produce("t", bomb), 7) for bomb in _bombs())
+    data = b"".join(frame(7, produce("t", bomb)) for bomb in _bombs())
     yield
     return outcome(deliver(target, data, 21))
 

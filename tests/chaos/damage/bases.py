@@ -173,9 +173,9 @@ class _Life:
             )
             for name, count in (TOPICS | {"gone": 1}).items()
         ]
-        answer = client.call(CreateTopicsRequest(topics=wanted, timeout_ms=5_000), 4)
+        answer = client.call(4, CreateTopicsRequest(topics=wanted, timeout_ms=5_000))
         assert {each.error_code for each in answer.topics} == {0}, answer
-        answer = client.call(MetadataRequest(topics=None), 10)
+        answer = client.call(10, MetadataRequest(topics=None))
         self._truth.cluster_id = answer.cluster_id
         self._truth.retention = dict(RETENTION)
         self._truth.topics = {
@@ -185,7 +185,7 @@ class _Life:
         }
 
     def _delete_topic(self, client: Client) -> None:
-        answer = client.call(delete_topic_request("gone"), 6)
+        answer = client.call(6, delete_topic_request("gone"))
         assert answer.responses[0].error_code == 0, answer
 
     def _pair(self, client: Client) -> Group:
@@ -199,29 +199,29 @@ class _Life:
         other.start()
         answer = None
         while answer is None or len(answer.members) < 2:
-            answer = client.call(_join(PAIR, first, None), 5)
+            answer = client.call(5, _join(PAIR, first, None))
             assert answer.error_code == 0, answer
         other.join()
         [(other_client, second, generation)] = joined
         assert (answer.leader, answer.generation_id) == (first, generation), answer
         shares = {first: b"first share", second: b"second share"}
         for one, who, plan in ((client, first, shares), (other_client, second, {})):
-            synced = one.call(sync_request(who, generation, PAIR, plan), 3)
+            synced = one.call(3, sync_request(who, generation, PAIR, plan))
             assert synced.assignment == shares[who], synced
         other_client.close()
         return Group({who: (None, share) for who, share in shares.items()}, generation)
 
     def _deleted_group(self, client: Client) -> None:
         for group_id in ("dead-0", "dead-1"):
-            answer = client.call(commit_request({PLACES[0]: 1}, group_id), 7)
+            answer = client.call(7, commit_request({PLACES[0]: 1}, group_id))
             assert answer.topics[0].partitions[0].error_code == 0, answer
-        answer = client.call(DeleteGroupsRequest(groups_names=["dead-0", "dead-1"]), 1)
+        answer = client.call(1, DeleteGroupsRequest(groups_names=["dead-0", "dead-1"]))
         assert {each.error_code for each in answer.results} == {0}, answer
 
     def _deleted_offset(self, client: Client) -> None:
         for group_id in WITHOUT[:2]:
-            client.call(commit_request({UNCOMMITTED: 1}, group_id), 7)
-            answer = client.call(offset_delete_request([UNCOMMITTED], group_id), 0)
+            client.call(7, commit_request({UNCOMMITTED: 1}, group_id))
+            answer = client.call(0, offset_delete_request([UNCOMMITTED], group_id))
             assert answer.topics[0].partitions[0].error_code == 0, answer
 
     def _delete_records(self, client: Client) -> None:
@@ -229,7 +229,7 @@ class _Life:
         start = sorted(records)[len(records) // 2]
         wanted = DeleteRecordsPartition(partition_index=CUT[1], offset=start)
         topic = DeleteRecordsTopic(name=CUT[0], partitions=[wanted])
-        answer = client.call(DeleteRecordsRequest(topics=[topic], timeout_ms=5_000), 1)
+        answer = client.call(1, DeleteRecordsRequest(topics=[topic], timeout_ms=5_000))
         assert answer.topics[0].partitions[0].error_code == 0, answer
         self._truth.starts[CUT] = start
 
@@ -271,7 +271,7 @@ class _Life:
         group.sent |= places
         who = next(iter(group.members), "")
         request = commit_request(places, group_id, who, group.generation)
-        errors = {*codes_of(client.call(request, 7)).values()}
+        errors = {*codes_of(client.call(7, request)).values()}
         if errors == {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}:
             return
         assert errors == {0}, (group_id, errors)
@@ -298,7 +298,7 @@ class _Life:
             timeout_ms=5_000,
             topic_data=[TopicProduceData(name=place[0], partition_data=[data])],
         )
-        answer = client.call(request, 7).responses[0].partition_responses[0]
+        answer = client.call(7, request).responses[0].partition_responses[0]
         assert answer.error_code == 0, answer
         stored = Stored(timestamp, value.encode())
         self._truth.records[place][answer.base_offset] = stored
@@ -312,7 +312,7 @@ def _join(group_id: str, member_id: str, instance_id: str | None) -> object:
 
 def _joined(client: Client, group_id: str, member_id: str) -> tuple[Client, str, int]:
     """Join by two steps; waits for the others. Client, member id, generation."""
-    answer = client.call(_join(group_id, member_id, None), 5)
+    answer = client.call(5, _join(group_id, member_id, None))
     if answer.error_code == 79:  # MEMBER_ID_REQUIRED
         return _joined(client, group_id, answer.member_id)
     assert answer.error_code == 0, answer
@@ -322,11 +322,11 @@ def _joined(client: Client, group_id: str, member_id: str) -> tuple[Client, str,
 def _alone(client: Client, group_id: str, instance_id: str | None) -> Group:
     """A group with one member, in Stable."""
     version = 5 if instance_id is not None else 3
-    answer = client.call(_join(group_id, "", instance_id), version)
+    answer = client.call(version, _join(group_id, "", instance_id))
     assert answer.error_code == 0, answer
     who, share = answer.member_id, f"share of {group_id}".encode()
     request = sync_request(who, answer.generation_id, group_id, {who: share})
     request.group_instance_id = instance_id
-    synced = client.call(request, 3)
+    synced = client.call(3, request)
     assert synced.assignment == share, synced
     return Group({who: (instance_id, share)}, answer.generation_id)

@@ -15,7 +15,6 @@ from tests.chaos.damage.bases import SETTINGS, Base
 from tests.chaos.damage.harm import CATALOG, JOURNAL, OTHER, TOPIC_LAST, Damage
 from tests.chaos.damage.truth import Look, Loss, look
 from tests.chaos.server import ROOT, Needs, Server, ServerError
-from tests.chaos.wire import Gone
 
 RECOVERED: Final = "recovered"
 REFUSED: Final = "refused"
@@ -77,7 +76,7 @@ def tried(base: Base, damage: Damage | None, folder: Path, checkout: Path = ROOT
             seen = look(server.kafka, base.truth)
             if seen != Look():
                 server.stop()  # what it says about it may still wait to be written
-        except (OSError, Gone, ServerError, AssertionError) as error:
+        except (OSError, ServerError, AssertionError) as error:
             return Outcome(BROKEN, f"{type(error).__name__} {error}\n{server.tail()}")
     finally:
         server.kill()

@@ -134,7 +134,7 @@ class _Looking:
     def catalog(self) -> None:
         truth = self._truth
         answer = self._client.call(
-            MetadataRequest(topics=None, allow_auto_topic_creation=False), 10
+            10, MetadataRequest(topics=None, allow_auto_topic_creation=False)
         )
         there = {
             each.name: (each.topic_id, len(each.partitions))
@@ -157,7 +157,7 @@ class _Looking:
         wanted = DescribeConfigsResource(
             resource_type=TOPIC, resource_name=name, configuration_keys=["retention.ms"]
         )
-        answer = self._client.call(DescribeConfigsRequest(resources=[wanted]), 1)
+        answer = self._client.call(1, DescribeConfigsRequest(resources=[wanted]))
         values = [each.value for each in answer.results[0].configs]
         if values != [self._truth.retention[name]]:
             self._lost(CATALOG, f"retention.ms of {name} is {values}")
@@ -166,19 +166,19 @@ class _Looking:
 
     def groups(self) -> None:
         truth, client = self._truth, self._client
-        described = client.call(DescribeGroupsRequest(groups=list(truth.groups)), 4)
+        described = client.call(4, DescribeGroupsRequest(groups=list(truth.groups)))
         for each in described.groups:
             if each.error_code in NOT_SERVED:
                 self.found.refused.add(self._truth.log_of(each.group_id))
             else:
                 self._members(each)
-        fetched = client.call(fetch_request(*truth.groups), 8)
+        fetched = client.call(8, fetch_request(*truth.groups))
         for each in fetched.groups:
             if each.error_code in NOT_SERVED:
                 self.found.refused.add(self._truth.log_of(each.group_id))
             else:
                 self._offsets(each)
-        listed = client.call(ListGroupsRequest(), 4)
+        listed = client.call(4, ListGroupsRequest())
         if not listed.error_code:  # the list of all is refused while one partition is
             there = {each.group_id for each in listed.groups}
             for group_id in there - truth.groups.keys():
@@ -197,7 +197,7 @@ class _Looking:
             return
         for member_id, (instance_id, _) in group.members.items():
             request = heartbeat(member_id, group.generation, group_id, instance_id)
-            error = self._client.call(request, 3).error_code
+            error = self._client.call(3, request).error_code
             if error:
                 self._lost(self._truth.log_of(group_id), f"heartbeat in {group_id}: error {error}")
 
@@ -259,7 +259,7 @@ class _Looking:
         """Error and offset."""
         wanted = ListOffsetsPartition(partition_index=place[1], timestamp=timestamp)
         topic = ListOffsetsTopic(name=place[0], partitions=[wanted])
-        answer = self._client.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), 1)
+        answer = self._client.call(1, ListOffsetsRequest(replica_id=-1, topics=[topic]))
         found = answer.topics[0].partitions[0]
         return found.error_code, found.offset
 
@@ -307,7 +307,7 @@ class _Looking:
             max_bytes=FETCH_BYTES,
             topics=[FetchTopic(topic=place[0], partitions=[wanted])],
         )
-        return self._client.call(request, 11).responses[0].partitions[0]
+        return self._client.call(11, request).responses[0].partitions[0]
 
 
 def _shown(stored: Stored | None) -> str:

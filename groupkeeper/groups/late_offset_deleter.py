@@ -1,4 +1,4 @@
-"""Removes the offsets of topics that were deleted while a partition was loading or could not be
+"""Deletes the offsets of topics that were deleted while a partition was loading or could not be
 loaded, before the partition becomes active.
 """
 
@@ -13,7 +13,7 @@ from groupkeeper.turns import Slices, Turns
 
 
 @dataclass(slots=True)
-class LateOffsetRemover:
+class LateOffsetDeleter:
     """One for all partitions of a process."""
 
     turns: Turns
@@ -21,7 +21,7 @@ class LateOffsetRemover:
     pending_offset_deletions: PendingOffsetDeletions
 
     def is_due(self, index: int) -> bool:
-        """Whether a note says that the partition has to remove offsets."""
+        """Whether a note says that the partition has to delete offsets."""
         return bool(self.pending_offset_deletions.of(index))
 
     async def run(
@@ -31,22 +31,22 @@ class LateOffsetRemover:
         carry_out: Callable[[Step], None],
         durable: Callable[[Partition], Awaitable[None]],
     ) -> None:
-        """Remove the offsets of all topics deleted so far.
+        """Delete the offsets of all topics deleted so far.
 
         `carry_out` is called with each step. `durable` waits until the records written so far are
         durable, and is cancelled if the write fails. The note is removed after that, and before
         the partition is active: a new topic of the same name keeps its offsets. Raises StorageError
         and OSError if the note cannot be removed.
         """
-        await self.turns.run(self._remove(partition, carry_out))
+        await self.turns.run(self._delete(partition, carry_out))
         while topics := self.pending_offset_deletions.of(index):
             partition.forget_when_loaded(topics)
-            await self.turns.run(self._remove(partition, carry_out))
+            await self.turns.run(self._delete(partition, carry_out))
             await durable(partition)
             await self.pending_offset_deletions.remove(topics, index)
-            await self.turns.run(self._remove(partition, carry_out))
+            await self.turns.run(self._delete(partition, carry_out))
 
-    def _remove(self, partition: Partition, carry_out: Callable[[Step], None]) -> Slices[None]:
+    def _delete(self, partition: Partition, carry_out: Callable[[Step], None]) -> Slices[None]:
         """Also of topics deleted while this runs."""
         while topics := partition.take_deleted():
             left = partition.group_ids()

@@ -1,8 +1,8 @@
-"""Removes the committed offsets of deleted topics, and returns when that is durable everywhere.
+"""Deletes the committed offsets of deleted topics, and returns when that is durable everywhere.
 
-Not the deletion of topics; which offsets are removed is decided by the coordinator. A partition
+Not the deletion of topics; which offsets are deleted is decided by the coordinator. A partition
 that is loading, or fails meanwhile, is asked again until it succeeds. One that cannot be loaded is
-not waited for: a durable note says that it has to remove them later
+not waited for: a durable note says that it has to delete them later
 (topics/pending_offset_deletions.py).
 
 Source: Kafka's GroupCoordinator.onPartitionsDeleted.
@@ -31,10 +31,10 @@ _log = Logger("topics")
 
 
 class StoppingError(Exception):
-    """The process ends before all offsets are removed; the next start repeats the removal."""
+    """The process ends before all offsets are deleted; the next start repeats it."""
 
 
-class OffsetRemover:
+class OffsetDeleter:
     """Called with the names of deleted topics; see `EmbeddedTopics.topics_deleted`."""
 
     def __init__(
@@ -59,11 +59,11 @@ class OffsetRemover:
             asked = {
                 driver: _written(driver)  # at once: it must not fail before
                 for driver in left
-                if await self._remove(driver, deleted)
+                if await self._delete(driver, deleted)
             }
             codes = {driver: (await answer).error_code for driver, answer in asked.items()}
             if ErrorCode.COORDINATOR_NOT_AVAILABLE in codes.values():
-                raise StoppingError("stopped before the offsets of deleted topics were removed")
+                raise StoppingError("stopped before the offsets of deleted topics were deleted")
             left = [driver for driver in left if codes.get(driver) != ErrorCode.NONE]
             if left and await self._put_off(left, deleted):
                 return
@@ -71,7 +71,7 @@ class OffsetRemover:
                 await asyncio.sleep(backoff.failed())
 
     async def _put_off(self, drivers: list[PartitionDriver], topics: set[str]) -> bool:
-        """Note durably that these partitions remove the offsets with their next load.
+        """Note durably that these partitions delete the offsets with their next load.
 
         Returns False, without a note, unless all of them failed to load.
         """
@@ -80,18 +80,18 @@ class OffsetRemover:
         partitions = [driver.index for driver in drivers]
         await self._pending_offset_deletions.add(topics, partitions)
         _log.warning(
-            "offsets of deleted topics are removed later",
+            "offsets of deleted topics are deleted later",
             topics=len(topics),
             partitions=partitions,
         )
         return True
 
-    async def _remove(self, driver: PartitionDriver, topics: set[str]) -> bool:
-        """Remove piece by piece, each after the one before is durable: a request that comes
+    async def _delete(self, driver: PartitionDriver, topics: set[str]) -> bool:
+        """Delete piece by piece, each after the one before is durable: a request that comes
         meanwhile waits for one piece at most.
         """
         seconds = asyncio.get_running_loop().time
-        work = Work(driver.remove_offsets(topics))
+        work = Work(driver.delete_offsets(topics))
         while not work.run(seconds, 0.0):
             await _written(driver)
             await self._turns.wait()

@@ -6,7 +6,7 @@ import pytest
 
 from groupkeeper.coordinator.gate import ReplyGate
 from groupkeeper.coordinator.step import Step
-from groupkeeper.groups.offset_remover import OffsetRemover, StoppingError
+from groupkeeper.groups.offset_deleter import OffsetDeleter, StoppingError
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -22,23 +22,23 @@ PARTITIONS = "offsets.topic.num.partitions=4"
 def create(client: Client) -> int:
     """Create the topic; the error code."""
     topic = CreatableTopic(name="orders", num_partitions=6, replication_factor=1)
-    response = client.call(19, 4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+    response = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
     return int(response.topics[0].error_code)
 
 
 def delete(client: Client) -> int:
-    return int(client.call(20, 5, DELETE).responses[0].error_code)
+    return int(client.call(5, DELETE).responses[0].error_code)
 
 
-def offset_remover(served: Served) -> OffsetRemover:
+def offset_deleter(served: Served) -> OffsetDeleter:
     server = served.server
-    return OffsetRemover(
+    return OffsetDeleter(
         server.group_partitions, server.turns, server.topics.pending_offset_deletions
     )
 
 
 def topics(client: Client) -> set[str]:
-    return {topic.name for topic in client.call(3, 8, MetadataRequest(topics=None)).topics}
+    return {topic.name for topic in client.call(8, MetadataRequest(topics=None)).topics}
 
 
 def crashed_in_deletion(at: int, mode: str) -> tuple[Served, bool]:
@@ -48,7 +48,7 @@ def crashed_in_deletion(at: int, mode: str) -> tuple[Served, bool]:
     assert client.commit(5) == 0
     served.advance(1)
     served.disk.crash_at = served.disk.calls + at
-    admin.send(20, 5, DELETE)
+    admin.send(5, DELETE)
     served.until(lambda: bool(admin.frames) or served.disk.dead)
     answered = bool(admin.frames)
     served.disk.crash_at = None
@@ -105,7 +105,7 @@ def test_a_partition_that_is_loading_is_told_again(served: Served) -> None:
     client = served.client()
     assert client.commit(5) == 0
     served.driver("g").start_loading()
-    served.run(offset_remover(served)(["orders"]))
+    served.run(offset_deleter(served)(["orders"]))
     served.cut_power("lose")
     served.settled()
     assert served.client().fetched() == {}
@@ -131,11 +131,11 @@ def test_after_a_crash_in_a_deletion_no_step_forgets_very_many_offsets(
     monkeypatch.setattr("groupkeeper.coordinator.deletion.PIECE_OFFSETS", 100)
     client = served.client()
     large = CreatableTopic(name="large", num_partitions=900, replication_factor=1)
-    client.call(19, 4, CreateTopicsRequest(topics=[large], timeout_ms=1000))
+    client.call(4, CreateTopicsRequest(topics=[large], timeout_ms=1000))
     for group_id in ("g", "h"):
         places = {("large", n): n for n in range(900)} | {("orders", 0): 5}
-        client.call(8, 8, commit_request(places, group_id))
-    client.send(20, 5, DeleteTopicsRequest(topic_names=["large"], timeout_ms=1000))
+        client.call(8, commit_request(places, group_id))
+    client.send(5, DeleteTopicsRequest(topic_names=["large"], timeout_ms=1000))
     served.until(lambda: served.server.topics.partition_count("large") is None)
     forgotten: list[int] = []
     admit = ReplyGate.admit
@@ -173,14 +173,14 @@ def test_offsets_of_a_topic_that_the_catalog_never_knew_stay(served: Served) -> 
 def test_it_gives_up_when_the_process_ends(served: Served) -> None:
     served.server.group_partitions.stop()
     with pytest.raises(StoppingError):
-        served.run(offset_remover(served)(["orders"]))
+        served.run(offset_deleter(served)(["orders"]))
 
 
 def test_the_server_stops_although_a_partition_cannot_be_told(served: Served) -> None:
     driver = served.driver("g")
     driver._partition.close()
     admin = served.client()
-    admin.send(20, 5, DELETE)
+    admin.send(5, DELETE)
     served.advance(1)
     assert not admin.frames
     began = served.loop.time()

@@ -1,0 +1,70 @@
+"""DescribeGroups: as many results as ids, in the order of the request.
+
+Source: Kafka's `GroupCoordinatorService.describeGroups`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from groupkeeper.apis.group_handler import GroupHandler
+from groupkeeper.apis.groups_request import PER_GROUP, BatchedByGroupId, GroupsRequest
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.groups.driver import PartitionDriver
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from groupkeeper.turns import Slices
+
+
+class DescribeGroupsHandler(GroupHandler):
+    """Answers DescribeGroups."""
+
+    def handle(
+        self, request: DescribeGroupsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
+        api = DescribeGroups(request.groups, request.include_authorized_operations)
+        return GroupsRequest(api, self._group_partitions, caller).ask(reply_to)
+
+
+@dataclass(slots=True)
+class DescribeGroups(BatchedByGroupId):
+    """How DescribeGroups is split into batches."""
+
+    items: Sequence[str]
+    operations: bool
+    repeats: bool = True
+    name: str = "DescribeGroups"
+
+    def weight(self, item: str, driver: PartitionDriver) -> int:
+        group = driver.peek(item)
+        return 0 if group is None else len(group.members)
+
+    def request(self, items: list[str]) -> DescribeGroupsRequest:
+        return DescribeGroupsRequest(groups=items, include_authorized_operations=self.operations)
+
+    def results(self, reply: DescribeGroupsResponse) -> Sequence[DescribedGroup]:
+        return reply.groups
+
+    def size(self, result: DescribedGroup) -> int:
+        return (
+            PER_GROUP
+            + len(result.group_id)
+            + sum(
+                PER_GROUP
+                + len(m.member_id)
+                + len(m.client_id)
+                + len(m.member_metadata)
+                + len(m.member_assignment)
+                for m in result.members
+            )
+        )
+
+    def refused(self, error: ErrorCode, item: str) -> DescribedGroup:
+        return DescribedGroup(group_id=item, error_code=error)
+
+    def whole(self, results: list[DescribedGroup]) -> DescribeGroupsResponse:
+        return DescribeGroupsResponse(groups=results)

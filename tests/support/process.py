@@ -1,0 +1,219 @@
+"""`groupkeeper serve` as a process: started, found ready, signalled, ended by its id.
+
+    with Process("--dev", "--http", "off") as process:
+        client = connect(process.ready().kafka)
+
+A `Process` is one run. A `Server` is a data directory that is served by one process after another.
+"""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from tests.support.wire import Address
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = (sys.executable, "-m", "groupkeeper")
+READY_S = 30.0
+STOP_S = 20.0
+_TAIL_BYTES = 8_000
+_READY = re.compile(r"groupkeeper ready kafka=(\S+):(\d+) http=(\S+) node=(\d+) data=(.+)\n")
+
+
+class Ready(NamedTuple):
+    """What the ready line says. `http` is `host:port`, or `off`."""
+
+    kafka: Address
+    http: str
+    node_id: int
+    data_dir: str
+
+
+class NotReady(AssertionError):
+    """The process ended, or printed something else, or nothing in time; with the end of its log."""
+
+
+def assigned(settings: Mapping[str, str]) -> list[str]:
+    """The settings as arguments."""
+    return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+
+
+def tail(log: Path) -> str:
+    """The end of a log file, for the message of a failed test."""
+    return log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace") if log.exists() else ""
+
+
+class Process:
+    """A server process on a port of its own choice. Leaving the `with` block kills it."""
+
+    def __init__(
+        self,
+        *arguments: str,
+        program: Sequence[str] = PROGRAM,
+        log: Path | None = None,
+        cwd: Path = ROOT,
+        environment: Mapping[str, str] | None = None,
+        umask: int = -1,
+    ) -> None:
+        """`program` is what `serve` and its `arguments` are given to; `log` is a file that standard
+        error is appended to, a pipe without one; `environment` replaces ours and this checkout.
+        """
+        self._log = log
+        self._reading = threading.Lock()
+        self._is_read = False
+        self.output = ""
+        """Once the process has ended: standard output behind the lines that were read."""
+        self.errors = ""
+        """Once the process has ended: standard error, if there is no log file."""
+        if environment is None:
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with ExitStack() as stack:
+            self.popen: subprocess.Popen[bytes] = subprocess.Popen(
+                [*program, "serve", "--listen", "127.0.0.1:0", *arguments],
+                stdout=subprocess.PIPE,
+                stderr=stack.enter_context(log.open("ab")) if log else subprocess.PIPE,
+                cwd=cwd,
+                env=environment,
+                umask=umask,
+                bufsize=0,  # so that what `select` says is true of `readline`
+            )
+        self.pid = self.popen.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+    @property
+    def is_alive(self) -> bool:
+        return self.popen.poll() is None
+
+    def ready(self, seconds: float = READY_S) -> Ready:
+        """Wait for the ready line. Raises NotReady, after the end of the process."""
+        try:
+            line = self.line(seconds)
+        except TimeoutError as error:
+            line = str(error)
+        found = _READY.fullmatch(line)
+        if found is None:
+            if not line:
+                self.wait()
+            self.kill()
+            raise NotReady(f"the server did not become ready: {line}\n{self.tail()}")
+        host, port, http, node_id, data_dir = found.groups()
+        return Ready((host, int(port)), http, int(node_id), data_dir)
+
+    def line(self, seconds: float = READY_S) -> str:
+        """The next line of standard output, empty at its end. Raises TimeoutError."""
+        assert self.popen.stdout is not None
+        readable, _, _ = select.select([self.popen.stdout], [], [], seconds)
+        if not readable:
+            raise TimeoutError(f"nothing printed within {seconds} s")
+        return self.popen.stdout.readline().decode()
+
+    def send_signal(self, number: signal.Signals) -> None:
+        self.popen.send_signal(number)
+
+    def wait(self, seconds: float = STOP_S) -> int:
+        """Read what is printed until the process ends; the exit code. Raises TimeoutExpired."""
+        with self._reading:
+            if not self._is_read:
+                output, errors = self.popen.communicate(timeout=seconds)
+                self.output = output.decode(errors="replace")
+                self.errors = (errors or b"").decode(errors="replace")
+                self._is_read = True
+        return self.popen.returncode
+
+    def stop(self, seconds: float = STOP_S) -> int | None:
+        """SIGTERM; the exit code, or None if the process had to be killed after that time.
+
+        Its pipes are read only after its end: a server ends although its log is not read.
+        """
+        self.popen.terminate()
+        try:
+            code: int | None = self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = None
+        self.kill()
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL, unless it has ended. Another thread may stop it or wait for it meanwhile."""
+        self.popen.kill()
+        self.wait()
+
+    def tail(self) -> str:
+        """The end of the log or of standard error, for the message of a failed test."""
+        return tail(self._log) if self._log else self.errors[-_TAIL_BYTES:]
+
+
+class Server:
+    """One data directory, its log and its port, which outlive the process that serves them.
+
+    Ends with `stop`, whatever happened before.
+    """
+
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str], checkout: Path | None = None
+    ) -> None:
+        """`checkout`: whose code runs; this one's unless another is given."""
+        self.checkout = checkout or ROOT
+        self.settings = settings
+        self.data_dir = folder / "data"
+        self.log = folder / "server.log"
+        self.kafka: Address = ("127.0.0.1", 0)
+        self.http = "127.0.0.1:0"
+        self.process: Process | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        host, port = self.kafka
+        return f"{host}:{port}"
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.is_alive
+
+    def start(self) -> None:
+        """Start, on the port of the time before if there was one, and wait until it is ready."""
+        self.launch()
+        assert self.process is not None
+        ready = self.process.ready()
+        self.kafka, self.http = ready.kafka, ready.http
+
+    def launch(self) -> None:
+        """Start, and do not wait."""
+        self.process = Process(
+            *("--listen", self.bootstrap, "--http", "127.0.0.1:0"),
+            *("--data-dir", str(self.data_dir), *assigned(self.settings)),
+            log=self.log,
+            cwd=self.checkout,
+            environment={**os.environ, "PYTHONPATH": str(self.checkout)},
+        )
+
+    def kill(self) -> None:
+        """What the kernel does to a process without giving it time to end."""
+        if self.process is not None:
+            self.process.kill()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.stop()
+
+    def tail(self) -> str:
+        return tail(self.log)
