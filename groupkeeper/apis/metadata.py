@@ -69,7 +69,7 @@ class MetadataHandler:
         assert request.topics is not None, "null asks for all"
         wanted = yield from _distinct(request.topics)
         if version < _IDS_SINCE and (yield from _have_ids(wanted)):
-            topics = yield from each(wanted, partial(_error, code=ErrorCode.INVALID_REQUEST))
+            topics = yield from each(wanted, partial(_refused, error=ErrorCode.INVALID_REQUEST))
             return (yield from self._answer(request, topics))
         missing = yield from self._to_create(request, wanted, version)
         if missing:
@@ -113,9 +113,9 @@ class MetadataHandler:
             names_free = [name for name, is_free in zip(missing, free, strict=False) if is_free]
             distinct = {names.collision_key(name): name for name in names_free}
             new = await turns.run(self._new_topics(distinct.values(), partitions, refused))
-            code = await self._admin.create(new) if new else ErrorCode.NONE
-        if code != ErrorCode.NONE:
-            refused.update(dict.fromkeys(missing[:most], code))
+            error = await self._admin.create(new) if new else ErrorCode.NONE
+        if error != ErrorCode.NONE:
+            refused.update(dict.fromkeys(missing[:most], error))
         return await turns.run(self._found_or_refused(request, wanted, refused))
 
     def _new_topics(
@@ -128,8 +128,8 @@ class MetadataHandler:
         def make(name: str) -> None:
             try:
                 capacity.take(1, partitions)
-            except Refused as error:
-                refused[name] = error.refusal.error
+            except Refused as failure:
+                refused[name] = failure.refusal.error
             else:
                 new.append(self._admin.new_topic(name, partitions, {}))
 
@@ -143,8 +143,8 @@ class MetadataHandler:
         refused: Mapping[str, ErrorCode],
     ) -> Slices[MetadataResponse]:
         def answer(topic: MetadataRequestTopic) -> MetadataResponseTopic:
-            code = refused.get(topic.name) if topic.name is not None else None
-            return self._found(topic) if code is None else _error(topic, code)
+            error = refused.get(topic.name) if topic.name is not None else None
+            return self._found(topic) if error is None else _refused(topic, error)
 
         topics = yield from self._each(wanted, answer)
         return (yield from self._answer(request, topics))
@@ -161,13 +161,13 @@ class MetadataHandler:
         # As in Kafka, a name beside an id is ignored: the Java client sends "".
         if wanted.name is None or wanted.topic_id != _NO_ID:
             topic = self._catalog.by_id.get(wanted.topic_id)
-            return self._topic(topic) if topic else _error(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
+            return self._topic(topic) if topic else _refused(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
         topic = self._catalog.by_name.get(wanted.name)
         if topic is not None:
             return self._topic(topic)
         if self._admin.check_name(wanted.name) is not None:
-            return _error(wanted, ErrorCode.INVALID_TOPIC_EXCEPTION)
-        return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return _refused(wanted, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _topic(self, topic: Topic) -> MetadataResponseTopic:
         return MetadataResponseTopic(
@@ -234,8 +234,8 @@ class MetadataHandler:
     def _failed(
         self, request: MetadataRequest, wanted: list[MetadataRequestTopic]
     ) -> MetadataResponse:
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
-        return self._response(request, [_error(topic, code) for topic in wanted])
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        return self._response(request, [_refused(topic, error) for topic in wanted])
 
 
 def _distinct(topics: Iterable[MetadataRequestTopic]) -> Slices[list[MetadataRequestTopic]]:
@@ -261,7 +261,7 @@ def _asks_for_all(request: MetadataRequest, version: int) -> bool:
     return request.topics is None
 
 
-def _error(wanted: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
+def _refused(wanted: MetadataRequestTopic, error: ErrorCode) -> MetadataResponseTopic:
     # All versions with ids can encode a null name.
-    name = None if code == ErrorCode.UNKNOWN_TOPIC_ID else wanted.name or ""
-    return MetadataResponseTopic(error_code=code, name=name, topic_id=wanted.topic_id)
+    name = None if error == ErrorCode.UNKNOWN_TOPIC_ID else wanted.name or ""
+    return MetadataResponseTopic(error_code=error, name=name, topic_id=wanted.topic_id)

@@ -35,7 +35,7 @@ class StoppingError(Exception):
 
 
 class OffsetDeleter:
-    """Called with the names of deleted topics; see `EmbeddedTopics.topics_deleted`."""
+    """Called with the names of deleted topics; see `Topics.topics_deleted`."""
 
     def __init__(
         self,

@@ -3,12 +3,15 @@
 import pytest
 
 from groupkeeper.apis.table import TABLE, Dependencies, Row, Subject, handlers
+from groupkeeper.coordinator.apis import GROUP_APIS
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.node import Node
 from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import key_of
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.settings.table import Settings
+from tests.support.group_requests import CLIENT_REQUESTS
 from tests.support.served import Served
 
 FIELDS = {
@@ -34,6 +37,15 @@ def test_a_row_says_how_the_request_names_what_it_is_about(row: Row) -> None:
     fields = set(APIS[row.key].request_type.__slots__)
     wanted = FIELDS.get(row.subject)
     assert wanted is None or wanted & fields
+
+
+def test_group_rows_agree_with_those_of_the_core() -> None:
+    core = {key_of(request): GROUP_APIS[request] for request in CLIENT_REQUESTS}
+    rows = {row.key: row for row in TABLE if row.key in core}
+    assert rows.keys() == core.keys()
+    assert {key for key, row in rows.items() if row.subject is Subject.GROUP} == {
+        key for key, row in core.items() if row.for_one_group
+    } - {ApiKey.OFFSET_FETCH}, "which is for one group up to version 7"
 
 
 def test_what_has_no_row_is_not_advertised(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
