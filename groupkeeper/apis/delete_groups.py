@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groupkeeper.apis.group_handler import GroupHandler
-from groupkeeper.apis.groups_request import (
-    BatchedApi,
-    GroupsRequest,
-)
+from groupkeeper.apis.groups_request import BatchedByGroupId, GroupsRequest
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.driver import PartitionDriver
@@ -34,21 +31,12 @@ class DeleteGroupsHandler(GroupHandler):
 
 
 @dataclass(slots=True)
-class DeleteGroups(BatchedApi):
+class DeleteGroups(BatchedByGroupId):
     """How DeleteGroups is split into batches."""
 
     items: Sequence[str]
     repeats: bool = False
     name: str = "DeleteGroups"
-
-    def key(self, at: int) -> str:
-        return self.items[at]
-
-    def group_id(self, item: str) -> str:
-        return item
-
-    def excess(self, item: str) -> None:
-        return None
 
     def weight(self, item: str, driver: PartitionDriver) -> int:
         return 1

@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groupkeeper.apis.group_handler import GroupHandler
-from groupkeeper.apis.groups_request import (
-    PER_GROUP,
-    BatchedApi,
-    GroupsRequest,
-)
+from groupkeeper.apis.groups_request import PER_GROUP, BatchedByGroupId, GroupsRequest
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.driver import PartitionDriver
@@ -35,22 +31,13 @@ class DescribeGroupsHandler(GroupHandler):
 
 
 @dataclass(slots=True)
-class DescribeGroups(BatchedApi):
+class DescribeGroups(BatchedByGroupId):
     """How DescribeGroups is split into batches."""
 
     items: Sequence[str]
     operations: bool
     repeats: bool = True
     name: str = "DescribeGroups"
-
-    def key(self, at: int) -> str:
-        return self.items[at]
-
-    def group_id(self, item: str) -> str:
-        return item
-
-    def excess(self, item: str) -> None:
-        return None
 
     def weight(self, item: str, driver: PartitionDriver) -> int:
         group = driver.peek(item)

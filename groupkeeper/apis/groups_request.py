@@ -86,6 +86,21 @@ class BatchedApi(Protocol):
         """The response with one result per item."""
 
 
+class BatchedByGroupId(BatchedApi):
+    """An API whose items are group ids."""
+
+    items: Sequence[str]
+
+    def key(self, at: int) -> str:
+        return self.items[at]
+
+    def group_id(self, item: str) -> str:
+        return item
+
+    def excess(self, item: str) -> None:
+        return None
+
+
 @dataclass(slots=True, eq=False)
 class Batch:
     """Items that one partition looks up in one step."""

@@ -6,10 +6,7 @@ Source: Kafka's `GroupMetadataManager.classicGroupLeave`; KIP-345 (several membe
 from itertools import chain
 from typing import Final
 
-from groupkeeper.apis.gather import (
-    cut,
-    part_replies,
-)
+from groupkeeper.apis.gather import cut, part_replies
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo

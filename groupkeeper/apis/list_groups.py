@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
-from groupkeeper.apis.gather import (
-    cut,
-    part_replies,
-)
+from groupkeeper.apis.gather import cut, part_replies
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.coordinator.admin import ListOfGroups
 from groupkeeper.coordinator.caller import Caller

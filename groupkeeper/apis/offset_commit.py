@@ -5,10 +5,7 @@ Source: Kafka's `KafkaApis.handleOffsetCommitRequest`.
 
 from typing import Any
 
-from groupkeeper.apis.gather import (
-    PART_PARTITIONS,
-    cut_topics,
-)
+from groupkeeper.apis.gather import PART_PARTITIONS, cut_topics
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit, commit_refused

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from groupkeeper.apis.gather import (
-    PART_PARTITIONS,
-    MappedReply,
-    cut_topics,
-    part_replies,
-)
+from groupkeeper.apis.gather import PART_PARTITIONS, MappedReply, cut_topics, part_replies
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from groupkeeper.apis.gather import (
-    MappedReply,
-)
+from groupkeeper.apis.gather import MappedReply
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.apis.groups_request import PER_GROUP, BatchedApi, GroupsRequest
 from groupkeeper.coordinator.caller import Caller
