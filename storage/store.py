@@ -67,8 +67,10 @@ class Store:
             raise
         self._rounds = RoundWriter(self._journals, self._logs)
 
-    def write_back_on(self, aside: Callable[[Callable[[], None]], None]) -> None:
-        """Sync logs beside the rounds from now on; `aside` runs a job on another thread."""
+    def write_back_on(self, aside: Callable[[Callable[[], None]], None] | None) -> None:
+        """Sync logs beside the rounds from now on; `aside` runs a job on another thread. None ends
+        that.
+        """
         self._rounds.aside = aside
 
     @property
