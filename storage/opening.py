@@ -184,8 +184,9 @@ class LogFolder:
             )
 
     def _is_covered(self, offset: int) -> bool:
-        """Whether a journal holds it: the missing one was put back."""
-        return self._cover is not None and self._cover.reaches(offset, offset + 1)
+        """Whether a journal holds it, or tells of it: the missing one was put back."""
+        cover = self._cover
+        return cover is not None and (offset < cover.end or cover.reaches(offset, offset + 1))
 
     def _expected_end(self) -> int:
         """The offset that the log must reach; 0 if that is unknown."""
@@ -206,9 +207,14 @@ class LogFolder:
         return max(self._manifest.on_disk.given_up, self._start)
 
     def finish(self, log: Log) -> None:
-        """Hand over the repairs; make an accepted loss durable and remove the file for it."""
+        """Hand over the repairs; make it durable what was accepted, and what is not missing now.
+
+        The journal that was put back is removed after the next round, so a note goes before that.
+        """
         log.repairs = self._findings.repairs
         if self._accepted:
             self._manifest.given_up = max(log.next_offset, self._expected_end())
             log.write_manifest()
             self._files.remove(f"{self._folder}/{ACCEPT_FILE}")
+        elif self._manifest.on_disk.rounds_lost_at >= 0:
+            log.write_manifest()

@@ -67,8 +67,10 @@ class Store:
             raise
         self._rounds = RoundWriter(self._journals, self._logs)
 
-    def write_back_on(self, aside: Callable[[Callable[[], None]], None]) -> None:
-        """Sync logs beside the rounds from now on; `aside` runs a job on another thread."""
+    def write_back_on(self, aside: Callable[[Callable[[], None]], None] | None) -> None:
+        """Sync logs beside the rounds from now on; `aside` runs a job on another thread. None ends
+        that.
+        """
         self._rounds.aside = aside
 
     @property
@@ -161,6 +163,10 @@ class Store:
         except SyncFailed as error:
             self._rounds.failure = str(error)
             raise
+        if partition_of(name) in self._epochs_before and log.last_epoch > max(known, leased):
+            # Its folder is from elsewhere. The next claim brings that epoch into the lease, and a
+            # crash before the next round leaves it in no journal: note that the log is whole.
+            log.write_manifest()
         self._logs[name] = QueuedLog(log)
         self._journals.recovered(name, log.durable)
         return log

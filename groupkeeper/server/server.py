@@ -215,7 +215,7 @@ class Server:
         await self.topics.close()
         self.listener.close()
         await asyncio.sleep(0)  # transports close in the next iteration of the loop
-        await self._writer.call(setattr, self.store, "aside", None)
+        await self._writer.call(self.store.write_back_on, None)
         await self._loader.close()
         await self._writer.call(self.store.close)
         self._executor.shutdown()

@@ -14,6 +14,7 @@ from groupkeeper.server.server import Server, World, group_config
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
 from groupkeeper.storage.errors import Locked
+from groupkeeper.storage.store import Store
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.requests import fetch_request, join_request
 from tests.support.served import Served, settle
@@ -212,3 +213,14 @@ def test_a_request_whose_token_is_lost_is_noticed(busy: Served) -> None:
         member.awaiting_join = None
     with pytest.raises(AssertionError, match="its token is lost"):
         busy.check_accounts()
+
+
+def test_a_server_that_stops_syncs_no_log_beside_the_rounds_any_more(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+    monkeypatch.setattr(Store, "write_back_on", lambda _, aside: given.append(aside))
+    served: Served = serve()
+    assert given[-1] is not None
+    served.run(served.server.stop())
+    assert given[-1] is None

@@ -551,6 +551,61 @@ def test_a_journal_that_was_put_back_is_enough(disk: FakeDisk) -> None:
         assert (values_in(log), log.take_repairs()) == (expected(name), [])
 
 
+def test_a_journal_that_was_put_back_is_not_missed_once_it_is_removed(disk: FakeDisk) -> None:
+    fill(disk, stop=False)
+    held = remove_journals(disk)
+    refusing = started(disk)
+    for name in NAMES:
+        with pytest.raises(Corrupt):
+            refusing.open_log(name)
+    disk.revive()
+    for path, data in held.items():
+        write_file(disk, path, data)
+    store = started(disk)
+    for name in NAMES:
+        store.open_log(name)
+    put(store, b"more", name=NAMES[0], epoch=9)
+    assert not held.keys() & set(journal_paths(disk))
+    disk.revive()
+    store = started(disk)
+    for name in NAMES[1:]:
+        log = store.open_log(name)
+        assert (values_in(log), log.take_repairs()) == (expected(name), [])
+
+
+def test_a_journal_that_was_put_back_tells_of_logs_that_it_has_no_batches_of(
+    disk: FakeDisk,
+) -> None:
+    store = open_store(disk, limits=LIMITS)
+    assert [store.claim(shard) for shard in range(3)] == [1, 1, 1]
+    put(store, b"once", name=NAMES[2])
+    [first] = journal_paths(disk)
+    while first in journal_paths(disk):
+        put(store, value_of(0), name=NAMES[0])
+    disk.revive()
+    held = remove_journals(disk)
+    with pytest.raises(Corrupt):
+        started(disk).open_log(NAMES[2])
+    disk.revive()
+    for path, data in held.items():
+        write_file(disk, path, data)
+    assert values_in(started(disk).open_log(NAMES[2])) == [b"once"]
+
+
+def test_a_folder_from_elsewhere_has_been_in_no_journal(disk: FakeDisk) -> None:
+    log = open_log(FakeFiles(disk), f"data/{NAMES[0]}", LIMITS)
+    log.append(batch(0, b"from elsewhere", epoch=12))
+    log.sync()
+    for epochs in ([1, 13], [14]):
+        disk.revive()  # killed before the first round
+        store = open_store(disk)
+        assert store.claim(0) == epochs[0]
+        log = store.open_log(NAMES[0])
+        assert values_in(log) == [b"from elsewhere"]
+        if epochs[0] <= log.last_epoch:
+            assert store.claim(0, log.last_epoch) == epochs[1]
+
+
 def test_a_journal_that_was_emptied_is_named(disk: FakeDisk) -> None:
     fill(disk, stop=False)
     for path in journal_paths(disk):
