@@ -8,6 +8,7 @@ import pytest
 
 from groupkeeper.apis.fetch import MAX_WAIT_MS
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.record_batch import iter_batches
@@ -306,7 +307,7 @@ def wait_for(scene: Scene, order: Order, number: int, *partitions: int) -> None:
         min_bytes=1, max_wait_ms=LONG, topics=[FetchTopic(topic="t", partitions=wanted)]
     )
     reply = order.reply(number)
-    assert counted(scene.handlers[1](request, Caller(12), reply))[0] is None
+    assert counted(scene.handlers[ApiKey.FETCH](request, Caller(12), reply))[0] is None
 
 
 async def test_all_that_wait_are_answered_once_and_in_their_order(scene: Scene) -> None:
@@ -359,7 +360,7 @@ async def test_what_comes_while_a_long_fetch_is_read_ends_its_wait(scene: Scene)
         min_bytes=1, max_wait_ms=LONG, topics=[FetchTopic(topic="wide", partitions=wanted)]
     )
     reply = Reply()
-    slices = scene.handlers[1](request, Caller(12), reply)
+    slices = scene.handlers[ApiKey.FETCH](request, Caller(12), reply)
     for _ in range(8):
         next(slices)
     await scene.produce("wide", 0, batch("read already"))
@@ -375,7 +376,7 @@ async def test_a_long_fetch_that_is_dropped_watches_nothing(scene: Scene) -> Non
     request = FetchRequest(
         min_bytes=1, max_wait_ms=LONG, topics=[FetchTopic(topic="wide", partitions=wanted)]
     )
-    slices = scene.handlers[1](request, Caller(12), Reply())
+    slices = scene.handlers[ApiKey.FETCH](request, Caller(12), Reply())
     for _ in range(8):
         next(slices)
     watched = [scene.topics.partitions.find("wide", n).watchers for n in range(1000)]
@@ -395,7 +396,7 @@ async def test_a_topic_deleted_while_a_long_fetch_is_read_ends_its_wait(scene: S
     await scene.fetch(("t", 0, 0))
     request = FetchRequest(min_bytes=1, max_wait_ms=LONG, topics=topics)
     reply = Reply()
-    slices = scene.handlers[1](request, Caller(12), reply)
+    slices = scene.handlers[ApiKey.FETCH](request, Caller(12), reply)
     for _ in range(7):
         next(slices)
     await scene.delete("t")

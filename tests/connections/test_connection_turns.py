@@ -18,6 +18,7 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Response
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -37,7 +38,7 @@ from groupkeeper.protocol.registry import response_encoder
 from groupkeeper.turns import TURN_S, Slices
 from tests.support.fake_socket import HEARTBEAT, LIMIT, PRODUCE, Bench
 
-FETCH, DESCRIBE, DELETE = 1, 15, 42
+FETCH, DESCRIBE, DELETE = ApiKey.FETCH, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS
 
 Lines = Callable[[], list[dict[str, Any]]]
 

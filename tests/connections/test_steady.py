@@ -9,14 +9,13 @@ from groupkeeper.connections.steady import SteadyBeat
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.registry import request_decoder
 from tests.support.requests import commit_request, heartbeat, join_request, sync_request
 from tests.support.served import Client, Served, settle
 from tests.support.wire import frame
-
-HEARTBEAT = 12
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def test_only_the_first_of_equal_heartbeats_is_decoded(served: Served, decoded: 
     member = Member(served)
     decoded.clear()
     assert [member.beat() for _ in range(5)] == [0] * 5
-    assert decoded == [HEARTBEAT]
+    assert decoded == [ApiKey.HEARTBEAT]
 
 
 def test_every_answer_carries_the_correlation_id_of_its_request(member: Member) -> None:
@@ -87,7 +86,7 @@ def test_a_member_that_stops_is_removed_when_its_session_ends(member: Member) ->
 
 
 def test_every_beat_is_counted(member: Member) -> None:
-    counts = member.served.server.metrics.requests.by_api[HEARTBEAT]
+    counts = member.served.server.metrics.requests.by_api[ApiKey.HEARTBEAT]
     before = counts.count()
     member.client.deliver(*(member.client.frame(4, member.says) for _ in range(7)))
     assert counts.count() == before + 7
@@ -145,7 +144,7 @@ def test_a_waiting_sync_stops_the_short_cut(served: Served, decoded: list[int]) 
     served.advance(0.1)
     decoded.clear()
     assert follower.call(4, says).error_code == 0
-    assert decoded == [HEARTBEAT]
+    assert decoded == [ApiKey.HEARTBEAT]
 
 
 # -- durability ------------------------------------------------------------------------------------
@@ -172,7 +171,7 @@ def test_a_reload_of_the_partition_ends_the_short_cut(member: Member, decoded: l
     assert member.beat() == 0  # loading: heartbeats are believed
     member.served.settled()
     assert [member.beat(), member.beat()] == [0, 0]
-    assert decoded == [HEARTBEAT, HEARTBEAT]
+    assert decoded == [ApiKey.HEARTBEAT, ApiKey.HEARTBEAT]
 
 
 # -- bytes -----------------------------------------------------------------------------------------

@@ -15,13 +15,14 @@ import sys
 from collections.abc import Callable
 from struct import Struct
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.framing import read_request_header
 from groupkeeper.protocol.registry import request_decoder, request_encoder
 
 HOST = "127.0.0.1"
 PORTS = range(29091, 29096)
-_CREATE_TOPICS = 19
-_TELLING = {3, 10, 60}  # Metadata, FindCoordinator, DescribeCluster: answers with addresses
+_TELLING = {ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLUSTER}
+"""Their answers have addresses."""
 _size = Struct(">i")
 _key_version_correlation = Struct(">hhi")
 
@@ -38,7 +39,7 @@ class Link:
         key, _version, correlation_id = _key_version_correlation.unpack_from(frame, _size.size)
         if key in _TELLING:
             self._telling.add(correlation_id)
-        return _with_one_replica(frame) if key == _CREATE_TOPICS else frame
+        return _with_one_replica(frame) if key == ApiKey.CREATE_TOPICS else frame
 
     def response(self, frame: bytes) -> bytes:
         """An answer as the client gets it."""

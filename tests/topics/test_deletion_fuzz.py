@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -39,7 +40,8 @@ REQUESTS = 15
 PAUSE_S = 0.02
 """At most so long a client waits before the next request."""
 
-PRODUCE, FETCH, METADATA, COMMIT, CREATE, DELETE = 0, 1, 3, 8, 19, 20
+PRODUCE, METADATA, COMMIT = ApiKey.PRODUCE, ApiKey.METADATA, ApiKey.OFFSET_COMMIT
+CREATE, DELETE = ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS
 VERSIONS = {PRODUCE: 7, METADATA: 12, COMMIT: 8, CREATE: 7, DELETE: 6}
 TURN_TAKES_S = 0.0005
 """Virtual time: a few messages come meanwhile."""
@@ -81,7 +83,7 @@ class Known:
 class Sent:
     """A request, and the topics of its name that were known when it was sent."""
 
-    key: int
+    key: ApiKey
     request: Any
     seen: list[Known]
     group: str = ""
@@ -193,7 +195,7 @@ class Story:
                         assert offset > before, (known, group)
 
 
-def _request(key: int, names: list[str], group: str, value: int) -> Any:
+def _request(key: ApiKey, names: list[str], group: str, value: int) -> Any:
     if key == PRODUCE:
         records = encode_batch(0, 0, 1_700_000_000_000, [(None, b"%d" % value)])
         data = [PartitionProduceData(index=0, records=records)]

@@ -55,11 +55,14 @@ from tests.support.slices import counted
 from tests.topics.scene import Reply, Scene, Settings, batch, handlers_of
 
 
-def wanted(key: int, version: int) -> object:
+def wanted(key: ApiKey, version: int) -> object:
     """A request about the topic `t` that succeeds."""
-    name = "new" if key == 19 else "t"
-    requests = {
-        0: ProduceRequest(
+    return requests("new" if key == ApiKey.CREATE_TOPICS else "t", version)[key]
+
+
+def requests(name: str, version: int) -> dict[ApiKey, object]:
+    return {
+        ApiKey.PRODUCE: ProduceRequest(
             acks=1,
             topic_data=[
                 TopicProduceData(
@@ -67,49 +70,53 @@ def wanted(key: int, version: int) -> object:
                 )
             ],
         ),
-        1: FetchRequest(
+        ApiKey.FETCH: FetchRequest(
             topics=[
                 FetchTopic(topic=name, partitions=[FetchPartition(partition_max_bytes=1 << 20)])
             ]
         ),
-        2: ListOffsetsRequest(
+        ApiKey.LIST_OFFSETS: ListOffsetsRequest(
             topics=[ListOffsetsTopic(name=name, partitions=[ListOffsetsPartition(timestamp=-1)])]
         ),
-        3: MetadataRequest(topics=[MetadataRequestTopic(name=name)]),
-        22: InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
-        23: OffsetForLeaderEpochRequest(
+        ApiKey.METADATA: MetadataRequest(topics=[MetadataRequestTopic(name=name)]),
+        ApiKey.INIT_PRODUCER_ID: InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=1000
+        ),
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochRequest(
             topics=[OffsetForLeaderTopic(topic=name, partitions=[OffsetForLeaderPartition()])]
         ),
         **administration(name, version),
     }
-    return requests[key]
 
 
-def administration(name: str, version: int) -> dict[int, object]:
+def administration(name: str, version: int) -> dict[ApiKey, object]:
     """Requests of clients that look after topics."""
     by_name = version < 6
     return {
-        19: CreateTopicsRequest(
+        ApiKey.CREATE_TOPICS: CreateTopicsRequest(
             topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
         ),
-        20: DeleteTopicsRequest(
+        ApiKey.DELETE_TOPICS: DeleteTopicsRequest(
             topics=[] if by_name else [DeleteTopicState(name=name)],
             topic_names=[name] if by_name else [],
             timeout_ms=1000,
         ),
-        21: DeleteRecordsRequest(
+        ApiKey.DELETE_RECORDS: DeleteRecordsRequest(
             topics=[DeleteRecordsTopic(name=name, partitions=[DeleteRecordsPartition(offset=-1)])]
         ),
-        37: CreatePartitionsRequest(
+        ApiKey.CREATE_PARTITIONS: CreatePartitionsRequest(
             topics=[CreatePartitionsTopic(name=name, count=3, assignments=None)], timeout_ms=1000
         ),
-        75: DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name)]),
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name=name)]
+        ),
     }
 
 
-def cases() -> list[tuple[int, int]]:
-    keys = (0, 1, 2, 3, 19, 20, 21, 22, 23, 37, 75)
-    return [(k, v) for k in keys for v in range(APIS[k].served[0], APIS[k].served[1] + 1)]
+def cases() -> list[tuple[ApiKey, int]]:
+    return [
+        (k, v) for k in requests("t", 0) for v in range(APIS[k].served[0], APIS[k].served[1] + 1)
+    ]
 
 
 def error_codes(message: object) -> list[int]:

@@ -10,6 +10,7 @@ from collections import deque
 from random import Random
 from typing import NamedTuple
 
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.message import Message, key_of
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
@@ -90,8 +91,8 @@ class Talker:
         chance = self._chance
         person = chance.choice(self.town.people)
         key = next_key(chance, person, self._keys)
-        if key == 11 and chance.random() < 0.8:  # each may wait for the others
-            key = 12
+        if key == ApiKey.JOIN_GROUP and chance.random() < 0.8:  # each may wait for the others
+            key = ApiKey.HEARTBEAT
         version = next_version(chance, person, key)
         request = Maker(chance, self.town, person, version).message(APIS[key].request_type)
         if isinstance(request, JoinGroupRequest):
