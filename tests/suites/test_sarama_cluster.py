@@ -11,13 +11,9 @@ from groupkeeper.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
 )
-from groupkeeper.protocol.registry import (
-    request_decoder,
-    request_encoder,
-    response_decoder,
-    response_encoder,
-)
+from groupkeeper.protocol.registry import request_decoder, response_encoder
 from tests.suites.sarama_cluster import Link, toxiproxy_answer
+from tests.support.codecs import request_encoder, response_decoder
 
 BROKER = ("127.0.0.1", 40123)
 METADATA, FIND_COORDINATOR, HEARTBEAT, CREATE_TOPICS = 3, 10, 12, 19

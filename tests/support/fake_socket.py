@@ -23,8 +23,8 @@ from groupkeeper.observe.metrics import ConnectionStats, RequestStats
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import Message, key_of
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
-from groupkeeper.protocol.registry import response_decoder
 from groupkeeper.turns import Turns
+from tests.support.codecs import response_decoder
 from tests.support.wire import CLIENT_ID, Frames, frame
 
 PRODUCE, JOIN = ApiKey.PRODUCE, ApiKey.JOIN_GROUP
