@@ -21,8 +21,9 @@ from groupkeeper.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.chaos.wire import Address, Client
+from tests.chaos.wire import Client
 from tests.support.requests import commit_request, heartbeat, join_request, sync_request
+from tests.support.wire import Address
 from tests.topics.scene import batch
 
 SOURCE = "127.0.0.1"

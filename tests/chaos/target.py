@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos.wire import Address
+from tests.support.wire import Address
 
 MIB = 1 << 20
 BUDGET_MIB = 256

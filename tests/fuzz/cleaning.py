@@ -67,19 +67,19 @@ class Cleaning:
         """All but the bystander's. What the disk refused to remove goes when its name is asked for
         again.
         """
-        leftovers = self._life.server.topics.catalog.being_deleted
+        being_deleted = self._life.server.topics.catalog.being_deleted
         for _ in range(ATTEMPTS):
             listed = self._bystander.call(9, MetadataRequest(topics=None)).topics
             doomed = [t.name for t in listed if t.name not in (TOPIC, INTERNAL)]
-            if not doomed and not leftovers:
+            if not doomed and not being_deleted:
                 return
-            asked = [CreatableTopic(name=name) for name in leftovers]
+            asked = [CreatableTopic(name=name) for name in being_deleted]
             request = CreateTopicsRequest(topics=asked, timeout_ms=1000, validate_only=True)
             self._bystander.call(5, request)
             delete = DeleteTopicsRequest(topic_names=doomed, timeout_ms=30_000)
             self._bystander.call(5, delete)
             self._life.settle()
-        raise Finding(f"topics that cannot be deleted: {doomed} {list(leftovers)}")
+        raise Finding(f"topics that cannot be deleted: {doomed} {list(being_deleted)}")
 
     def let_fetches_end(self) -> None:
         """A Fetch does not hear that its client is gone: it ends with its time."""

@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.chaos.damage.truth import Group, Place, Stored
-from tests.chaos.wire import Address, Client
+from tests.chaos.wire import Client
 from tests.clients.libraries import Library
 from tests.clients.process import ClientError, Worker
 from tests.kills.ledger import Ledger
@@ -31,6 +31,7 @@ from tests.suites.process import missing
 from tests.suites.run import PLACE as SUITES
 from tests.suites.suite import SuiteError
 from tests.support.requests import codes_of, commit_request, join_request, sync_request
+from tests.support.wire import Address
 from tests.topics.scene import NOW, batch
 
 TOPIC = "read"

@@ -8,8 +8,9 @@ from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.chaos.attacks.support import fetch_page, produce, store, topics
 from tests.chaos.target import BUDGET_MIB, MIB, Attack, Limits, Steps, Target, check
-from tests.chaos.wire import Client, bound, closed_within, dial, frame
+from tests.chaos.wire import Client, bound, closed_within, dial
 from tests.support.requests import heartbeat, join_request, sync_request
+from tests.support.wire import frame
 from tests.topics.scene import batch
 
 FAMILY = "connections"

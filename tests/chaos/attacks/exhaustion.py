@@ -12,8 +12,9 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.chaos.attacks.support import deliver, names, outcome, produce, topics
 from tests.chaos.target import BUDGET_MIB, MIB, Attack, Limits, Steps, Target, check
-from tests.chaos.wire import ATTACKER, Client, Stream, ask_all, dial, frame, pump
+from tests.chaos.wire import ATTACKER, Client, Stream, ask_all, dial, pump
 from tests.support.requests import join_request, sync_request
+from tests.support.wire import frame
 from tests.topics.scene import batch
 
 FAMILY = "exhaustion"

@@ -25,8 +25,9 @@ from tests.chaos.attacks.support import (
     topics,
 )
 from tests.chaos.target import BUDGET_MIB, Attack, Limits, Steps, Target, check
-from tests.chaos.wire import Client, frame
+from tests.chaos.wire import Client
 from tests.support.requests import commit_request, fetch_request, join_request
+from tests.support.wire import frame
 
 FAMILY = "group requests"
 ANSWERS = Limits(growth_mib=BUDGET_MIB + 64)

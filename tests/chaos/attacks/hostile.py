@@ -11,8 +11,9 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequ
 from groupkeeper.protocol.registry import APIS
 from tests.chaos.attacks.support import deliver, names, produce, topics
 from tests.chaos.target import Attack, Steps, Target, check
-from tests.chaos.wire import Stream, closed_within, dial, frame, pump
+from tests.chaos.wire import Stream, closed_within, dial, pump
 from tests.support.requests import fetch_request, heartbeat
+from tests.support.wire import frame
 from tests.topics.scene import batch
 
 FAMILY = "bytes"

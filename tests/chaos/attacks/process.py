@@ -8,8 +8,9 @@ import time
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
 from tests.chaos.attacks.support import SETTLE_SETTINGS, names, roster
 from tests.chaos.target import Attack, Limits, Steps, Target, check
-from tests.chaos.wire import Client, Stream, dial, frame, pump
+from tests.chaos.wire import Client, Stream, dial, pump
 from tests.support.requests import heartbeat, join_request
+from tests.support.wire import frame
 
 FAMILY = "process"
 STOPPED_SECONDS = 5.0

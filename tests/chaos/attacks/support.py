@@ -17,9 +17,10 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.chaos.target import MIB, Target, check
-from tests.chaos.wire import Client, Stream, ask_all, dial, frame, pump
+from tests.chaos.wire import Client, Stream, ask_all, dial, pump
 from tests.support.codecs import response_decoder
 from tests.support.requests import commit_request, join_request, sync_request
+from tests.support.wire import frame
 
 FITTING = 4 * MIB - 4096
 """Bytes of the largest request other than Produce that the server takes, headers left out."""

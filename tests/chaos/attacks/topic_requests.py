@@ -34,7 +34,8 @@ from tests.chaos.attacks.support import (
     topics,
 )
 from tests.chaos.target import BUDGET_MIB, Attack, Limits, Steps, Target
-from tests.chaos.wire import Stream, dial, frame, pump
+from tests.chaos.wire import Stream, dial, pump
+from tests.support.wire import frame
 from tests.topics.scene import NOW, batch
 
 FAMILY = "topic requests"

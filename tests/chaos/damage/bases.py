@@ -33,8 +33,9 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.chaos.damage.truth import Group, Place, Stored, Truth
-from tests.chaos.server import ROOT, Needs, Server
-from tests.chaos.wire import Address, Client, Gone
+from tests.chaos.server import Needs, Server
+from tests.chaos.wire import Client
+from tests.support.process import ROOT
 from tests.support.requests import (
     codes_of,
     commit_request,
@@ -43,6 +44,7 @@ from tests.support.requests import (
     offset_delete_request,
     sync_request,
 )
+from tests.support.wire import Address, Gone
 from tests.topics.scene import NOW, batch
 
 OFFSETS_PARTITIONS = 5

@@ -14,7 +14,8 @@ from typing import Final
 from tests.chaos.damage.bases import SETTINGS, Base
 from tests.chaos.damage.harm import CATALOG, JOURNAL, OTHER, TOPIC_LAST, Damage
 from tests.chaos.damage.truth import Look, Loss, look
-from tests.chaos.server import ROOT, Needs, Server, ServerError
+from tests.chaos.server import Needs, Server, ServerError
+from tests.support.process import ROOT
 
 RECOVERED: Final = "recovered"
 REFUSED: Final = "refused"

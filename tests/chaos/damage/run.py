@@ -22,7 +22,8 @@ from rich.progress import Progress
 from tests.chaos.damage.bases import RECIPES, Base, make
 from tests.chaos.damage.harm import KINDS, PLACES, Damage, draw
 from tests.chaos.damage.outcome import BAD, VERDICTS, Outcome, tried
-from tests.chaos.server import ROOT, ServerError
+from tests.chaos.server import ServerError
+from tests.support.process import ROOT
 
 DAMAGES = 400
 SEED = 9

@@ -24,8 +24,9 @@ from groupkeeper.protocol.messages.list_offsets import (
 )
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.record_batch import CorruptBatch, check_crc, decode_records, iter_batches
-from tests.chaos.wire import Address, Client
+from tests.chaos.wire import Client
 from tests.support.requests import fetch_request, heartbeat
+from tests.support.wire import Address
 
 OFFSETS_TOPIC = "__consumer_offsets"
 CATALOG = "catalog"
