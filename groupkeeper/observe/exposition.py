@@ -52,10 +52,7 @@ COUNTERS = {
     "groups_deleted": ("reason", "Groups deleted, on request, all expired, or never used."),
     "limits_reached": ("limit", "Requests refused, or work given up, because of a limit."),
     "members_joined": ("cause", "Members added to a group."),
-    "members_replaced": (
-        "rebalance",
-        "Static members that rejoined, with or without a rebalance.",
-    ),
+    "members_replaced": ("rebalance", "Static members that rejoined, with or without a rebalance."),
     "members_fenced": ("api", "Requests under an instance id that another member holds."),
     "members_removed": ("cause", "Members that are no longer part of their group."),
     "offsets_committed": ("", "Offsets stored, one per partition of a commit."),
