@@ -142,6 +142,7 @@ class Metrics:
         self.appends = AppendStats()
         self.iterations = Histogram(ITERATION_SECONDS)
         self.replay_seconds = Histogram()
+        """How long partitions took to load from their logs."""
         self.rebalance_seconds = Histogram()
         self.join_seconds = Histogram()
         self.counts: Counter[tuple[str, str]] = Counter()
@@ -152,10 +153,6 @@ class Metrics:
     def _counted(self) -> Slices[Iterable[PartitionSnapshot]]:
         yield
         return self.snapshots()
-
-    def replayed(self, seconds: float) -> None:
-        """A partition was loaded from its log in this time."""
-        self.replay_seconds.observe(seconds)
 
     def observe(self, _: Origin, noted: NotedFact) -> None:
         """Count a fact; of most kinds only some are counted."""

@@ -186,7 +186,7 @@ def test_appends_connections_and_replay() -> None:
     metrics.appends.failures += 1
     metrics.connections.open = 4
     metrics.connections.accepted = 9
-    metrics.replayed(0.7)
+    metrics.replay_seconds.observe(0.7)
     found = samples(metrics)
     assert found["groupkeeper_append_latency_seconds_count"] == 1
     assert found["groupkeeper_append_records_total"] == 20
@@ -263,7 +263,8 @@ def test_every_metric_is_in_the_operations_page() -> None:
 
 def test_counting_does_not_import_prometheus_client() -> None:
     code = (
-        "import sys; from groupkeeper.observe.metrics import Metrics; Metrics().replayed(1);"
+        "import sys; from groupkeeper.observe.metrics import Metrics;"
+        "Metrics().replay_seconds.observe(1);"
         "print('prometheus_client' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
