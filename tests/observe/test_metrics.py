@@ -59,9 +59,9 @@ def test_a_histogram_puts_a_bound_into_its_own_bucket() -> None:
 
 def test_requests_are_counted_and_timed_by_api() -> None:
     metrics = Metrics()
-    metrics.requests.record(12, 0.0003)
-    metrics.requests.record(12, 0.02)
-    metrics.requests.record(9999, 0.02)
+    metrics.requests[12].observe(0.0003)
+    metrics.requests[12].observe(0.02)
+    metrics.requests[9999].observe(0.02)
     found = samples(metrics)
     assert found["groupkeeper_requests_total{api=Heartbeat}"] == 2
     assert found["groupkeeper_requests_total{api=9999}"] == 1
@@ -72,7 +72,7 @@ def test_requests_are_counted_and_timed_by_api() -> None:
 
 def test_requests_answered_together_are_counted_each() -> None:
     metrics = Metrics()
-    metrics.requests.record(12, 0.25, times=8)
+    metrics.requests[12].observe(0.25, times=8)
     found = samples(metrics)
     assert found["groupkeeper_requests_total{api=Heartbeat}"] == 8
     assert found["groupkeeper_request_latency_seconds_sum{api=Heartbeat}"] == 2.0
@@ -205,7 +205,7 @@ def test_the_process_and_the_build_are_there() -> None:
 
 def test_two_servers_do_not_share_numbers() -> None:
     one, other = Metrics(), Metrics()
-    one.requests.record(12, 0.1)
+    one.requests[12].observe(0.1)
     assert "groupkeeper_requests_total{api=Heartbeat}" not in samples(other)
 
 
@@ -214,7 +214,7 @@ def test_a_page_is_made_in_slices_and_the_same_however_many(
 ) -> None:
     metrics = Metrics()
     for api in APIS:
-        metrics.requests.record(api, 0.01)
+        metrics.requests[api].observe(0.01)
     slices = sum(1 for _ in Exposition(metrics).page())
     before = samples(metrics)
     monkeypatch.setattr(exposition, "SAMPLES_IN_A_SLICE", 10)
