@@ -35,25 +35,15 @@ class Framing(Enum):
     """int32 size, int32 correlation id, in flexible versions an empty tag buffer."""
     SLICED_RESPONSE = auto()
     """As RESPONSE without the size, in pieces."""
-    REQUEST = auto()
-    """int32 size, then the request header, which is an argument."""
     VERSIONED = auto()
     """int16 version: the form of keys and values in logs."""
     BARE = auto()
     """Nothing."""
 
 
-_PARAMETERS = {
-    Framing.RESPONSE: "message, correlation_id",
-    Framing.SLICED_RESPONSE: "message, correlation_id",
-    Framing.REQUEST: "message, header",
-}
-"""The parameters of an encoder; `message` alone for the others."""
-
-
 def write_encoder(source: Source, cls: type, version: int, framing: Framing) -> str:
-    """Write `encode(message[, correlation_id | header]) -> bytes`, or a generator of bytes; return
-    the function's name.
+    """Write `encode(message[, correlation_id]) -> bytes`, or a generator of bytes; return the
+    function's name.
     """
     flexible = layout_of(cls).is_flexible(version)
     sliced = framing is Framing.SLICED_RESPONSE
@@ -84,10 +74,11 @@ class _EncoderWriter:
                 for field in fields_in(part, self.version)[1]:
                     self.tag_writer(part, field)
             self.sliced = sliced
-        with source.block(f"def encode({_PARAMETERS.get(framing, 'message')}):"):
+        answers = framing in (Framing.RESPONSE, Framing.SLICED_RESPONSE)
+        parameters = "message, correlation_id" if answers else "message"
+        with source.block(f"def encode({parameters}):"):
             with source.block("try:"):
-                fixed = framing is not Framing.REQUEST and self.all_fixed(cls)
-                if fixed and not self.sliced:
+                if self.all_fixed(cls) and not self.sliced:
                     self.one_call(cls, framing)
                 else:
                     self.pieces(cls, framing)
@@ -132,8 +123,6 @@ class _EncoderWriter:
     def lead(self, cls: type, framing: Framing) -> None:
         """Write what precedes the body, except the size."""
         match framing:
-            case Framing.REQUEST:
-                self.source.line("out.append(header)")
             case Framing.VERSIONED:
                 self.run.append(("h", str(self.version)))
             case Framing.RESPONSE | Framing.SLICED_RESPONSE:

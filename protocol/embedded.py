@@ -11,8 +11,7 @@ Source: Kafka's `ConsumerProtocol`, `ConsumerProtocolSubscription.json` and
 from struct import Struct
 from struct import error as struct_error
 
-from groupkeeper.protocol.compile_encode import Framing
-from groupkeeper.protocol.compiler import decoder, encoder
+from groupkeeper.protocol.compiler import decoder
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.message import empty, message, since, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, NullableBytes, NullableString, String
@@ -76,16 +75,6 @@ def decode_assignment(data: bytes) -> Assignment:
     """The assignment of a member; DecodeError if the bytes are none."""
     value: Assignment = decoder(Assignment, _layout_version(data))(data, 0, len(data))
     return value
-
-
-def encode_subscription(subscription: Subscription) -> bytes:
-    """Encode the subscription in its own `version`, 0 to 3."""
-    return encoder(Subscription, subscription.version, Framing.BARE)(subscription)
-
-
-def encode_assignment(assignment: Assignment) -> bytes:
-    """Encode the assignment in its own `version`, 0 to 3."""
-    return encoder(Assignment, assignment.version, Framing.BARE)(assignment)
 
 
 def subscribed_topics(data: bytes) -> tuple[str, ...] | None:

@@ -109,11 +109,6 @@ def until(version: int, *, default: object = _TYPICAL, nullable_since: int = 0) 
     return Lifetime(default, 0, version, nullable_since)
 
 
-def nullable_since(version: int, *, default: object = _TYPICAL) -> Any:
-    """A field of every version that may be null from `version` on."""
-    return Lifetime(default, 0, FOREVER, version)
-
-
 def tagged(tag: int, *, since: int, default: object = _TYPICAL) -> Any:
     """A tagged field (KIP-482): left out while it holds its default."""
     return Lifetime(default, since, FOREVER, 0, tag)

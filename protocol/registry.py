@@ -7,9 +7,7 @@ Source: Kafka 4.1, `ApiKeys` (versions) and `ApiMessageType` (header versions).
 
 from collections.abc import Callable
 from functools import cache
-from struct import Struct
-from struct import error as struct_error
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.compile_encode import Framing
@@ -22,7 +20,6 @@ from groupkeeper.protocol.compiler import (
     sliced_decoder,
     sliced_encoder,
 )
-from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.message import Message, key_of, layout_of
 from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
@@ -52,7 +49,6 @@ from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
 from groupkeeper.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
-from groupkeeper.protocol.wire import skip_tags
 
 
 class Api(NamedTuple):
@@ -125,9 +121,6 @@ _ALL = (
 APIS: dict[int, Api] = {api.key: api for api in _ALL}
 """By `ApiKey`. The keys of the type are int because a request's header can hold any int16."""
 
-_fixed_header = Struct(">hhih")
-_read_correlation_id = Struct(">i").unpack_from
-
 
 @cache
 def request_decoder(key: int, version: int) -> Decoder:
@@ -153,41 +146,3 @@ def sliced_request_decoder(key: int, version: int) -> SlicedDecoder:
 def sliced_response_encoder(key: int, version: int) -> SlicedEncoder:
     """As `response_encoder`, piece by piece and without the size: for long responses."""
     return sliced_encoder(APIS[key].response_type, version)
-
-
-@cache
-def request_encoder(key: int, version: int) -> Callable[[Message, int, str | None], bytes]:
-    """`encode(request, correlation_id, client_id) -> bytes`: the whole frame."""
-    api = APIS[key]
-    encode = encoder(api.request_type, version, Framing.REQUEST)
-    tags = b"\0" if api.is_flexible(version) else b""
-
-    def encode_request(request: Message, correlation_id: int, client_id: str | None) -> bytes:
-        name = b"" if client_id is None else client_id.encode()
-        size = -1 if client_id is None else len(name)
-        header = _fixed_header.pack(key, version, correlation_id, size) + name + tags
-        return encode(request, header)
-
-    return encode_request
-
-
-@cache
-def response_decoder(key: int, version: int) -> Callable[[bytes, int, int], tuple[int, Any]]:
-    """`decode(buffer, pos, end) -> (correlation id, response)`, from the end of the size on."""
-    api = APIS[key]
-    decode = decoder(api.response_type, version)
-    has_tags = api.is_flexible(version) and key != ApiKey.API_VERSIONS
-
-    def decode_response(
-        buffer: bytes, pos: int, end: int
-    ) -> tuple[int, Any]:  # Any: the API's response
-        try:
-            (correlation_id,) = _read_correlation_id(buffer, pos)
-            pos += 4
-            if has_tags:
-                pos = skip_tags(buffer, pos, end)
-        except (IndexError, struct_error) as error:
-            raise DecodeError(f"response header: {error}") from error
-        return correlation_id, decode(buffer, pos, end)
-
-    return decode_response

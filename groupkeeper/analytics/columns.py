@@ -11,41 +11,31 @@ import pyarrow as pa
 
 from groupkeeper.analytics.plan import Split
 
-ARROW_TYPES: Final = {
-    "int": pa.int32(),
-    "smallint": pa.int16(),
-    "bigint": pa.int64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "boolean": pa.bool_(),
-}
-
-# Name and Spark SQL type. Spark rejects batches whose Arrow types differ from these.
-COLUMNS: Final = (
-    ("partition", "int"),
-    ("batch_position", "bigint"),
-    ("offset", "bigint"),
-    ("timestamp_ms", "bigint"),
-    ("leader_epoch", "int"),
-    ("producer_id", "bigint"),
-    ("attributes", "smallint"),
-    ("key_type", "smallint"),
-    ("group", "string"),
-    ("topic", "string"),
-    ("topic_partition", "int"),
-    ("committed_offset", "bigint"),
-    ("commit_leader_epoch", "int"),
-    ("commit_timestamp_ms", "bigint"),
-    ("metadata", "string"),
-    ("tombstone", "boolean"),
-    ("key", "binary"),
-    ("value", "binary"),
-    ("problem", "string"),
-    ("problem_bytes", "bigint"),
+# Spark rejects batches whose types differ from these.
+SCHEMA: Final = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("batch_position", pa.int64()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("producer_id", pa.int64()),
+        ("attributes", pa.int16()),
+        ("key_type", pa.int16()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("topic_partition", pa.int32()),
+        ("committed_offset", pa.int64()),
+        ("commit_leader_epoch", pa.int32()),
+        ("commit_timestamp_ms", pa.int64()),
+        ("metadata", pa.string()),
+        ("tombstone", pa.bool_()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("problem", pa.string()),
+        ("problem_bytes", pa.int64()),
+    ]
 )
-
-SCHEMA: Final = pa.schema([pa.field(name, ARROW_TYPES[kind]) for name, kind in COLUMNS])
-SPARK_SCHEMA: Final = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS)
 
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20

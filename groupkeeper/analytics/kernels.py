@@ -24,21 +24,9 @@ from groupkeeper.analytics.compiled import (
     kernel,
 )
 
-# Columns of the batch table.
-POSITION: Final = 0
-PROBLEM: Final = 1
-SIZE: Final = 2
-BASE_OFFSET: Final = 3
-LAST_DELTA: Final = 4
-LEADER_EPOCH: Final = 5
-ATTRIBUTES: Final = 6
-BASE_TIMESTAMP: Final = 7
-MAX_TIMESTAMP: Final = 8
-PRODUCER_ID: Final = 9
-COUNT: Final = 10
-RECORDS: Final = 11
-RECORDS_END: Final = 12
-BATCH_FIELDS: Final = 13
+# Columns of the batch table, and their number.
+POSITION, PROBLEM, SIZE, BASE_OFFSET, LAST_DELTA, LEADER_EPOCH, ATTRIBUTES = range(7)
+BASE_TIMESTAMP, MAX_TIMESTAMP, PRODUCER_ID, COUNT, RECORDS, RECORDS_END, BATCH_FIELDS = range(7, 14)
 
 # Values of columns.Problem: kernels know integers only.
 _TORN: Final = 2

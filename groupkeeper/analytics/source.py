@@ -16,9 +16,10 @@ from typing import cast, get_args
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from groupkeeper.analytics.columns import SPARK_SCHEMA
+from groupkeeper.analytics.columns import SCHEMA
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.parse import Engine, parse_split
 from groupkeeper.analytics.plan import Chunk, plan
@@ -35,8 +36,8 @@ class ConsumerOffsetsSource(DataSource):  # type: ignore[misc]  # pyspark is not
     def name(cls) -> str:
         return NAME
 
-    def schema(self) -> str:
-        return SPARK_SCHEMA
+    def schema(self) -> StructType:
+        return from_arrow_schema(SCHEMA)
 
     def reader(self, schema: StructType) -> "ConsumerOffsetsReader":
         return ConsumerOffsetsReader(dict(self.options))

@@ -67,8 +67,7 @@ def no_list(op: AlterConfigOp) -> Refusal:
     """Refuse APPEND or SUBTRACT of a config that is not a list."""
     verb = ConfigOperation(op.operation).name
     return Refusal(
-        ErrorCode.INVALID_CONFIG,
-        f"Can't {verb} to key {op.name} because its type is not LIST.",
+        ErrorCode.INVALID_CONFIG, f"Can't {verb} to key {op.name} because its type is not LIST."
     )
 
 

@@ -28,12 +28,10 @@ NO_ID: Final = bytes(16)
 
 _UNKNOWN_ID: Final = Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
 _UNKNOWN_NAME: Final = Refusal(
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    "This server does not host this topic-partition.",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
 )
 _DUPLICATE_ID: Final = Refusal(
-    ErrorCode.INVALID_REQUEST,
-    "The provided topic name maps to an ID that was already supplied.",
+    ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
 )
 
 

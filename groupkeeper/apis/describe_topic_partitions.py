@@ -111,9 +111,7 @@ class DescribeTopicPartitionsHandler:
     def _unknown(self, name: str) -> DescribeTopicPartitionsResponseTopic:
         refusal = check_name(name) or _UNKNOWN
         return DescribeTopicPartitionsResponseTopic(
-            name=name,
-            error_code=refusal.error,
-            topic_authorized_operations=TOPIC_OPERATIONS,
+            name=name, error_code=refusal.error, topic_authorized_operations=TOPIC_OPERATIONS
         )
 
 

@@ -57,10 +57,6 @@ class Dependencies:
         return BrokerConfigs(self.node.node_id, self.settings)
 
     @cached_property
-    def alter_configs(self) -> AlterConfigsHandler:
-        return AlterConfigsHandler(self.topics, self.broker_configs)
-
-    @cached_property
     def api_versions(self) -> ApiVersionsHandler:
         return ApiVersionsHandler(row.key for row in TABLE)
 
@@ -104,6 +100,9 @@ class Right(NamedTuple):
     resource: Resource
 
 
+MakeHandler = Callable[[Dependencies], Handler]
+
+
 class Row(NamedTuple):
     """One API."""
 
@@ -111,7 +110,7 @@ class Row(NamedTuple):
     subject: Subject
     rights: tuple[Right, ...]
     """Source: the methods of Kafka's `KafkaApis`."""
-    handler: Callable[[Dependencies], Handler]
+    handler: MakeHandler
 
 
 class Handling(Protocol):
@@ -121,14 +120,24 @@ class Handling(Protocol):
     def handle(self) -> Handler: ...
 
 
-def with_topics(make: Callable[[Topics], Handling]) -> Callable[[Dependencies], Handler]:
+def with_groups(make: Callable[[GroupPartitions], Handling]) -> MakeHandler:
+    """The handler of a class that takes the groups."""
+    return lambda of: make(of.groups).handle
+
+
+def with_topics(make: Callable[[Topics], Handling]) -> MakeHandler:
     """The handler of a class that takes the topics."""
     return lambda of: make(of.topics).handle
 
 
-def with_node(make: Callable[[Topics, Node], Handling]) -> Callable[[Dependencies], Handler]:
+def with_node(make: Callable[[Topics, Node], Handling]) -> MakeHandler:
     """The handler of a class that takes the topics and the node."""
     return lambda of: make(of.topics, of.node).handle
+
+
+def with_configs(make: Callable[[Topics, BrokerConfigs], Handling]) -> MakeHandler:
+    """The handler of a class that takes the topics and the configs of the broker."""
+    return lambda of: make(of.topics, of.broker_configs).handle
 
 
 GROUP, GROUPS, TOPICS, RESOURCES, NONE = Subject
@@ -156,9 +165,9 @@ CHANGE_CONFIGS: Final = (
 TABLE: Final = (
     # groups
     Row(ApiKey.JOIN_GROUP, GROUP, (READ_GROUP,), lambda of: GroupHandler(of.groups).forward),
-    Row(ApiKey.SYNC_GROUP, GROUP, (READ_GROUP,), lambda of: SyncGroupHandler(of.groups).handle),
+    Row(ApiKey.SYNC_GROUP, GROUP, (READ_GROUP,), with_groups(SyncGroupHandler)),
     Row(ApiKey.HEARTBEAT, GROUP, (READ_GROUP,), lambda of: GroupHandler(of.groups).forward),
-    Row(ApiKey.LEAVE_GROUP, GROUP, (READ_GROUP,), lambda of: LeaveGroupHandler(of.groups).handle),
+    Row(ApiKey.LEAVE_GROUP, GROUP, (READ_GROUP,), with_groups(LeaveGroupHandler)),
     Row(
         ApiKey.OFFSET_COMMIT,
         GROUP,
@@ -169,7 +178,7 @@ TABLE: Final = (
         ApiKey.OFFSET_FETCH,
         GROUPS,
         (DESCRIBE_GROUP, DESCRIBE_TOPIC),
-        lambda of: OffsetFetchHandler(of.groups).handle,
+        with_groups(OffsetFetchHandler),
     ),
     Row(
         ApiKey.OFFSET_DELETE,
@@ -177,24 +186,11 @@ TABLE: Final = (
         (DELETE_GROUP, READ_TOPIC),
         lambda of: OffsetDeleteHandler(of.groups, of.topics.partition_count).handle,
     ),
+    Row(ApiKey.DESCRIBE_GROUPS, GROUPS, (DESCRIBE_GROUP,), with_groups(DescribeGroupsHandler)),
     Row(
-        ApiKey.DESCRIBE_GROUPS,
-        GROUPS,
-        (DESCRIBE_GROUP,),
-        lambda of: DescribeGroupsHandler(of.groups).handle,
+        ApiKey.LIST_GROUPS, NONE, (DESCRIBE_CLUSTER, DESCRIBE_GROUP), with_groups(ListGroupsHandler)
     ),
-    Row(
-        ApiKey.LIST_GROUPS,
-        NONE,
-        (DESCRIBE_CLUSTER, DESCRIBE_GROUP),
-        lambda of: ListGroupsHandler(of.groups).handle,
-    ),
-    Row(
-        ApiKey.DELETE_GROUPS,
-        GROUPS,
-        (DELETE_GROUP,),
-        lambda of: DeleteGroupsHandler(of.groups).handle,
-    ),
+    Row(ApiKey.DELETE_GROUPS, GROUPS, (DELETE_GROUP,), with_groups(DeleteGroupsHandler)),
     # the cluster
     Row(ApiKey.API_VERSIONS, NONE, (), lambda of: of.api_versions.handle),
     Row(
@@ -232,25 +228,15 @@ TABLE: Final = (
     Row(ApiKey.DELETE_TOPICS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteTopicsHandler)),
     Row(ApiKey.DELETE_RECORDS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteRecordsHandler)),
     # configs
-    Row(
-        ApiKey.DESCRIBE_CONFIGS,
-        RESOURCES,
-        SEE_CONFIGS,
-        lambda of: DescribeConfigsHandler(of.topics, of.broker_configs).handle,
-    ),
-    Row(ApiKey.ALTER_CONFIGS, RESOURCES, CHANGE_CONFIGS, lambda of: of.alter_configs.handle),
+    Row(ApiKey.DESCRIBE_CONFIGS, RESOURCES, SEE_CONFIGS, with_configs(DescribeConfigsHandler)),
+    Row(ApiKey.ALTER_CONFIGS, RESOURCES, CHANGE_CONFIGS, with_configs(AlterConfigsHandler)),
     Row(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         RESOURCES,
         CHANGE_CONFIGS,
-        lambda of: of.alter_configs.handle,
+        with_configs(AlterConfigsHandler),
     ),
-    Row(
-        ApiKey.LIST_CONFIG_RESOURCES,
-        NONE,
-        SEE_CONFIGS,
-        lambda of: ListConfigResourcesHandler(of.topics, of.broker_configs).handle,
-    ),
+    Row(ApiKey.LIST_CONFIG_RESOURCES, NONE, SEE_CONFIGS, with_configs(ListConfigResourcesHandler)),
 )
 
 

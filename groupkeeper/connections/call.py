@@ -12,7 +12,7 @@ from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Handler, Response
-from groupkeeper.observe.metrics import RequestStats
+from groupkeeper.observe.metrics import RequestTimes
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import DecodeError, LeftOver
 from groupkeeper.protocol.framing import RequestHeader
@@ -64,7 +64,7 @@ class ConnectionServices:
     clock: Clock
     turns: Turns
     limits: Limits
-    requests: RequestStats
+    requests: RequestTimes
     connections: ConnectionTable
 
 

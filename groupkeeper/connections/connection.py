@@ -299,7 +299,7 @@ class Connection(ClientStream):
         services, header = self._services, call.header
         self._now = now = self._seconds()
         if self._transport is not None:
-            services.requests.record(header.api_key, now - call.began)
+            services.requests[header.api_key].observe(now - call.began)
             if response is not NO_REPLY:
                 if call.in_slices:
                     self._work = Work(encode_in_slices(call, response, services.limits))
@@ -328,7 +328,7 @@ class Connection(ClientStream):
 
     def _took(self, seconds: float, beats: int) -> None:
         if beats:
-            self._services.requests.record(HEARTBEAT, seconds, beats)
+            self._services.requests[HEARTBEAT].observe(seconds, beats)
         if seconds > SLOW_TURN_S and self._header is not None and self._caller is not None:
             self._services.connections.stats.slow_turns += 1
             api, client = api_name(self._header.api_key), self._caller.peer.client_id

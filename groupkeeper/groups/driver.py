@@ -346,7 +346,7 @@ class PartitionDriver:
         self.cannot_be_loaded = False
         if self.log is not None:
             self._tell_size(self.log)
-        self._services.metrics.replayed(self._services.clock.seconds() - began)
+        self._services.metrics.replay_seconds.observe(self._services.clock.seconds() - began)
         self._carry_out(step)
 
     def stop(self) -> None:

@@ -80,9 +80,7 @@ class OffsetDeleter:
         partitions = [driver.index for driver in drivers]
         await self._pending_offset_deletions.add(topics, partitions)
         _log.warning(
-            "offsets of deleted topics are deleted later",
-            topics=len(topics),
-            partitions=partitions,
+            "offsets of deleted topics are deleted later", topics=len(topics), partitions=partitions
         )
         return True
 

@@ -52,10 +52,7 @@ COUNTERS = {
     "groups_deleted": ("reason", "Groups deleted, on request, all expired, or never used."),
     "limits_reached": ("limit", "Requests refused, or work given up, because of a limit."),
     "members_joined": ("cause", "Members added to a group."),
-    "members_replaced": (
-        "rebalance",
-        "Static members that rejoined, with or without a rebalance.",
-    ),
+    "members_replaced": ("rebalance", "Static members that rejoined, with or without a rebalance."),
     "members_fenced": ("api", "Requests under an instance id that another member holds."),
     "members_removed": ("cause", "Members that are no longer part of their group."),
     "offsets_committed": ("", "Offsets stored, one per partition of a commit."),
@@ -134,7 +131,7 @@ def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Itera
         for name, text in TOPICS.items():
             yield _gauge(name, text, {(): getattr(topics, name)})
     yield from _facts(metrics)
-    yield from _requests(metrics.requests.by_api)
+    yield from _requests(metrics.requests)
     yield from _appends(metrics.appends)
     yield from _connections(metrics.connections)
     yield _histogram(
@@ -235,14 +232,14 @@ def _labelled(counts: Mapping[str, float]) -> Samples:
 
 
 def _gauge(name: str, text: str, samples: Samples, labels: Sequence[str] = ()) -> Metric:
-    family = GaugeMetricFamily(f"groupkeeper_{name}", text, labels=labels)
-    for values, number in samples.items():
-        family.add_metric(values, number)
-    return family
+    return _filled(GaugeMetricFamily(f"groupkeeper_{name}", text, labels=labels), samples)
 
 
 def _counter(name: str, text: str, samples: Samples, labels: Sequence[str] = ()) -> Metric:
-    family = CounterMetricFamily(f"groupkeeper_{name}", text, labels=labels)
+    return _filled(CounterMetricFamily(f"groupkeeper_{name}", text, labels=labels), samples)
+
+
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
     for values, number in samples.items():
         family.add_metric(values, number)
     return family

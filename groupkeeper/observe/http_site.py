@@ -234,10 +234,7 @@ class _Handler(RequestHandler):
         self.send((status_code, _TEXT, text.encode()))
 
     def log_exception(
-        self,
-        typ: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
+        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
     ) -> None:
         """A page that fails is answered 500 and gets one line; a client that has gone, none."""
         if not isinstance(value, HTTPError | StreamClosedError | asyncio.CancelledError):

@@ -84,10 +84,7 @@ class Listener(QueueListener):
     """
 
     def __init__(
-        self,
-        lines: "SimpleQueue[Any]",
-        output: "Output",
-        left_out: Callable[[], dict[Cause, int]],
+        self, lines: "SimpleQueue[Any]", output: "Output", left_out: Callable[[], dict[Cause, int]]
     ) -> None:
         """`left_out` returns the suppressed lines by cause since its last call."""
         super().__init__(lines)

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from logging.handlers import QueueHandler
 from queue import SimpleQueue
 from traceback import TracebackException
@@ -243,18 +243,12 @@ os.register_at_fork(before=flush, after_in_child=_after_fork)
 
 
 class Logger:
-    """A named source of lines, with fields that all its lines carry."""
+    """A named source of lines."""
 
-    __slots__ = ("_fields",)
+    __slots__ = ("_name",)
 
-    def __init__(self, name: str, **fields: object) -> None:
-        self._fields: Mapping[str, object] = {"logger": name, **fields}
-
-    def bind(self, **fields: object) -> "Logger":
-        """The same source with more fields, for one connection or one partition."""
-        log = Logger.__new__(Logger)
-        log._fields = {**self._fields, **fields}
-        return log
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def debug(self, event: str, **fields: object) -> None:
         self._write("debug", event, fields)
@@ -274,4 +268,4 @@ class Logger:
 
     def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
         if LEVELS[level] >= _lines.threshold:
-            _lines.add(level, event, {**self._fields, **fields})
+            _lines.add(level, event, {"logger": self._name, **fields})

@@ -62,16 +62,8 @@ class Histogram:
         return sum(self.counts)
 
 
-class RequestStats:
-    """Requests answered, and the time from their last byte in to their answer, by API key."""
-
-    __slots__ = ("by_api",)
-
-    def __init__(self) -> None:
-        self.by_api: defaultdict[int, Histogram] = defaultdict(Histogram)
-
-    def record(self, api_key: int, seconds: float, times: int = 1) -> None:
-        self.by_api[api_key].observe(seconds, times)
+RequestTimes = defaultdict[int, Histogram]
+"""Requests answered, and the time from their last byte in to their answer, by API key."""
 
 
 @dataclass(slots=True)
@@ -137,11 +129,12 @@ class Metrics:
         """State and reason only, which is cheap."""
         self.counted: Counted = self._counted
         """The same with groups, members and offsets, counted in slices."""
-        self.requests = RequestStats()
+        self.requests = RequestTimes(Histogram)
         self.connections = ConnectionStats()
         self.appends = AppendStats()
         self.iterations = Histogram(ITERATION_SECONDS)
         self.replay_seconds = Histogram()
+        """How long partitions took to load from their logs."""
         self.rebalance_seconds = Histogram()
         self.join_seconds = Histogram()
         self.counts: Counter[tuple[str, str]] = Counter()
@@ -152,10 +145,6 @@ class Metrics:
     def _counted(self) -> Slices[Iterable[PartitionSnapshot]]:
         yield
         return self.snapshots()
-
-    def replayed(self, seconds: float) -> None:
-        """A partition was loaded from its log in this time."""
-        self.replay_seconds.observe(seconds)
 
     def observe(self, _: Origin, noted: NotedFact) -> None:
         """Count a fact; of most kinds only some are counted."""

@@ -128,10 +128,7 @@ class DirectoryWatch:
     """Checks twice a second whether the directory and its locks are still ours."""
 
     def __init__(
-        self,
-        writer: Writer,
-        lost: Callable[[int], None],
-        give_up: Callable[[BaseException], None],
+        self, writer: Writer, lost: Callable[[int], None], give_up: Callable[[BaseException], None]
     ) -> None:
         """Begins at once. `lost` is called with each lost shard, `give_up` at most once."""
         self._writer = writer

@@ -22,8 +22,7 @@ ZSTD_SINCE: Final = 7
 """The first Produce version in which zstd is allowed (KIP-110)."""
 
 NO_TRANSACTIONS: Final = Refusal(
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    "Transactions are not supported by this server",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactions are not supported by this server"
 )
 """No client retries this error, so a transactional producer fails at once."""
 

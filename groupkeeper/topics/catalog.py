@@ -32,7 +32,7 @@ from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogLog
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 from groupkeeper.topics.names import GROUP_TOPIC, collision_key
 from groupkeeper.topics.slices import each
-from groupkeeper.topics.worker import Worker
+from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Turns
 
 COMPACTED_BYTES: Final = 1024 * 1024
@@ -126,7 +126,7 @@ class Catalog:
         self,
         open_log: Callable[[int], CatalogLog],
         group_partitions: int,
-        worker: Worker,
+        worker: WorkerThread,
         turns: Turns,
     ) -> None:
         """`open_log` is given the offset from which on to cut the log off."""

@@ -23,7 +23,7 @@ from groupkeeper.topics.catalog_log import LogFolders
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
-from groupkeeper.topics.worker import Worker
+from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Slices, Turns
 
 AT_ONCE: Final = 16
@@ -98,7 +98,7 @@ class TopicPartitions:
         self,
         catalog: Catalog,
         folders: TopicFolders,
-        worker: Worker,
+        worker: WorkerThread,
         turns: Turns,
         failed: Failed,
         producers: ProducerMemory,

@@ -22,7 +22,7 @@ from groupkeeper.storage.log import Log
 from groupkeeper.storage.scan import Batch
 from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.worker import Worker
+from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Slices, Turns
 
 Found = tuple[int, int]
@@ -51,7 +51,7 @@ _RECORDS: Final = 2_000
 class TimeLookup:
     """Searches logs. Raises OSError, StorageError, CorruptBatch and OverLimitError."""
 
-    def __init__(self, worker: Worker, turns: Turns) -> None:
+    def __init__(self, worker: WorkerThread, turns: Turns) -> None:
         self._worker = worker
         self._turns = turns
         self._large = asyncio.Lock()
@@ -151,9 +151,7 @@ async def _from_start(log: Log, scan: Callable[[int], Awaitable[Found | None]]) 
                 raise
 
 
-def _next(
-    promises: Iterator[tuple[Segment, Batch] | None],
-) -> Slices[tuple[Segment, Batch] | None]:
+def _next(promises: Iterator[tuple[Segment, Batch] | None]) -> Slices[tuple[Segment, Batch] | None]:
     for promise in promises:
         if promise is not None:
             return promise

@@ -8,13 +8,14 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import CatalogFolders
 from groupkeeper.topics.effective_configs import EffectiveConfigs
@@ -28,18 +29,8 @@ from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.topics.topic_admin import TopicAdmin, TopicsDeleted
-from groupkeeper.topics.worker import ResponseTasks, Worker, WorkerThread
+from groupkeeper.topics.worker import ResponseTasks, WorkerThread
 from groupkeeper.turns import Turns
-
-
-class DataDirectory(Protocol):
-    """The directory of the logs; a `storage.store.Store` holds its lock."""
-
-    @property
-    def data_dir(self) -> str: ...
-    @property
-    def was_used(self) -> bool:
-        """A server has run on it before, so a catalog must exist."""
 
 
 @dataclass(slots=True)
@@ -60,7 +51,7 @@ class TopicsWorld:
     """Dependencies on the outside world; tests and simulations replace them."""
 
     files: Files = field(default_factory=Files)
-    worker: Worker = field(default_factory=WorkerThread)
+    worker: WorkerThread = field(default_factory=WorkerThread)
     wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     random_bytes: Callable[[int], bytes] = os.urandom
     failed: Failed = lambda where, error: None
@@ -82,7 +73,7 @@ class Topics:
 
     def __init__(
         self,
-        store: DataDirectory,
+        store: Store,
         settings: Settings,
         world: TopicsWorld | None = None,
         turns: Turns | None = None,
@@ -114,7 +105,7 @@ class Topics:
         """Awaited before the files are closed."""
         self.catalog.load(world.wall_ms(), lambda: _cluster_id(world.random_bytes))
 
-    def _catalog_of(self, store: DataDirectory, world: TopicsWorld, turns: Turns) -> Catalog:
+    def _catalog_of(self, store: Store, world: TopicsWorld, turns: Turns) -> Catalog:
         limits = Limits(segment_bytes=self.settings.log_segment_bytes)
         must_exist = store.was_used
         folders = CatalogFolders(
@@ -123,9 +114,7 @@ class Topics:
         partitions = self.settings.offsets_topic_num_partitions
         return Catalog(folders.open, partitions, world.worker, turns)
 
-    def _partitions_of(
-        self, store: DataDirectory, world: TopicsWorld, turns: Turns
-    ) -> TopicPartitions:
+    def _partitions_of(self, store: Store, world: TopicsWorld, turns: Turns) -> TopicPartitions:
         limits = Limits(segment_bytes=self.settings.log_segment_bytes)
         folders = TopicFolders(self._files, store.data_dir, limits, world.repaired, world.folders)
         expiration_ms = self.settings.producer_id_expiration_ms

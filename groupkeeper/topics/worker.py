@@ -7,24 +7,19 @@ requests do not wait for the worker.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.turns import Turns
 
 T = TypeVar("T")
 
-
-class Worker(Protocol):
-    """Runs blocking jobs, strictly in the order of the calls, and returns their results."""
-
-    def __call__(self, job: Callable[[], T]) -> Awaitable[T]: ...
-
-    def close(self) -> None: ...
+Task = Coroutine[Any, Any, Response]
+"""Any: what a coroutine yields and is sent is asyncio's."""
 
 
 class WorkerThread:
-    """A single thread, started by the first job."""
+    """A single thread, started by the first job. Jobs run strictly in the order of the calls."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, "groupkeeper-topics")
@@ -49,24 +44,14 @@ class ResponseTasks:
         # Any: results are not used.
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def start(
-        self,
-        work: Coroutine[
-            Any, Any, Response
-        ],  # Any: a coroutine's yield and send types are asyncio's
-        reply_to: ReplyTo,
-        if_failed: Callable[[], Response],
-    ) -> None:
+    def start(self, work: Task, reply_to: ReplyTo, if_failed: Callable[[], Response]) -> None:
         """Answer with what `work` returns, or with `if_failed()` if it raises."""
         task = asyncio.get_running_loop().create_task(self._answer(work, reply_to, if_failed))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(
-        self,
-        work: Coroutine[Any, Any, Response],
-        reply_to: ReplyTo,
-        if_failed: Callable[[], Response],
+        self, work: Task, reply_to: ReplyTo, if_failed: Callable[[], Response]
     ) -> None:
         try:
             response = await work

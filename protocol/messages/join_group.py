@@ -1,7 +1,7 @@
 """JoinGroup: joins or rejoins a group; answered when all members have joined."""
 
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.message import empty, message, nullable_since, response_to, since, struct
+from groupkeeper.protocol.message import empty, message, response_to, since, struct
 from groupkeeper.protocol.types import Array, Boolean, Bytes, Int16, Int32, NullableString, String
 
 
@@ -64,7 +64,7 @@ class JoinGroupResponse:
     """The new generation; -1 on an error."""
     protocol_type: NullableString = since(7, default=None)
     """Kind of the group; null on an error."""
-    protocol_name: NullableString = nullable_since(7, default="")
+    protocol_name: NullableString = since(0, nullable_since=7, default="")
     """The chosen protocol; empty, from version 7 on null, on an error."""
     leader: String = ""
     """Member id of the leader; empty on an error."""

@@ -1,17 +1,12 @@
 from groupkeeper.analytics.groups import SCHEMA, decode_row
-from groupkeeper.protocol.embedded import (
-    Assignment,
-    Subscription,
-    TopicPartition,
-    encode_assignment,
-    encode_subscription,
-)
+from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataValue,
     MemberMetadata,
     encode_value,
 )
 from tests.analytics.logs import NOW, group
+from tests.support.codecs import encode_assignment, encode_subscription
 
 
 def decode(value):

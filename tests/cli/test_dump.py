@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.cli import main
-from groupkeeper.protocol.embedded import (
-    Assignment,
-    Subscription,
-    TopicPartition,
-    encode_assignment,
-    encode_subscription,
-)
+from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
@@ -24,6 +18,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
     encode_key,
     encode_value,
 )
+from tests.support.codecs import encode_assignment, encode_subscription
 
 Capture = pytest.CaptureFixture[str]
 FROM_KAFKA = Path(__file__).parent.parent / "fixtures" / "kafka-consumer-offsets"

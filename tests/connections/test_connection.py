@@ -115,10 +115,10 @@ async def test_two_connections_of_a_client_id_are_two_peers(bench: Bench) -> Non
 
 async def test_every_answer_is_counted_by_its_api(bench: Bench) -> None:
     bench.receive(beat(bench) + beat(bench) + join(bench))
-    counted = {key: seen.count() for key, seen in bench.requests_seen.by_api.items()}
+    counted = {key: seen.count() for key, seen in bench.requests_seen.items()}
     assert counted == {HEARTBEAT: 2}
     bench.parked[0].answer(JoinGroupResponse())
-    assert bench.requests_seen.by_api[JOIN].count() == 1
+    assert bench.requests_seen[JOIN].count() == 1
 
 
 # -- one request at a time -------------------------------------------------------------------------

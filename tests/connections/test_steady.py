@@ -86,7 +86,7 @@ def test_a_member_that_stops_is_removed_when_its_session_ends(member: Member) ->
 
 
 def test_every_beat_is_counted(member: Member) -> None:
-    counts = member.served.server.metrics.requests.by_api[ApiKey.HEARTBEAT]
+    counts = member.served.server.metrics.requests[ApiKey.HEARTBEAT]
     before = counts.count()
     member.client.deliver(*(member.client.frame(4, member.says) for _ in range(7)))
     assert counts.count() == before + 7

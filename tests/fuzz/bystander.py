@@ -8,13 +8,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from groupkeeper.protocol.embedded import Subscription, encode_subscription
+from groupkeeper.protocol.embedded import Subscription
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.fuzz.life import Finding, Life
 from tests.simulation.cluster import ADDRESS
 from tests.simulation.consumer import RETRY, Wire
+from tests.support.codecs import encode_subscription
 from tests.support.requests import (
     codes_of,
     commit_request,

@@ -16,13 +16,7 @@ from random import Random
 
 from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import encoder
-from groupkeeper.protocol.registry import (
-    APIS,
-    request_decoder,
-    request_encoder,
-    response_decoder,
-    response_encoder,
-)
+from groupkeeper.protocol.registry import APIS, request_decoder, response_encoder
 from tests.fuzz.bystander import Bystander
 from tests.fuzz.cleaning import Cleaning
 from tests.fuzz.life import Finding, Life
@@ -33,6 +27,7 @@ from tests.fuzz.town import Person, Town
 from tests.simulation.cluster import ADDRESS
 from tests.support import invariants
 from tests.support.accounts import check_accounts
+from tests.support.codecs import request_encoder, response_decoder
 from tests.support.messages import all_cases, random_message
 from tests.support.oracle import oracle_body
 

@@ -19,8 +19,9 @@ from groupkeeper.protocol.compiler import encoder
 from groupkeeper.protocol.errors import DecodeError, LeftOver
 from groupkeeper.protocol.framing import read_request_header
 from groupkeeper.protocol.messages.produce import ProduceRequest
-from groupkeeper.protocol.registry import APIS, request_decoder, response_decoder
+from groupkeeper.protocol.registry import APIS, request_decoder
 from tests.fuzz.town import Person, Town
+from tests.support.codecs import response_decoder
 from tests.support.oracle import oracle_body
 from tests.support.wire import Frames
 

@@ -16,11 +16,12 @@ from groupkeeper.client import Client
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
-from groupkeeper.protocol.registry import APIS, request_encoder
+from groupkeeper.protocol.registry import APIS
 from tests.fuzz.mutations import mutated, random_bytes
 from tests.fuzz.peer import Peer, Rules
 from tests.fuzz.requests import Maker, next_key, next_version
 from tests.fuzz.town import Town
+from tests.support.codecs import request_encoder
 from tests.support.process import Server
 
 PEERS = 12

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.embedded import Subscription, TopicPartition, encode_subscription
+from groupkeeper.protocol.embedded import Subscription, TopicPartition
 from groupkeeper.protocol.message import Field, fields_in
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from groupkeeper.protocol.messages.produce import PartitionProduceData
@@ -18,6 +18,7 @@ from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroup
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 from tests.fuzz.town import JOINED, OUT, STABLE, WAITING, Person, Town
+from tests.support.codecs import encode_subscription
 from tests.support.messages import RANGES
 from tests.topics.scene import COMPRESSIONS, batch
 

@@ -8,7 +8,7 @@ import pytest
 from groupkeeper.apis.list_offsets import ListOffsetsHandler
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
-from groupkeeper.protocol.registry import APIS, request_decoder, request_encoder, response_encoder
+from groupkeeper.protocol.registry import APIS, request_decoder, response_encoder
 from tests.fuzz.epoch import Epoch, Size, compile_codecs
 from tests.fuzz.mutations import mutated, random_bytes
 from tests.fuzz.peer import Owed, Peer, Rules
@@ -16,6 +16,7 @@ from tests.fuzz.process import Noise, Target
 from tests.fuzz.requests import Maker
 from tests.fuzz.shrink import outcome, shrink
 from tests.fuzz.town import Town
+from tests.support.codecs import request_encoder
 
 SMALL = Size(rounds=4, operations=200)
 GROWTH_KIB = 24 * 1024

@@ -81,7 +81,7 @@ def last(stream: io.StringIO) -> dict[str, object]:
 
 
 def test_a_line_is_json_where_no_terminal_is(lines: io.StringIO) -> None:
-    Logger("connection", port=1).info("closed", client_id="billing")
+    Logger("connection").info("closed", port=1, client_id="billing")
     line = last(lines)
     assert line.pop("timestamp").endswith("Z")  # type: ignore[attr-defined]  # a string
     assert line == {
@@ -117,14 +117,6 @@ def test_levels_below_the_threshold_are_dropped(lines: io.StringIO) -> None:
     logs.configure(lines, "debug")
     Logger("x").debug("detail")
     assert last(lines)["level"] == "debug"
-
-
-def test_bound_fields_are_on_every_line_and_leave_the_parent_alone(lines: io.StringIO) -> None:
-    parent = Logger("x")
-    parent.bind(partition=3).error("closed")
-    assert last(lines)["partition"] == 3
-    parent.error("closed")
-    assert "partition" not in last(lines)
 
 
 @pytest.mark.parametrize("stream", [Stream(), Terminal()])

@@ -59,9 +59,9 @@ def test_a_histogram_puts_a_bound_into_its_own_bucket() -> None:
 
 def test_requests_are_counted_and_timed_by_api() -> None:
     metrics = Metrics()
-    metrics.requests.record(12, 0.0003)
-    metrics.requests.record(12, 0.02)
-    metrics.requests.record(9999, 0.02)
+    metrics.requests[12].observe(0.0003)
+    metrics.requests[12].observe(0.02)
+    metrics.requests[9999].observe(0.02)
     found = samples(metrics)
     assert found["groupkeeper_requests_total{api=Heartbeat}"] == 2
     assert found["groupkeeper_requests_total{api=9999}"] == 1
@@ -72,7 +72,7 @@ def test_requests_are_counted_and_timed_by_api() -> None:
 
 def test_requests_answered_together_are_counted_each() -> None:
     metrics = Metrics()
-    metrics.requests.record(12, 0.25, times=8)
+    metrics.requests[12].observe(0.25, times=8)
     found = samples(metrics)
     assert found["groupkeeper_requests_total{api=Heartbeat}"] == 8
     assert found["groupkeeper_request_latency_seconds_sum{api=Heartbeat}"] == 2.0
@@ -186,7 +186,7 @@ def test_appends_connections_and_replay() -> None:
     metrics.appends.failures += 1
     metrics.connections.open = 4
     metrics.connections.accepted = 9
-    metrics.replayed(0.7)
+    metrics.replay_seconds.observe(0.7)
     found = samples(metrics)
     assert found["groupkeeper_append_latency_seconds_count"] == 1
     assert found["groupkeeper_append_records_total"] == 20
@@ -205,7 +205,7 @@ def test_the_process_and_the_build_are_there() -> None:
 
 def test_two_servers_do_not_share_numbers() -> None:
     one, other = Metrics(), Metrics()
-    one.requests.record(12, 0.1)
+    one.requests[12].observe(0.1)
     assert "groupkeeper_requests_total{api=Heartbeat}" not in samples(other)
 
 
@@ -214,7 +214,7 @@ def test_a_page_is_made_in_slices_and_the_same_however_many(
 ) -> None:
     metrics = Metrics()
     for api in APIS:
-        metrics.requests.record(api, 0.01)
+        metrics.requests[api].observe(0.01)
     slices = sum(1 for _ in Exposition(metrics).page())
     before = samples(metrics)
     monkeypatch.setattr(exposition, "SAMPLES_IN_A_SLICE", 10)
@@ -263,7 +263,8 @@ def test_every_metric_is_in_the_operations_page() -> None:
 
 def test_counting_does_not_import_prometheus_client() -> None:
     code = (
-        "import sys; from groupkeeper.observe.metrics import Metrics; Metrics().replayed(1);"
+        "import sys; from groupkeeper.observe.metrics import Metrics;"
+        "Metrics().replay_seconds.observe(1);"
         "print('prometheus_client' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

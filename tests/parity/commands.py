@@ -43,7 +43,7 @@ from collections.abc import Callable
 from typing import Any
 
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.embedded import Subscription, TopicPartition, encode_subscription
+from groupkeeper.protocol.embedded import Subscription, TopicPartition
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -63,6 +63,7 @@ from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, Sized, StructOf
 from tests.parity.people import AGES, KEYS, Person, Request, Words, milliseconds
 from tests.parity.telling import Names
+from tests.support.codecs import encode_subscription
 from tests.support.requests import fetch_request, flat_fetch_request, offset_delete_request
 
 _LONG = re.compile(r"(.)\*(\d+)")

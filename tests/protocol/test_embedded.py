@@ -13,11 +13,10 @@ from groupkeeper.protocol.embedded import (
     TopicPartition,
     decode_assignment,
     decode_subscription,
-    encode_assignment,
-    encode_subscription,
     subscribed_topics,
 )
 from groupkeeper.protocol.errors import DecodeError
+from tests.support.codecs import encode_assignment, encode_subscription
 
 OWNED = [TopicPartition(topic="t", partitions=[0, 7])]
 

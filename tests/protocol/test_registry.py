@@ -7,14 +7,8 @@ from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.framing import read_request_header
 from groupkeeper.protocol.message import key_of, layout_of
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.protocol.registry import (
-    APIS,
-    Api,
-    request_decoder,
-    request_encoder,
-    response_decoder,
-    response_encoder,
-)
+from groupkeeper.protocol.registry import APIS, Api, request_decoder, response_encoder
+from tests.support.codecs import request_encoder, response_decoder
 from tests.support.messages import random_message
 
 ADVERTISED = {

@@ -15,8 +15,6 @@ from groupkeeper.protocol.embedded import (
     Subscription,
     TopicPartition,
     decode_assignment,
-    encode_assignment,
-    encode_subscription,
 )
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
@@ -30,6 +28,7 @@ from groupkeeper.protocol.messages.offset_commit import (
 )
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.support.codecs import encode_assignment, encode_subscription
 from tests.support.virtual_loop import Address, VirtualLoop
 from tests.support.wire import Exchange, Frames
 

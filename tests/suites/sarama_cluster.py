@@ -17,7 +17,8 @@ from struct import Struct
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.framing import read_request_header
-from groupkeeper.protocol.registry import request_decoder, request_encoder
+from groupkeeper.protocol.registry import request_decoder
+from tests.support.codecs import request_encoder
 
 HOST = "127.0.0.1"
 PORTS = range(29091, 29096)

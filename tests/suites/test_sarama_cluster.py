@@ -12,12 +12,9 @@ from groupkeeper.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
 )
-from groupkeeper.protocol.registry import (
-    request_decoder,
-    response_decoder,
-    response_encoder,
-)
+from groupkeeper.protocol.registry import request_decoder, response_encoder
 from tests.suites.sarama_cluster import Link, toxiproxy_answer
+from tests.support.codecs import response_decoder
 from tests.support.wire import frame
 
 BROKER = ("127.0.0.1", 40123)

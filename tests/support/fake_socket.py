@@ -19,12 +19,12 @@ from groupkeeper.connections.connection import Connection
 from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.observe.metrics import ConnectionStats, RequestStats
+from groupkeeper.observe.metrics import ConnectionStats, Histogram, RequestTimes
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import Message, key_of
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
-from groupkeeper.protocol.registry import response_decoder
 from groupkeeper.turns import Turns
+from tests.support.codecs import response_decoder
 from tests.support.wire import CLIENT_ID, Frames, frame
 
 PRODUCE, JOIN = ApiKey.PRODUCE, ApiKey.JOIN_GROUP
@@ -115,7 +115,7 @@ class Bench:
         versions = ApiVersionsHandler([*self.routes, API_VERSIONS])
         self.routes[API_VERSIONS] = versions.handle
         self.stats = ConnectionStats()
-        self.requests_seen = RequestStats()
+        self.requests_seen = RequestTimes(Histogram)
         self.clock = StoppedClock()
         self.turns = Turns()
         self.limits = Limits(*(Budget(ROOM) for _ in range(4)), LIMIT, LIMIT)

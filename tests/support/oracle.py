@@ -30,13 +30,6 @@ def definition(name: str) -> dict[str, Any]:
     return json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
 
 
-def request_names() -> list[str]:
-    """The requests that kafka-python ships definitions of."""
-    folder = resources.files("kafka.protocol.schemas.resources")
-    names = (entry.name for entry in folder.iterdir())
-    return sorted(name.removesuffix(".json") for name in names if name.endswith("Request.json"))
-
-
 def oracle_class(name: str) -> Any:
     """kafka-python's class of that name."""
     for module in map(import_module, MODULES):

@@ -24,7 +24,7 @@ from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import KeyValue, Step
-from groupkeeper.protocol.embedded import Subscription, encode_subscription
+from groupkeeper.protocol.embedded import Subscription
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.framing import read_request_header
 from groupkeeper.protocol.message import layout_of
@@ -51,13 +51,9 @@ from groupkeeper.protocol.messages.offset_fetch import (
 )
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.protocol.registry import (
-    request_decoder,
-    request_encoder,
-    response_decoder,
-    response_encoder,
-)
+from groupkeeper.protocol.registry import request_decoder, response_encoder
 from tests.support import invariants, trace
+from tests.support.codecs import encode_subscription, request_encoder, response_decoder
 from tests.support.slices import whole
 
 GROUP = "g"

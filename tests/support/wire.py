@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import Message, key_of
-from groupkeeper.protocol.registry import request_encoder, response_decoder
+from tests.support.codecs import request_encoder, response_decoder
 
 Address = tuple[str, int]
 

@@ -43,14 +43,9 @@ from groupkeeper.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from groupkeeper.protocol.registry import (
-    APIS,
-    request_decoder,
-    request_encoder,
-    response_decoder,
-    response_encoder,
-)
+from groupkeeper.protocol.registry import APIS, request_decoder, response_encoder
 from groupkeeper.topics.topics import Snapshot, Topics
+from tests.support.codecs import request_encoder, response_decoder
 from tests.support.slices import counted
 from tests.topics.scene import Reply, Scene, Settings, batch, handlers_of
 

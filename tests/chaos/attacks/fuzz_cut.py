@@ -17,12 +17,13 @@ from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.fetch import FetchRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from groupkeeper.protocol.messages.produce import ProduceRequest
-from groupkeeper.protocol.registry import APIS, response_decoder
+from groupkeeper.protocol.registry import APIS
 from tests.chaos.attacks.support import produce
 from tests.chaos.target import BUDGET_MIB, Attack, Limits, Steps, Target, check
 from tests.chaos.wire import READ_BYTES, Client, dial
 from tests.fuzz.requests import Maker, next_key, next_version
 from tests.fuzz.town import Person, Town
+from tests.support.codecs import response_decoder
 from tests.support.wire import Frames, frame
 from tests.topics.scene import batch
 

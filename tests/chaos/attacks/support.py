@@ -16,9 +16,9 @@ from groupkeeper.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from groupkeeper.protocol.registry import response_decoder
 from tests.chaos.target import MIB, Target, check
 from tests.chaos.wire import Client, Stream, ask_all, dial, pump
+from tests.support.codecs import response_decoder
 from tests.support.requests import commit_request, join_request, sync_request
 from tests.support.wire import frame
 
