@@ -178,6 +178,11 @@ class Journals:
         epochs = [reader.epochs.get(shard, 0) for reader in self._foreign.values()]
         return max([self._epochs.get(shard, 0), *epochs])
 
+    def names(self) -> set[str]:
+        """The logs that journals of earlier runs and of other nodes hold batches of."""
+        readers = [*self._earlier, *self._foreign.values()]
+        return {name for reader in readers for name in reader.names}
+
     def known_shards(self) -> int:
         """One more than the highest shard in any journal; 0 if no journal has a claim."""
         self._read_foreign()

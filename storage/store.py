@@ -255,6 +255,8 @@ class Store:
             self._journals.close(clean=clean)
             if clean:
                 with suppress(OSError):  # without the list, a lost folder is not missed
-                    self.folders.leave(self.log_names())
+                    # A log that another process has to recover may not be on the disk yet.
+                    waiting = self._journals.names() - self._logs.keys()
+                    self.folders.leave(n for n in self.log_names() if n not in waiting)
         finally:
             self._locks.close()

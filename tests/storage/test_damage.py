@@ -219,6 +219,23 @@ def test_a_folder_that_was_made_since_is_missed_until_the_machine_starts_anew(
     assert open_store(disk, limits=LIMITS).folders.check(TOPIC) == ""
 
 
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_stop_does_not_list_a_folder_that_it_did_not_sync(disk: FakeDisk, node: int) -> None:
+    store = open_store(disk)
+    store.claim(0)
+    put(store, b"v", name=NAMES[0])
+    store.catch_up()
+    disk.revive()
+    store = open_store(disk, node=node)
+    store.claim(0)
+    store.close()
+    disk.power_cut("lose")
+    store = open_store(disk)
+    store.claim(0)
+    log = store.open_log(NAMES[0])
+    assert values_in(log) == [b"v"]
+
+
 @pytest.mark.parametrize("stop", [True, False])
 def test_the_start_of_a_log_is_put_back(disk: FakeDisk, stop: bool) -> None:
     fill(disk, stop=True)
