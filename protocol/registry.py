@@ -70,7 +70,8 @@ class Api(NamedTuple):
         return self.flexible is not None and version >= self.flexible
 
 
-def _api(request: type, advertised_from: int | None = None) -> Api:
+def api_of(request: type, advertised_from: int | None = None) -> Api:
+    """The API of a request class. `advertised_from` is a version before the first that is served."""
     layout = layout_of(request)
     assert layout.response is not None, layout.name
     oldest, newest = layout.versions
@@ -88,34 +89,34 @@ def _api(request: type, advertised_from: int | None = None) -> Api:
 _ALL = (
     # Produce 0-2 are advertised for old librdkafka, which compresses only if it sees version 0
     # (KAFKA-18659).
-    _api(ProduceRequest, advertised_from=0),
-    _api(FetchRequest),
-    _api(ListOffsetsRequest),
-    _api(MetadataRequest),
-    _api(OffsetCommitRequest),
-    _api(OffsetFetchRequest),
-    _api(FindCoordinatorRequest),
-    _api(JoinGroupRequest),
-    _api(HeartbeatRequest),
-    _api(LeaveGroupRequest),
-    _api(SyncGroupRequest),
-    _api(DescribeGroupsRequest),
-    _api(ListGroupsRequest),
-    _api(ApiVersionsRequest),
-    _api(CreateTopicsRequest),
-    _api(DeleteTopicsRequest),
-    _api(DeleteRecordsRequest),
-    _api(InitProducerIdRequest),
-    _api(OffsetForLeaderEpochRequest),
-    _api(DescribeConfigsRequest),
-    _api(AlterConfigsRequest),
-    _api(CreatePartitionsRequest),
-    _api(DeleteGroupsRequest),
-    _api(IncrementalAlterConfigsRequest),
-    _api(OffsetDeleteRequest),
-    _api(DescribeClusterRequest),
-    _api(ListConfigResourcesRequest),
-    _api(DescribeTopicPartitionsRequest),
+    api_of(ProduceRequest, advertised_from=0),
+    api_of(FetchRequest),
+    api_of(ListOffsetsRequest),
+    api_of(MetadataRequest),
+    api_of(OffsetCommitRequest),
+    api_of(OffsetFetchRequest),
+    api_of(FindCoordinatorRequest),
+    api_of(JoinGroupRequest),
+    api_of(HeartbeatRequest),
+    api_of(LeaveGroupRequest),
+    api_of(SyncGroupRequest),
+    api_of(DescribeGroupsRequest),
+    api_of(ListGroupsRequest),
+    api_of(ApiVersionsRequest),
+    api_of(CreateTopicsRequest),
+    api_of(DeleteTopicsRequest),
+    api_of(DeleteRecordsRequest),
+    api_of(InitProducerIdRequest),
+    api_of(OffsetForLeaderEpochRequest),
+    api_of(DescribeConfigsRequest),
+    api_of(AlterConfigsRequest),
+    api_of(CreatePartitionsRequest),
+    api_of(DeleteGroupsRequest),
+    api_of(IncrementalAlterConfigsRequest),
+    api_of(OffsetDeleteRequest),
+    api_of(DescribeClusterRequest),
+    api_of(ListConfigResourcesRequest),
+    api_of(DescribeTopicPartitionsRequest),
 )
 
 APIS: dict[int, Api] = {api.key: api for api in _ALL}

@@ -3,7 +3,7 @@
 An API without a row is not advertised. The versions of an API are declared with its messages.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cached_property
@@ -240,6 +240,6 @@ TABLE: Final = (
 )
 
 
-def handlers(of: Dependencies, rows: Iterable[Row] = TABLE) -> dict[int, Handler]:
+def handlers(of: Dependencies) -> dict[int, Handler]:
     """The handler of each API, by its key."""
-    return {row.key: row.handler(of) for row in rows}
+    return {row.key: row.handler(of) for row in TABLE}

@@ -10,9 +10,8 @@ Source: Kafka's PartitionWriter and CoordinatorRuntime.CoordinatorContext.
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from groupkeeper.coordinator.apis import refuse
+from groupkeeper.coordinator.apis import GroupRequest, refuse
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.gate import Replies, Unwritten
@@ -80,7 +79,7 @@ class PartitionDriver:
 
     # -- requests ------------------------------------------------------------------------------
 
-    def call(self, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
+    def call(self, request: GroupRequest, caller: Caller, reply_to: ReplyTo) -> None:
         """Decide one request. The reply leaves now, later, or when its records are durable."""
         if self._stopping:
             reply_to.answer(refuse(request, caller, ErrorCode.COORDINATOR_NOT_AVAILABLE))
