@@ -71,7 +71,7 @@ class Api(NamedTuple):
 
 
 def api_of(request: type, advertised_from: int | None = None) -> Api:
-    """The API of a request class. `advertised_from` is a version before the first that is served."""
+    """The API of a request class; `advertised_from` is a version before the first served one."""
     layout = layout_of(request)
     assert layout.response is not None, layout.name
     oldest, newest = layout.versions
