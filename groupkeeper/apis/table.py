@@ -111,6 +111,8 @@ class Row(NamedTuple):
     rights: tuple[Right, ...]
     """Source: the methods of Kafka's `KafkaApis`."""
     handler: MakeHandler
+    long_answer: bool = False
+    """The answer may be far longer than the request: it is encoded in slices."""
 
 
 class Handling(Protocol):
@@ -141,6 +143,7 @@ def with_configs(make: Callable[[Topics, BrokerConfigs], Handling]) -> MakeHandl
 
 
 GROUP, GROUPS, TOPICS, RESOURCES, NONE = Subject
+LONG: Final = True
 DESCRIBE_CLUSTER: Final = Right(Operation.DESCRIBE, Resource.CLUSTER)
 CREATE_IN_CLUSTER: Final = Right(Operation.CREATE, Resource.CLUSTER)
 IDEMPOTENT_WRITE: Final = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
@@ -179,6 +182,7 @@ TABLE: Final = (
         GROUPS,
         (DESCRIBE_GROUP, DESCRIBE_TOPIC),
         with_groups(OffsetFetchHandler),
+        LONG,
     ),
     Row(
         ApiKey.OFFSET_DELETE,
@@ -186,9 +190,15 @@ TABLE: Final = (
         (DELETE_GROUP, READ_TOPIC),
         lambda of: OffsetDeleteHandler(of.groups, of.topics.partition_count).handle,
     ),
-    Row(ApiKey.DESCRIBE_GROUPS, GROUPS, (DESCRIBE_GROUP,), with_groups(DescribeGroupsHandler)),
     Row(
-        ApiKey.LIST_GROUPS, NONE, (DESCRIBE_CLUSTER, DESCRIBE_GROUP), with_groups(ListGroupsHandler)
+        ApiKey.DESCRIBE_GROUPS, GROUPS, (DESCRIBE_GROUP,), with_groups(DescribeGroupsHandler), LONG
+    ),
+    Row(
+        ApiKey.LIST_GROUPS,
+        NONE,
+        (DESCRIBE_CLUSTER, DESCRIBE_GROUP),
+        with_groups(ListGroupsHandler),
+        LONG,
     ),
     Row(ApiKey.DELETE_GROUPS, GROUPS, (DELETE_GROUP,), with_groups(DeleteGroupsHandler)),
     # the cluster
@@ -198,19 +208,21 @@ TABLE: Final = (
         GROUPS,
         (DESCRIBE_GROUP,),
         lambda of: FindCoordinatorHandler(of.node).handle,
+        LONG,
     ),
     Row(ApiKey.DESCRIBE_CLUSTER, NONE, (), with_node(DescribeClusterHandler)),
     # topics
-    Row(ApiKey.METADATA, TOPICS, (DESCRIBE_TOPIC,), with_node(MetadataHandler)),
+    Row(ApiKey.METADATA, TOPICS, (DESCRIBE_TOPIC,), with_node(MetadataHandler), LONG),
     Row(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         TOPICS,
         (DESCRIBE_TOPIC,),
         with_node(DescribeTopicPartitionsHandler),
+        LONG,
     ),
     Row(ApiKey.PRODUCE, TOPICS, (WRITE_TOPIC,), with_topics(ProduceHandler)),
     Row(ApiKey.INIT_PRODUCER_ID, NONE, (IDEMPOTENT_WRITE,), with_topics(InitProducerIdHandler)),
-    Row(ApiKey.FETCH, TOPICS, (READ_TOPIC,), with_topics(FetchHandler)),
+    Row(ApiKey.FETCH, TOPICS, (READ_TOPIC,), with_topics(FetchHandler), LONG),
     Row(ApiKey.LIST_OFFSETS, TOPICS, (DESCRIBE_TOPIC,), with_topics(ListOffsetsHandler)),
     Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
@@ -223,12 +235,15 @@ TABLE: Final = (
         TOPICS,
         (CREATE_IN_CLUSTER, CREATE_TOPIC),
         with_node(CreateTopicsHandler),
+        LONG,
     ),
     Row(ApiKey.CREATE_PARTITIONS, TOPICS, (ALTER_TOPIC,), with_node(CreatePartitionsHandler)),
     Row(ApiKey.DELETE_TOPICS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteTopicsHandler)),
     Row(ApiKey.DELETE_RECORDS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteRecordsHandler)),
     # configs
-    Row(ApiKey.DESCRIBE_CONFIGS, RESOURCES, SEE_CONFIGS, with_configs(DescribeConfigsHandler)),
+    Row(
+        ApiKey.DESCRIBE_CONFIGS, RESOURCES, SEE_CONFIGS, with_configs(DescribeConfigsHandler), LONG
+    ),
     Row(ApiKey.ALTER_CONFIGS, RESOURCES, CHANGE_CONFIGS, with_configs(AlterConfigsHandler)),
     Row(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -236,10 +251,21 @@ TABLE: Final = (
         CHANGE_CONFIGS,
         with_configs(AlterConfigsHandler),
     ),
-    Row(ApiKey.LIST_CONFIG_RESOURCES, NONE, SEE_CONFIGS, with_configs(ListConfigResourcesHandler)),
+    Row(
+        ApiKey.LIST_CONFIG_RESOURCES,
+        NONE,
+        SEE_CONFIGS,
+        with_configs(ListConfigResourcesHandler),
+        LONG,
+    ),
 )
 
 
 def handlers(of: Dependencies) -> dict[int, Handler]:
     """The handler of each API, by its key."""
     return {row.key: row.handler(of) for row in TABLE}
+
+
+def long_answers() -> frozenset[int]:
+    """The keys of the APIs with long answers."""
+    return frozenset(row.key.value for row in TABLE if row.long_answer)

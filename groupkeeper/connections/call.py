@@ -1,6 +1,6 @@
 """One request under way; and decoding, handling and encoding, at once or in slices."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from struct import Struct
 from types import GeneratorType
@@ -29,23 +29,6 @@ API_VERSIONS: Final = ApiKey.API_VERSIONS.value
 HEARTBEAT: Final = ApiKey.HEARTBEAT.value
 PRODUCE: Final = ApiKey.PRODUCE.value
 
-LONG_ANSWERS: Final = frozenset(
-    key.value
-    for key in (
-        ApiKey.FETCH,
-        ApiKey.METADATA,
-        ApiKey.OFFSET_FETCH,
-        ApiKey.FIND_COORDINATOR,
-        ApiKey.DESCRIBE_GROUPS,
-        ApiKey.LIST_GROUPS,
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DESCRIBE_CONFIGS,
-        ApiKey.LIST_CONFIG_RESOURCES,
-        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-    )
-)
-"""APIs whose answer may be far longer than the request: answers are encoded in slices."""
-
 SIZE_AND_KEY_BYTES = 6
 """Size and API key: they decide how long a request may be."""
 
@@ -58,6 +41,8 @@ class ConnectionServices:
     """Shared services and callbacks of all connections of a process."""
 
     routes: Mapping[int, Handler]
+    long_answers: Collection[int]
+    """API keys whose answer may be far longer than the request: answers are encoded in slices."""
     unknown_version: Handler
     """Answers an ApiVersions request of an unsupported version (KIP-511)."""
     steady_beat: Callable[[Any], "tuple[Any, Beat] | None"]
@@ -84,7 +69,8 @@ class Call:
         self.header = header
         self.caller = caller
         self.began = began
-        self.in_slices = header.api_key in LONG_ANSWERS
+        self.in_slices = False
+        """The request was long, and is handled and answered in slices."""
         """Whether the answer is encoded in slices."""
 
     @property

@@ -301,7 +301,7 @@ class Connection(ClientStream):
         if self._transport is not None:
             services.requests[header.api_key].observe(now - call.began)
             if response is not NO_REPLY:
-                if call.in_slices:
+                if call.in_slices or header.api_key in services.long_answers:
                     self._work = Work(encode_in_slices(call, response, services.limits))
                     if self.state is WAITING:
                         self._become(WORKING)

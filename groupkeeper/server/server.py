@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from groupkeeper.apis.table import Dependencies, handlers
+from groupkeeper.apis.table import Dependencies, handlers, long_answers
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import limits_of
 from groupkeeper.connections.call import ConnectionServices
@@ -193,6 +193,7 @@ class Server:
         )
         services = ConnectionServices(
             routes=handlers(parts),
+            long_answers=long_answers(),
             unknown_version=parts.api_versions.unknown_version,
             steady_beat=self._steady_beat,
             clock=clock,

@@ -13,40 +13,10 @@ from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.describe_cluster import DescribeClusterRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.registry import APIS
+from tests.support.advertised import ADVERTISED
 from tests.support.served import Served
 
 NOBODY: Any = None
-
-ADVERTISED = {
-    "Produce": (0, 9),
-    "Fetch": (4, 12),
-    "ListOffsets": (0, 10),
-    "Metadata": (0, 13),
-    "OffsetCommit": (0, 9),
-    "OffsetFetch": (0, 9),
-    "FindCoordinator": (0, 6),
-    "JoinGroup": (0, 9),
-    "Heartbeat": (0, 4),
-    "LeaveGroup": (0, 5),
-    "SyncGroup": (0, 5),
-    "DescribeGroups": (0, 6),
-    "ListGroups": (0, 5),
-    "ApiVersions": (0, 4),
-    "CreateTopics": (0, 7),
-    "DeleteTopics": (0, 6),
-    "DeleteRecords": (0, 2),
-    "InitProducerId": (0, 4),
-    "OffsetForLeaderEpoch": (0, 4),
-    "CreatePartitions": (0, 3),
-    "DeleteGroups": (0, 2),
-    "DescribeConfigs": (0, 4),
-    "AlterConfigs": (0, 2),
-    "IncrementalAlterConfigs": (0, 1),
-    "OffsetDelete": (0, 0),
-    "DescribeCluster": (0, 2),
-    "ListConfigResources": (0, 1),
-    "DescribeTopicPartitions": (0, 0),
-}
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -12,6 +12,7 @@ import asyncio
 from typing import Any
 
 from groupkeeper.apis.api_versions import ApiVersionsHandler
+from groupkeeper.apis.table import long_answers
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import Budget, Limits
 from groupkeeper.connections.call import ConnectionServices
@@ -122,6 +123,7 @@ class Bench:
         self.table = self.new_table()
         services = ConnectionServices(
             routes=self.routes,
+            long_answers=long_answers(),
             unknown_version=versions.unknown_version,
             steady_beat=lambda request: None,
             clock=self.clock,
