@@ -4,14 +4,15 @@ A handler does not know whether the client is still connected.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
+from groupkeeper.protocol.message import Message
 from groupkeeper.turns import Slices
 
 __all__ = ["NO_REPLY", "Handler", "ReplyTo", "Response"]
 
-Response = Any
+Response: TypeAlias = Message
 """A message of `protocol.messages`; the API key of the request says which one."""
 
 

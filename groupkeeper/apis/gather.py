@@ -71,7 +71,8 @@ class MappedReply:
 
     __slots__ = ("_change", "reply_to")
 
-    def __init__(self, reply_to: ReplyTo, change: Callable[[Response], Response]) -> None:
+    # Any: the response of the request's own API.
+    def __init__(self, reply_to: ReplyTo, change: Callable[[Any], Response]) -> None:
         self.reply_to = reply_to
         self._change = change
 

@@ -51,7 +51,7 @@ class OffsetFetchHandler(GroupHandler):
         if version >= 8:
             return (yield from groups_request.ask(reply_to))
 
-        def flat(response: OffsetFetchResponse) -> OffsetFetchResponse:
+        def flat(response: Any) -> OffsetFetchResponse:
             [group] = response.groups
             return flat_reply(request, version, group)
 

@@ -9,7 +9,7 @@ Source: Kafka's GroupCoordinator.onPartitionsDeleted.
 """
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.coordinator.admin import ListOfGroups
@@ -107,7 +107,7 @@ class _Answer:
             self.response.set_result(response)
 
 
-def _written(driver: PartitionDriver) -> "asyncio.Future[Response]":
+def _written(driver: PartitionDriver) -> "asyncio.Future[Any]":
     """Answered without an error when all that the partition has decided so far is durable: an
     active partition sends no reply earlier, so any request would do.
     """
