@@ -74,13 +74,13 @@ class Directory:
         under another number, groups would not be found.
         """
         asked = settings.offsets_topic_num_partitions
-        made_with = self.store.known_shards()
-        if made_with:
-            if made_with != asked:
-                _log.warning(f"{KEY} is fixed once there is data", asked=asked, used=made_with)
+        count = self.store.known_shards()
+        if count:
+            if count != asked:
+                _log.warning(f"{KEY} is fixed once there is data", asked=asked, used=count)
         else:
-            made_with = self._as_copied(asked, given=KEY in settings.given)
-        return replace(settings, offsets_topic_num_partitions=made_with)
+            count = self._as_copied(asked, given=KEY in settings.given)
+        return replace(settings, offsets_topic_num_partitions=count)
 
     def _as_copied(self, asked: int, *, given: bool) -> int:
         """The number for copied folders of the offsets topic; `asked` if there are none."""
@@ -112,10 +112,10 @@ class Directory:
             _log.info("data directory upgraded", to_format=VERSION, **about)
 
 
-async def log_unknown_folders(strange_folders: Awaitable[Sequence[str]]) -> None:
+async def log_unknown_folders(unknown_folders: Awaitable[Sequence[str]]) -> None:
     """Log partition folders that belong to no topic: clients cannot reach their data."""
     try:
-        names = await strange_folders
+        names = await unknown_folders
     except OSError as error:
         _log.error("the data directory cannot be listed", error=str(error))
         return

@@ -552,8 +552,8 @@ def test_what_a_missing_journal_held_can_be_given_up(disk: FakeDisk) -> None:
     assert (values_in(log), log.take_repairs()) == (left, [])
 
 
-def test_a_journal_that_was_put_back_is_enough(disk: FakeDisk) -> None:
-    fill(disk, stop=False)
+def refuse_and_put_back(disk: FakeDisk) -> set[str]:
+    """Start without the journals, which refuses all logs; put them back and return their paths."""
     held = remove_journals(disk)
     refusing = started(disk)
     for name in NAMES:
@@ -562,6 +562,12 @@ def test_a_journal_that_was_put_back_is_enough(disk: FakeDisk) -> None:
     disk.revive()
     for path, data in held.items():
         write_file(disk, path, data)
+    return set(held)
+
+
+def test_a_journal_that_was_put_back_is_enough(disk: FakeDisk) -> None:
+    fill(disk, stop=False)
+    refuse_and_put_back(disk)
     store = started(disk)
     for name in NAMES:
         log = store.open_log(name)
@@ -570,19 +576,12 @@ def test_a_journal_that_was_put_back_is_enough(disk: FakeDisk) -> None:
 
 def test_a_journal_that_was_put_back_is_not_missed_once_it_is_removed(disk: FakeDisk) -> None:
     fill(disk, stop=False)
-    held = remove_journals(disk)
-    refusing = started(disk)
-    for name in NAMES:
-        with pytest.raises(Corrupt):
-            refusing.open_log(name)
-    disk.revive()
-    for path, data in held.items():
-        write_file(disk, path, data)
+    held = refuse_and_put_back(disk)
     store = started(disk)
     for name in NAMES:
         store.open_log(name)
     put(store, b"more", name=NAMES[0], epoch=9)
-    assert not held.keys() & set(journal_paths(disk))
+    assert not held & set(journal_paths(disk))
     disk.revive()
     store = started(disk)
     for name in NAMES[1:]:

@@ -17,13 +17,17 @@ def handle(files: FakeFiles) -> int:
     return handle
 
 
+def fail_to_sync(disk: FakeDisk, files: FakeFiles, handle: int) -> None:
+    disk.failures[disk.calls + 1] = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(OSError, match="Input/output"):
+        files.sync(handle)
+
+
 def test_what_a_sync_could_not_write_is_in_the_cache_only(
     disk: FakeDisk, files: FakeFiles, handle: int
 ) -> None:
     files.write(handle, b"new", 0)
-    disk.failures[disk.calls + 1] = OSError(errno.EIO, "Input/output error")
-    with pytest.raises(OSError, match="Input/output"):
-        files.sync(handle)
+    fail_to_sync(disk, files, handle)
     assert files.read(handle, 3, 0) == b"new"
     files.sync(handle)
     disk.power_cut("keep")
@@ -34,9 +38,7 @@ def test_what_is_written_once_more_after_a_failed_sync_is_synced(
     disk: FakeDisk, files: FakeFiles, handle: int
 ) -> None:
     files.write(handle, b"new", 0)
-    disk.failures[disk.calls + 1] = OSError(errno.EIO, "Input/output error")
-    with pytest.raises(OSError, match="Input/output"):
-        files.sync(handle)
+    fail_to_sync(disk, files, handle)
     files.write(handle, b"ew", 1)
     files.sync(handle)
     disk.power_cut("lose")
