@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
+from groupkeeper.storage.compaction import Compacted
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import AppendFailed, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
@@ -24,6 +25,7 @@ from groupkeeper.storage.reading import bytes_from, checked_chunks, read_batches
 from groupkeeper.storage.scan import Batch, locate_batches
 from groupkeeper.storage.segment import Segment
 from groupkeeper.storage.start import write_start
+from groupkeeper.storage.swap import Swap, discard_cleaned
 from groupkeeper.storage.times import promising, recomputed_times, run_to_end
 
 
@@ -48,8 +50,8 @@ class Log:
 
     def __init__(self, files: Files, folder: str, limits: Limits, contents: Contents) -> None:
         self._files = files
-        self._folder = folder
-        self._limits = limits
+        self.folder = folder
+        self.limits = limits
         self._segments = contents.segments
         self._epochs = contents.epochs
         self._manifest = contents.manifest
@@ -78,6 +80,18 @@ class Log:
         return self._epochs.entries
 
     @property
+    def finished(self) -> Sequence[tuple[Segment, int]]:
+        """The segments that take no more appends, oldest first, each with the next one's base
+        offset. They are on the disk.
+        """
+        return [(one, other.base_offset) for one, other in pairwise(self._segments)]
+
+    @property
+    def first_dirty(self) -> int:
+        """Records before this offset are compacted."""
+        return self._manifest.first_dirty
+
+    @property
     def size(self) -> int:
         """Bytes of all batches."""
         return sum(segment.size for segment in self._segments)
@@ -101,7 +115,7 @@ class Log:
         AppendFailed if they could not be written; the log is `failed` then.
         """
         if self.failed or self.closed:
-            raise AppendFailed(f"{self._folder} must be opened again before it takes an append")
+            raise AppendFailed(f"{self.folder} must be opened again before it takes an append")
         self.write(data, locate_batches(data, self.next_offset))
 
     def fitting(self, batches: Iterable[Batch]) -> int:
@@ -116,7 +130,7 @@ class Log:
             self._epochs.note_all(batches)
         except OSError as error:
             self.failed = True
-            raise AppendFailed(f"cannot append to {self._folder}: {error}") from error
+            raise AppendFailed(f"cannot append to {self.folder}: {error}") from error
         self._unsynced = True
         self.next_offset = last.last_offset + 1
 
@@ -136,11 +150,11 @@ class Log:
                 return active
             self._finish(active)
         else:
-            self._files.make_folder(self._folder)
+            self._files.make_folder(self.folder)
         return self._begin_segment()
 
     def _begin_segment(self) -> Segment:
-        segment = Segment(self._files, self._folder, self.next_offset, self._limits)
+        segment = Segment(self._files, self.folder, self.next_offset, self.limits)
         self._unsynced_names = True
         self._segments = (*self._segments, segment)
         if len(self._segments) > 1:
@@ -217,17 +231,89 @@ class Log:
 
         Raises as `write_start`, and OSError.
         """
-        write_start(self._files, self._folder, offset)
+        write_start(self._files, self.folder, offset)
         for segment in run_to_end(self.begin_at(offset)):
             segment.remove()
+
+    # -- compaction ----------------------------------------------------------------------------
+
+    def prepare_swap(self, compacted: Compacted, token: str, archive: str = "") -> Swap:
+        """The first half of putting compacted segments into the log, on any thread: see swap.py.
+
+        `archive` is a folder that keeps the segments which were not compacted before, or "". Raises
+        OSError, and Corrupt for files that are not what the compaction wrote.
+        """
+        sources = {base for each in compacted.segments for base in each.sources}
+        raw = [
+            segment
+            for segment, _ in self.finished
+            if segment.base_offset in sources
+            and not (segment.finished is not None and segment.finished.compacted)
+        ]
+        swap = Swap(self._files, self.folder, self.limits, compacted)
+        try:
+            swap.prepare(token, raw, archive)
+        except BaseException:
+            self.discard_swap(swap)
+            raise
+        return swap
+
+    def switch(self, swap: Swap) -> bool:
+        """Put compacted segments into the places of their sources, durably.
+
+        For the thread that appends; call `Swap.finish` afterwards. False, and nothing has changed,
+        if the log was closed meanwhile, or the sources are no longer part of it: then discard the
+        swap. Raises AppendFailed: the log is `failed` then, and opening it does the rest.
+        """
+        if self.failed or self.closed:
+            return False
+        segments = list(self._segments)
+        for each in swap.replacements:
+            bases = [segment.base_offset for segment in segments[:-1]]
+            first = bases.index(each.sources[0]) if each.sources[0] in bases else 0
+            after = first + len(each.sources)
+            if tuple(bases[first:after]) != each.sources:
+                return False
+            segments[first:after] = [each.segment]
+        before, self._segments = self._segments, tuple(segments)
+        self._manifest.first_dirty = swap.first_dirty
+        try:
+            self.write_manifest()
+        except OSError as error:
+            self._segments, self.failed = before, True
+            raise AppendFailed(f"cannot write the manifest of {self.folder}: {error}") from error
+        return True
+
+    def finish_swap(self, swap: Swap) -> None:
+        """After `switch`, on any thread. Raises OSError: the log is `failed` then."""
+        with self._failing_if_unfinished():
+            swap.finish()
+
+    def discard_swap(self, swap: Swap) -> None:
+        """Instead of `switch`, on any thread. Raises OSError: the log is `failed` then."""
+        with self._failing_if_unfinished():
+            swap.discard()
+
+    @contextmanager
+    def _failing_if_unfinished(self) -> Iterator[None]:
+        """Files are left that only opening the log puts right, and that no later swap may find."""
+        try:
+            yield
+        except OSError:
+            self.failed = True
+            raise
+
+    def discard_cleaned(self, token: str) -> None:
+        """Remove what a compaction has left, on any thread. Raises OSError."""
+        discard_cleaned(self._files, self.folder, token)
 
     # -- syncing and closing -------------------------------------------------------------------
 
     def sync(self) -> None:
         """Wait until all appends and the names of the files are on the disk. Raises SyncFailed."""
         if self.failed:
-            raise AppendFailed(f"{self._folder} must be opened again before it can be synced")
-        with self._failing(f"cannot sync {self._folder}"):
+            raise AppendFailed(f"{self.folder} must be opened again before it can be synced")
+        with self._failing(f"cannot sync {self.folder}"):
             if self._unsynced:
                 self._unsynced = False
                 for segment in self._segments[-1:]:  # none, if all records were deleted
@@ -235,8 +321,8 @@ class Log:
                     self.durable = segment.mark(self.next_offset)
             if self._unsynced_names:
                 self._unsynced_names = False
-                self._files.sync_folder(self._folder)
-                self._files.sync_folder(parent_of(self._folder))
+                self._files.sync_folder(self.folder)
+                self._files.sync_folder(parent_of(self.folder))
 
     def sync_all(self) -> None:
         """`sync`, also for what an earlier process may have left in the page cache."""
@@ -278,9 +364,9 @@ class Log:
     def delete(self) -> None:
         """Remove the folder. Only for a log that rounds were never written to."""
         self._release()
-        for name in self._files.list_folder(self._folder):
-            self._files.remove(f"{self._folder}/{name}")
-        self._files.remove_folder(self._folder)
+        for name in self._files.list_folder(self.folder):
+            self._files.remove(f"{self.folder}/{name}")
+        self._files.remove_folder(self.folder)
 
     def _release(self) -> None:
         self.closed = True

@@ -1,0 +1,66 @@
+"""Which finished segments of a log are worth compacting now.
+
+Source: Kafka's LogCleanerManager, `cleanableOffsets` and `grabFilthiestCompactedLog`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from groupkeeper.storage.compaction import SourceSegment
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.segment import Segment
+
+
+@dataclass(slots=True, frozen=True)
+class CompactionPolicy:
+    """The configs of a log that is compacted. Times in ms."""
+
+    min_dirty_ratio: float
+    """The share of bytes that are not compacted yet above which a log is compacted."""
+    min_lag_ms: int
+    """A record is kept at least so long, even if its key has a newer one."""
+    max_lag_ms: int
+    """A log with older records that are not compacted yet is compacted whatever its ratio is."""
+    delete_retention_ms: int
+    """A tombstone is kept at least so long after its compaction."""
+
+
+class Candidate(NamedTuple):
+    """Segments that can be compacted together. Candidates compare by how much they need it."""
+
+    overdue: bool
+    """It has records older than the policy's `max_lag_ms`."""
+    dirty_ratio: float
+    sources: Sequence[SourceSegment]
+    """The oldest segments of the log: those that were compacted before, and others."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(source.size for source in self.sources)
+
+
+def candidate(log: Log, policy: CompactionPolicy, now_ms: int) -> Candidate | None:
+    """What of a log needs compaction at a time (epoch ms); None if nothing does.
+
+    The segment that takes appends is never part of it.
+    """
+    sources: list[SourceSegment] = []
+    dirty: list[Segment] = []
+    for segment, end in log.finished:
+        if end > log.first_dirty:
+            if policy.min_lag_ms and segment.index.max_timestamp > now_ms - policy.min_lag_ms:
+                break
+            dirty.append(segment)
+        crc = segment.finished.crc if segment.finished is not None else None
+        sources.append(SourceSegment(segment.base_offset, end, segment.size, crc))
+    dirty_bytes = sum(segment.size for segment in dirty)
+    if not dirty_bytes:
+        return None
+    ratio = dirty_bytes / sum(source.size for source in sources)
+    oldest = min(segment.first_timestamp for segment in dirty)
+    overdue = 0 <= oldest < now_ms - policy.max_lag_ms
+    if not overdue and ratio <= policy.min_dirty_ratio:
+        return None
+    return Candidate(overdue, ratio, sources)
