@@ -35,6 +35,7 @@ from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.server.cleaning import Cleaning, Compact
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.settings.options import Address, ServeOptions
@@ -71,6 +72,8 @@ class World:
     executor: Callable[[str], Executor] = _thread
     """Makes an executor with one thread of this name."""
     topics: TopicsWorld | None = None
+    compact: Compact | None = None
+    """Runs a compaction. None: a process of its own does."""
 
 
 def _topics_failed(where: str, error: BaseException) -> None:
@@ -170,6 +173,19 @@ class Server:
         self.group_partitions.start(self.store)
         self.topics.finish_deletions()
         self._watch = DirectoryWatch(self._writer, self._fence, self._give_up)
+        self._cleaning = Cleaning(
+            self._world.files,
+            settings,
+            self.group_partitions,
+            self._writer,
+            self._loader,
+            self._world.executor("cleaner"),
+            self._world.compact,
+            clock,
+            self.turns,
+            self.metrics.cleaner,
+        )
+        self._cleaning.start()
 
     async def log_findings(self) -> None:
         """Log what is remarkable about the data directory. Call it when clients are served: the
@@ -208,6 +224,7 @@ class Server:
         """Refuse new requests, finish those under way, close connections, release the locks."""
         self.listener.stop()
         self._watch.stop()
+        await self._cleaning.stop()
         self.group_partitions.stop()
         await self._writer.drain()
         self._writer.stop()

@@ -41,12 +41,15 @@ class Machine:
     async def start(self) -> None:
         """A new process on the same disk."""
         self.files = FakeFiles(self.disk)
-        writer, loader, worker = self.executors = [VirtualExecutor(self.loop) for _ in range(3)]
+        writer, loader, worker, cleaner = self.executors = [
+            VirtualExecutor(self.loop) for _ in range(4)
+        ]
         world = World(
             files=self.files,
             clock=VirtualClock,
             new_member_id=self._new_member_id,
-            executor={"writer": writer, "loader": loader}.__getitem__,
+            executor={"writer": writer, "loader": loader, "cleaner": cleaner}.__getitem__,
+            compact=partial(compact, self.files),
             topics=TopicsWorld(
                 files=self.files,
                 worker=worker,  # type: ignore[arg-type]  # the same calls as a WorkerThread

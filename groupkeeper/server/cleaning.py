@@ -1,0 +1,122 @@
+"""Compaction and archive of one server: which of its logs, with which settings, on which threads."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from groupkeeper.cleaner.log_cleaner import CleanableLog, CleanerConfig, LogCleaner
+from groupkeeper.cleaner.plan import CompactionPolicy
+from groupkeeper.cleaner.process import CompactionProcess
+from groupkeeper.clock import Clock
+from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.loader import Loader
+from groupkeeper.groups.writer import Writer
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.metrics import CleanerStats
+from groupkeeper.settings.table import Settings
+from groupkeeper.storage.archive import FOLDER, archive_folder, remove_older
+from groupkeeper.storage.compaction import Compacted, CompactionJob
+from groupkeeper.storage.files import Files
+from groupkeeper.turns import Turns
+
+FOREVER: Final = -1
+"""`offsets.raw.retention.ms` of an archive that is never emptied."""
+
+Compact = Callable[[CompactionJob], Compacted]
+
+_log = Logger("cleaner")
+
+
+class Cleaning:
+    """The cleaner of a server, and the retention of its archive."""
+
+    def __init__(
+        self,
+        files: Files,
+        settings: Settings,
+        groups: GroupPartitions,
+        writer: Writer,
+        loader: Loader,
+        executor: Executor,
+        compact: Compact | None,
+        clock: Clock,
+        turns: Turns,
+        stats: CleanerStats,
+    ) -> None:
+        """`executor` has one thread, on which compactions run. `compact` runs one, instead of a
+        process of its own.
+        """
+        self._files = files
+        self._settings = settings
+        self._groups = groups
+        self._writer = writer
+        self._loader = loader
+        self._executor = executor
+        self._clock = clock
+        self._process = CompactionProcess()
+        self._compact = compact or self._process
+        self._archive = f"{writer.store.data_dir}/{FOLDER}"
+        config = CleanerConfig(
+            backoff_ms=settings.log_cleaner_backoff_ms,
+            dedupe_bytes=settings.log_cleaner_dedupe_buffer_size,
+            producer_id_expiration_ms=settings.producer_id_expiration_ms,
+        )
+        self._cleaner = LogCleaner(
+            [self._group_logs], self._run, config, clock, turns, stats, files.random_bytes
+        )
+        self._group_policy = CompactionPolicy(
+            min_dirty_ratio=settings.log_cleaner_min_cleanable_ratio,
+            min_lag_ms=settings.log_cleaner_min_compaction_lag_ms,
+            max_lag_ms=settings.log_cleaner_max_compaction_lag_ms,
+            delete_retention_ms=settings.log_cleaner_delete_retention_ms,
+        )
+        self._retention: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin in the background."""
+        if self._settings.log_cleaner_enable:
+            self._cleaner.start()
+        if self._settings.offsets_raw_retention_ms not in (0, FOREVER):
+            self._retention = asyncio.get_running_loop().create_task(self._empty_archive())
+
+    async def stop(self) -> None:
+        """End the compaction that is running, and start no other."""
+        self._process.stop()
+        if self._retention is not None:
+            self._retention.cancel()
+        await self._cleaner.stop()
+        self._executor.shutdown()
+
+    async def _run(self, job: CompactionJob) -> Compacted:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, self._compact, job)
+
+    def _group_logs(self) -> Iterator[CleanableLog]:
+        keeps_raw = self._settings.offsets_raw_retention_ms != 0
+        data_dir = self._writer.store.data_dir
+        for index in range(len(self._groups)):
+            log = self._groups.log_of(index)
+            if log is not None and not log.closed:
+                archive = archive_folder(data_dir, log.name) if keeps_raw else ""
+                yield CleanableLog(
+                    log, self._group_policy, archive, self._loader.call, self._writer.call
+                )
+
+    async def _empty_archive(self) -> None:
+        """Remove segments that are older than `offsets.raw.retention.ms`, again and again."""
+        while True:
+            await asyncio.sleep(self._settings.log_retention_check_interval_ms / 1000)
+            before = self._clock.wall() - self._settings.offsets_raw_retention_ms
+            with suppress(FileNotFoundError):
+                for name in self._files.list_folder(self._archive):
+                    job = partial(remove_older, self._files, f"{self._archive}/{name}", before)
+                    try:
+                        removed = await self._loader.call(job)
+                    except OSError as error:
+                        _log.warning("archive: segments not removed", log=name, error=str(error))
+                        continue
+                    if removed:
+                        _log.info("archive: old segments removed", log=name, segments=removed)
