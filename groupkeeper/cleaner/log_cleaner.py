@@ -67,29 +67,35 @@ class CleanerConfig:
     producer_id_expiration_ms: int
 
 
+@dataclass(slots=True, frozen=True)
+class CleanerServices:
+    """What the cleaner shares with the rest of the server."""
+
+    clock: Clock
+    turns: Turns
+    stats: CleanerStats
+    random_bytes: Callable[[int], bytes]
+    compact: Callable[[CompactionJob], Awaitable[Compacted]]
+    """Runs a compaction. Raises StorageError and OSError."""
+
+
 class LogCleaner:
     """The background work of one server."""
 
     def __init__(
         self,
         sources: Iterable[Callable[[], Iterable[CleanableLog]]],
-        compact: Callable[[CompactionJob], Awaitable[Compacted]],
         config: CleanerConfig,
-        clock: Clock,
-        turns: Turns,
-        stats: CleanerStats,
-        random_bytes: Callable[[int], bytes],
+        services: CleanerServices,
     ) -> None:
-        """`sources` return the open logs that are to be compacted. `compact` raises StorageError
-        and OSError.
-        """
+        """`sources` return the open logs that are to be compacted."""
         self._sources = tuple(sources)
-        self._compact = compact
         self._config = config
-        self._clock = clock
-        self._turns = turns
-        self._stats = stats
-        self._random_bytes = random_bytes
+        self._clock = services.clock
+        self._turns = services.turns
+        self._stats = services.stats
+        self._random_bytes = services.random_bytes
+        self._compact = services.compact
         self._retries: RetryTimes[str] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._damaged: WeakSet[Log] = WeakSet()
         """Logs with damaged segments: not tried again before they are opened again."""

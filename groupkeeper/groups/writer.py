@@ -59,7 +59,7 @@ class Writer:
     def __init__(self, store: Store, clock: Clock, executor: Executor, stats: AppendStats) -> None:
         """`executor` has exactly one thread, which serialises access to the store."""
         self.store = store
-        self._clock = clock
+        self.clock = clock
         self._executor = executor
         self._stats = stats
         self._loop = asyncio.get_running_loop()
@@ -90,10 +90,10 @@ class Writer:
         loop iterates twice in no time; a slow one reads them all in the first iteration.
         """
         self._scheduled = True
-        self._loop.call_soon(self._linger, self._clock.seconds() + LINGER_S)
+        self._loop.call_soon(self._linger, self.clock.seconds() + LINGER_S)
 
     def _linger(self, until: float) -> None:
-        if self._clock.seconds() < until:
+        if self.clock.seconds() < until:
             self._loop.call_soon(self._start)
         else:
             self._start()
@@ -111,7 +111,7 @@ class Writer:
         self._scheduled = False
         work: list[tuple[RecordSource, Unwritten]] = []
         appends: list[Append] = []
-        wall = self._clock.wall()
+        wall = self.clock.wall()
         broken: list[tuple[RecordSource, Exception]] = []
         size = 0
         while self._dirty and size < ROUND_BYTES:
@@ -126,7 +126,7 @@ class Writer:
             except Exception as bug:  # noqa: BLE001  # the round goes on without it
                 broken.append((source, bug))
         if work:
-            began = self._clock.seconds()
+            began = self.clock.seconds()
             self._round = self.call(self.store.commit, appends)
             self._round.add_done_callback(lambda done: self._finish(done, work, began))
         else:
@@ -157,7 +157,7 @@ class Writer:
     ) -> None:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
-            took = self._clock.seconds() - began
+            took = self.clock.seconds() - began
             for (source, unwritten), left_out in zip(work, done.result(), strict=True):
                 if left_out is None:
                     self._behind[source] = None

@@ -35,7 +35,7 @@ from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.server.cleaning import Cleaning, Compact
+from groupkeeper.server.cleaning import Cleaning, Compact, Threads
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.settings.options import Address, ServeOptions
@@ -173,17 +173,11 @@ class Server:
         self.group_partitions.start(self.store)
         self.topics.finish_deletions()
         self._watch = DirectoryWatch(self._writer, self._fence, self._give_up)
+        threads = Threads(
+            self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
+        )
         self._cleaning = Cleaning(
-            self._world.files,
-            settings,
-            self.group_partitions,
-            self._writer,
-            self._loader,
-            self._world.executor("cleaner"),
-            self._world.compact,
-            clock,
-            self.turns,
-            self.metrics.cleaner,
+            self._world.files, settings, self.group_partitions, threads, self.metrics, self.turns
         )
         self._cleaning.start()
 

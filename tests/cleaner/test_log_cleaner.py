@@ -1,6 +1,7 @@
 """A server compacts its logs while it serves: what it answers does not change."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -160,10 +161,8 @@ def test_wherever_a_server_dies_in_a_compaction_nothing_is_lost(serve: Serve, mo
         commit(served, 100)
         known = offsets(served)
         served.disk.crash_at = served.disk.calls + after
-        try:
+        with suppress(Crash):  # of the process, when the disk has so many calls
             served.advance(5)
-        except BaseException as crash:  # noqa: BLE001
-            assert type(crash).__name__ == "Crash"
         served.machine.kill()
         served.disk.revive() if mode == "kill" else served.disk.power_cut(mode, seed=after)
         served.start()
