@@ -67,6 +67,8 @@ class Log:
         """The end of the log at its last sync; None if it was never synced, or was empty."""
         self.repairs: list[str] = []
         """What was cut off or repaired when it was opened: a line each, with file and place."""
+        self._compacted_away = 0
+        """Bytes, since the log was opened."""
         self.failed = False
         self.closed = False
 
@@ -96,6 +98,11 @@ class Log:
     def size(self) -> int:
         """Bytes of all batches."""
         return sum(segment.size for segment in self._segments)
+
+    @property
+    def uncompacted_size(self) -> int:
+        """`size`, as if nothing had been compacted since the log was opened: it never falls."""
+        return self.size + self._compacted_away
 
     @property
     def max_timestamp(self) -> int:
@@ -276,7 +283,8 @@ class Log:
             if tuple(bases[first:after]) != each.sources:
                 return False
             segments[first:after] = [each.segment]
-        before, self._segments = self._segments, tuple(segments)
+        size, before, self._segments = self.size, self._segments, tuple(segments)
+        self._compacted_away += size - self.size
         self._manifest.first_dirty = swap.first_dirty
         try:
             self.write_manifest()

@@ -16,7 +16,7 @@ from groupkeeper.cleaner.log_cleaner import (
 )
 from groupkeeper.cleaner.plan import CompactionPolicy
 from groupkeeper.cleaner.process import CompactionProcess
-from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.embedded_log import EmbeddedLogs
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.logs import Logger
@@ -54,14 +54,14 @@ class Cleaning:
         self,
         files: Files,
         settings: Settings,
-        groups: GroupPartitions,
+        logs: EmbeddedLogs,
         threads: Threads,
         metrics: Metrics,
         turns: Turns,
     ) -> None:
         self._files = files
         self._settings = settings
-        self._groups = groups
+        self._logs = logs
         self._threads = threads
         self._process = CompactionProcess()
         self._compact = threads.compact or self._process
@@ -105,8 +105,8 @@ class Cleaning:
 
     def _group_logs(self) -> Iterator[CleanableLog]:
         keeps_raw = self._settings.offsets_raw_retention_ms != 0
-        for index in range(len(self._groups)):
-            log = self._groups.log_of(index)
+        for partition in range(len(self._logs.by_partition)):
+            log = self._logs.log_of(partition)
             if log is not None and not log.closed:
                 archive = archive_folder(self._data_dir, log.name) if keeps_raw else ""
                 yield CleanableLog(
