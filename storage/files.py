@@ -124,6 +124,13 @@ class Files:
     def rename(self, path: str, to: str) -> None:
         os.replace(path, to)
 
+    def link(self, path: str, to: str) -> None:
+        """Give a file a second name, which must be free: both names lead to the same bytes.
+
+        Raises OSError, FileExistsError among them, and EXDEV for a name on another file system.
+        """
+        os.link(path, to)
+
     def remove(self, path: str) -> None:
         """Remove a file; no error if it is missing."""
         with suppress(FileNotFoundError):

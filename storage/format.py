@@ -15,7 +15,7 @@ from groupkeeper.storage.whole import checksum, read_whole, replace_whole
 
 FILE_NAME: Final = "format"
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The format that this code writes; it reads this one and all older ones.
 
 Raise it with every change after which older code would read the directory wrongly, and add a
@@ -58,12 +58,12 @@ def read_format(files: Files, data_dir: str) -> Format | None:
     return Format(content["format"], content["directory"], content["shards"])
 
 
-def write_format(files: Files, data_dir: str, shards: int) -> Format:
-    """Make it durable that a directory is in the newest format, with a new id.
+def write_format(files: Files, data_dir: str, shards: int, directory_id: str = "") -> Format:
+    """Make it durable that a directory is in the newest format, with its id or a new one.
 
     Raises OSError, and the directory is as before.
     """
-    written = Format(VERSION, files.random_bytes(_ID_BYTES).hex(), shards)
+    written = Format(VERSION, directory_id or files.random_bytes(_ID_BYTES).hex(), shards)
     line = json.dumps(
         {"format": written.version, "directory": written.directory_id, "shards": written.shards}
     ).encode()

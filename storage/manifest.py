@@ -32,6 +32,8 @@ class FinishedSegment(NamedTuple):
     """CRC-32C of the segment."""
     index_crc: int | None
     """CRC-32C of both index files, one after the other."""
+    compacted: bool = False
+    """Offsets may be missing between its batches."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -46,6 +48,8 @@ class Manifest:
     """An operator has accepted that records before this offset may be missing; -1: no loss."""
     rounds_lost_at: int = -1
     """A journal was missing when the log ended at this offset; -1: none was."""
+    first_dirty: int = 0
+    """Records before this offset are compacted: the newest of each key, and tombstones."""
 
 
 class ManifestFile:
@@ -60,6 +64,7 @@ class ManifestFile:
         """What is wrong with the file, in a line; empty if nothing is."""
         self.on_disk = self._read()
         self.given_up = -1
+        self.first_dirty = self.on_disk.first_dirty
 
     def _read(self) -> Manifest:
         try:
@@ -83,7 +88,8 @@ class ManifestFile:
         A note of lost rounds goes: they were found, or an operator has given them up.
         """
         given_up = max(self.given_up, self.on_disk.given_up)
-        manifest = Manifest(finished, begun, mark or self.on_disk.mark, given_up)
+        mark = mark or self.on_disk.mark
+        manifest = Manifest(finished, begun, mark, given_up, first_dirty=self.first_dirty)
         if manifest != self.on_disk:
             self._replace(manifest)
 
@@ -106,6 +112,7 @@ class ManifestFile:
             "mark": None if mark is None else {**mark._asdict(), "tail": mark.tail.hex()},
             "given_up": manifest.given_up,
             "rounds_lost_at": manifest.rounds_lost_at,
+            "first_dirty": manifest.first_dirty,
         }
         rows = [first, *(each._asdict() for each in manifest.finished)]
         body = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
@@ -119,5 +126,6 @@ def _parsed(first: dict[str, Any], lines: Iterable[dict[str, Any]]) -> Manifest:
     if mark is not None:
         mark = Mark(**{**mark, "tail": bytes.fromhex(mark["tail"])})
     finished = [FinishedSegment(**line) for line in lines]
-    lost_at = first.get("rounds_lost_at", -1)  # not in files of older versions
-    return Manifest(finished, first["begun"], mark, first["given_up"], lost_at)
+    # Files of older versions do not have all fields.
+    lost_at, first_dirty = first.get("rounds_lost_at", -1), first.get("first_dirty", 0)
+    return Manifest(finished, first["begun"], mark, first["given_up"], lost_at, first_dirty)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from groupkeeper.storage.errors import DirectoryLost, StorageError, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.folders import FolderList, is_partition, partition_of
-from groupkeeper.storage.format import read_format, write_format
+from groupkeeper.storage.format import VERSION, read_format, write_format
 from groupkeeper.storage.journal import FOLDER
 from groupkeeper.storage.journals import Journals
 from groupkeeper.storage.limits import Limits
@@ -94,8 +94,11 @@ class Store:
 
     def upgrade_format(self, shards: int) -> str:
         """Bring the directory to the newest format, durably. Returns its id. Raises OSError."""
-        if self.format is None:
-            self.format = write_format(self._files, self.data_dir, shards)
+        found = self.format
+        if found is None or found.version < VERSION:
+            known = (found.shards, found.directory_id) if found else (shards, "")
+            self.format = write_format(self._files, self.data_dir, *known)
+        assert self.format is not None
         return self.format.directory_id
 
     # -- shards --------------------------------------------------------------------------------

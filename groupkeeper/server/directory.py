@@ -97,6 +97,11 @@ class Directory:
             _log.warning(f"{KEY} is taken from the data", asked=asked, used=found)
         return found
 
+    @property
+    def was_older(self) -> bool:
+        """Whether the directory has data, and an older release was the last to use it."""
+        return not self.is_new and (self._found is None or self._found.version < VERSION)
+
     def write_format(self) -> None:
         """Write the format file: all that the newest format requires is in place."""
         self.store.upgrade_format(self.settings.offsets_topic_num_partitions)
@@ -108,7 +113,7 @@ class Directory:
         about = {"data_dir": self._path, "directory": made.directory_id, "cluster": cluster_id}
         if self.is_new:
             _log.info("new data directory", **about)
-        elif self._found is None:
+        elif self.was_older:
             _log.info("data directory upgraded", to_format=VERSION, **about)
 
 

@@ -136,6 +136,9 @@ class OpenFiles(Files):
         self._lose(to)
         self._files.rename(path, to)
 
+    def link(self, path: str, to: str) -> None:
+        self._files.link(path, to)
+
     def remove(self, path: str) -> None:
         self._lose(path)
         self._files.remove(path)

@@ -12,6 +12,7 @@ from groupkeeper.server.directory import NoDataError
 from groupkeeper.server.partition_count import UnknownCountError
 from groupkeeper.settings.table import load
 from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat
+from groupkeeper.storage.format import VERSION
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.opening import open_log
 from tests.support.directories import restore
@@ -82,9 +83,9 @@ def test_a_newer_directory_is_refused(serve: Serve) -> None:
     path = "data/format"
     text = served.disk.contents(path)
     files = FakeFiles(served.disk)
-    line = text.split(b"\n")[0].replace(b'"format": 1', b'"format": 2')
+    line = text.split(b"\n")[0].replace(b'"format": %d' % VERSION, b'"format": %d' % (VERSION + 1))
     files.write(files.open(path), line + b"\n%08x\n" % crc32c(line), 0)
-    with pytest.raises(NewerFormat, match="data is in format 2"):
+    with pytest.raises(NewerFormat, match=f"data is in format {VERSION + 1}"):
         served.start()
 
 

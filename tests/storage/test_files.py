@@ -39,6 +39,28 @@ def test_a_truncated_file_is_shorter(any_files: Files) -> None:
     assert any_files.read(handle, 100, 0) == b"he"
 
 
+def test_a_linked_file_has_two_names_until_one_is_removed(any_files: Files) -> None:
+    any_files.make_folder("archive")
+    handle = any_files.open("c", create=True)
+    any_files.write(handle, b"hello", 0)
+    any_files.link("c", "archive/c")
+    any_files.remove("c")
+    again = any_files.open("archive/c")
+    assert any_files.read(again, 100, 0) == b"hello"
+    assert any_files.is_at(handle, "archive/c")
+
+
+def test_a_link_replaces_nothing_and_needs_a_file_and_a_folder(any_files: Files) -> None:
+    for name in ("a", "b"):
+        any_files.close(any_files.open(name, create=True))
+    with pytest.raises(FileExistsError):
+        any_files.link("a", "b")
+    with pytest.raises(FileNotFoundError):
+        any_files.link("missing", "c")
+    with pytest.raises(FileNotFoundError):
+        any_files.link("a", "no/folder")
+
+
 def test_random_bytes_do_not_come_twice(any_files: Files) -> None:
     first, second = any_files.random_bytes(8), any_files.random_bytes(8)
     assert len(first) == len(second) == 8

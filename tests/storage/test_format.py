@@ -85,6 +85,18 @@ def test_every_flipped_bit_is_noticed(disk: FakeDisk) -> None:
             disk.flip(PATH, position, 1 << bit)
 
 
+def test_an_older_directory_keeps_its_id_and_its_shards(disk: FakeDisk) -> None:
+    directory_id = open_store(disk).upgrade_format(3)
+    disk.revive()
+    rewrite(disk, format=VERSION - 1)
+    store = open_store(disk)
+    assert store.upgrade_format(9) == directory_id
+    store.close()
+    again = read_format(FakeFiles(disk), "data")
+    assert again is not None
+    assert (again.version, again.directory_id, again.shards) == (VERSION, directory_id, 3)
+
+
 @pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "kill"])
 def test_wherever_the_writing_crashes_the_next_start_works(mode: str) -> None:
     for call in range(1, 8):

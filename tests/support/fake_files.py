@@ -178,7 +178,8 @@ class FakeDisk:
         return self.capacity - self.used()
 
     def used(self) -> int:
-        return sum(len(inode.data) for inode in self._tree.values() if inode)
+        inodes = {id(inode): inode for inode in self._tree.values() if inode}  # links count once
+        return sum(len(inode.data) for inode in inodes.values())
 
     def write_back(self) -> None:
         """The kernel has written everything back, as it does in time without being asked."""
@@ -361,6 +362,14 @@ class FakeFiles(Files):
         inode = self.disk.lookup(path)
         self._step(f"rename {path} to {to}")
         self.disk.change("rename", to, inode, path)
+
+    def link(self, path: str, to: str) -> None:
+        inode = self.disk.lookup(path)
+        self.disk.lookup(parent(to))
+        if self.disk.has(to):
+            raise FileExistsError(errno.EEXIST, "File exists", to)
+        self._step(f"link {path} as {to}")
+        self.disk.change("add", to, inode)
 
     def remove(self, path: str) -> None:
         if self.disk.has(path):
