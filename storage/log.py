@@ -53,6 +53,7 @@ class Log:
         self._files = files
         self.folder = folder
         self.limits = limits
+        """May be replaced at any time: the next append looks at them."""
         self._segments = contents.segments
         self._epochs = contents.epochs
         self._manifest = contents.manifest
@@ -128,13 +129,13 @@ class Log:
 
     def fitting(self, batches: Iterable[Batch]) -> int:
         """How many of these batches one `write` may take: at least one."""
-        return self._segments[-1].fitting(batches) if self._segments else 1
+        return self._segments[-1].fitting(batches, self.limits) if self._segments else 1
 
     def write(self, data: bytes, batches: Sequence[Batch]) -> None:
         """`append` for a caller that knows which `batches` the data holds, and that they fit."""
         last = batches[-1]
         try:
-            self._segment_for(len(data), last.last_offset).append(data, batches)
+            self._segment_for(len(data), last).append(data, batches)
             self._epochs.note_all(batches)
         except OSError as error:
             self.failed = True
@@ -142,19 +143,27 @@ class Log:
         self._unsynced = True
         self.next_offset = last.last_offset + 1
 
-    def has_room(self, size: int) -> bool:
-        """Whether so many bytes fit into the last segment.
+    def has_room(self, size: int, timestamp: int) -> bool:
+        """Whether a batch of this size and largest timestamp belongs into the last segment.
 
         If not, the next append syncs that segment and begins a new one.
         """
-        last = self.next_offset + size  # no record is that small
-        return not self._segments or self._segments[-1].has_room(size, last)
+        if not self._segments:
+            return True
+        active, last_offset = self._segments[-1], self.next_offset + size  # no record is so small
+        has_room = active.has_room(size, last_offset, self.limits)
+        return has_room and not active.is_too_old(timestamp, self.limits)
 
-    def _segment_for(self, size: int, last_offset: int) -> Segment:
-        """The last segment, or a new one. A segment is synced before the next one begins."""
+    def _segment_for(self, size: int, last: Batch) -> Segment:
+        """The last segment, or a new one, for batches of this size up to `last`.
+
+        A segment is synced before the next one begins.
+        """
         if self._segments:
-            active = self._segments[-1]
-            if active.has_room(size, last_offset):
+            active, limits = self._segments[-1], self.limits
+            if active.has_room(size, last.last_offset, limits) and not active.is_too_old(
+                last.max_timestamp, limits
+            ):
                 return active
             self._finish(active)
         else:

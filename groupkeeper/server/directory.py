@@ -17,9 +17,9 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import is_partition
 from groupkeeper.storage.format import FILE_NAME, VERSION
 from groupkeeper.storage.journal import FOLDER as JOURNALS
-from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
+from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.names import GROUP_TOPIC
 
 LOOK_S: Final = 0.5
@@ -51,7 +51,7 @@ class Directory:
                 f"{self._path} holds no data, and data.dir.must.exist is set: is its volume "
                 "mounted? For a first start, set it to false"
             )
-        limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
+        limits = EffectiveConfigs(settings).group_topic_policy.limits
         self.store = Store(files, self._path, options.node_id, limits)
         for what in self.store.take_repairs():
             _log.warning("data directory repaired", what=what)
