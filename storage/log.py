@@ -13,8 +13,8 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
-from groupkeeper.storage.compaction import Compacted
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import AppendFailed, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
@@ -24,9 +24,7 @@ from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.reading import bytes_from, checked_chunks, read_batches, segments_from
 from groupkeeper.storage.scan import Batch, locate_batches
 from groupkeeper.storage.segment import Segment
-from groupkeeper.storage.segment_writer import remove_cleaned
 from groupkeeper.storage.start import write_start
-from groupkeeper.storage.swap import Swap
 from groupkeeper.storage.times import promising, recomputed_times, run_to_end
 
 
@@ -42,6 +40,13 @@ class Contents:
     """Bytes were cut off the last segment, and that is not synced yet."""
 
 
+class Replacement(NamedTuple):
+    """A compacted segment, and the base offsets of those whose places it takes."""
+
+    segment: Segment
+    sources: tuple[int, ...]
+
+
 class Log:
     """One partition folder, returned by `open_log`. The first append creates the folder.
 
@@ -50,7 +55,7 @@ class Log:
     """
 
     def __init__(self, files: Files, folder: str, limits: Limits, contents: Contents) -> None:
-        self._files = files
+        self.files = files
         self.folder = folder
         self.limits = limits
         """May be replaced at any time: the next append looks at them."""
@@ -167,11 +172,11 @@ class Log:
                 return active
             self._finish(active)
         else:
-            self._files.make_folder(self.folder)
+            self.files.make_folder(self.folder)
         return self._begin_segment()
 
     def _begin_segment(self) -> Segment:
-        segment = Segment(self._files, self.folder, self.next_offset, self.limits)
+        segment = Segment(self.files, self.folder, self.next_offset, self.limits)
         self._unsynced_names = True
         self._segments = (*self._segments, segment)
         if len(self._segments) > 1:
@@ -248,82 +253,37 @@ class Log:
 
         Raises as `write_start`, and OSError.
         """
-        write_start(self._files, self.folder, offset)
+        write_start(self.files, self.folder, offset)
         for segment in run_to_end(self.begin_at(offset)):
             segment.remove()
 
     # -- compaction ----------------------------------------------------------------------------
 
-    def prepare_swap(self, compacted: Compacted, token: str, archive: str = "") -> Swap:
-        """The first half of putting compacted segments into the log, on any thread: see swap.py.
+    def switch(self, replacements: Sequence[Replacement], first_dirty: int) -> bool:
+        """Put compacted segments into the places of their sources, durably: a step of swap.py.
 
-        `archive` is a folder that keeps the segments which were not compacted before, or "". Raises
-        OSError, and Corrupt for files that are not what the compaction wrote.
-        """
-        sources = {base for each in compacted.segments for base in each.sources}
-        raw = [
-            segment
-            for segment, _ in self.finished
-            if segment.base_offset in sources
-            and not (segment.finished is not None and segment.finished.compacted)
-        ]
-        swap = Swap(self._files, self.folder, self.limits, compacted)
-        try:
-            swap.prepare(token, raw, archive)
-        except BaseException:
-            self.discard_swap(swap)
-            raise
-        return swap
-
-    def switch(self, swap: Swap) -> bool:
-        """Put compacted segments into the places of their sources, durably.
-
-        For the thread that appends; call `Swap.finish` afterwards. False, and nothing has changed,
-        if the log was closed meanwhile, or the sources are no longer part of it: then discard the
-        swap. Raises AppendFailed: the log is `failed` then, and opening it does the rest.
+        For the thread that appends. False, and nothing has changed, if the log was closed, or the
+        sources are no longer part of it. Raises AppendFailed: the log is `failed` then.
         """
         if self.failed or self.closed:
             return False
         segments = list(self._segments)
-        for each in swap.replacements:
-            bases = [segment.base_offset for segment in segments[:-1]]
-            first = bases.index(each.sources[0]) if each.sources[0] in bases else 0
-            after = first + len(each.sources)
-            if tuple(bases[first:after]) != each.sources:
+        for segment, sources in replacements:
+            bases = [each.base_offset for each in segments[:-1]]
+            first = bases.index(sources[0]) if sources[0] in bases else 0
+            after = first + len(sources)
+            if tuple(bases[first:after]) != sources:
                 return False
-            segments[first:after] = [each.segment]
+            segments[first:after] = [segment]
         size, before, self._segments = self.size, self._segments, tuple(segments)
         self._compacted_away += size - self.size
-        self._manifest.first_dirty = swap.first_dirty
+        self._manifest.first_dirty = first_dirty
         try:
             self.write_manifest()
         except OSError as error:
             self._segments, self.failed = before, True
             raise AppendFailed(f"cannot write the manifest of {self.folder}: {error}") from error
         return True
-
-    def finish_swap(self, swap: Swap) -> None:
-        """After `switch`, on any thread. Raises OSError: the log is `failed` then."""
-        with self._failing_if_unfinished():
-            swap.finish()
-
-    def discard_swap(self, swap: Swap) -> None:
-        """Instead of `switch`, on any thread. Raises OSError: the log is `failed` then."""
-        with self._failing_if_unfinished():
-            swap.discard()
-
-    @contextmanager
-    def _failing_if_unfinished(self) -> Iterator[None]:
-        """Files are left that only opening the log puts right, and that no later swap may find."""
-        try:
-            yield
-        except OSError:
-            self.failed = True
-            raise
-
-    def discard_cleaned(self, token: str) -> None:
-        """Remove what a compaction has left, on any thread."""
-        remove_cleaned(self._files, self.folder, token)
 
     # -- syncing and closing -------------------------------------------------------------------
 
@@ -339,8 +299,8 @@ class Log:
                     self.durable = segment.mark(self.next_offset)
             if self._unsynced_names:
                 self._unsynced_names = False
-                self._files.sync_folder(self.folder)
-                self._files.sync_folder(parent_of(self.folder))
+                self.files.sync_folder(self.folder)
+                self.files.sync_folder(parent_of(self.folder))
 
     def sync_all(self) -> None:
         """`sync`, also for what an earlier process may have left in the page cache."""
@@ -382,9 +342,9 @@ class Log:
     def delete(self) -> None:
         """Remove the folder. Only for a log that rounds were never written to."""
         self._release()
-        for name in self._files.list_folder(self.folder):
-            self._files.remove(f"{self.folder}/{name}")
-        self._files.remove_folder(self.folder)
+        for name in self.files.list_folder(self.folder):
+            self.files.remove(f"{self.folder}/{name}")
+        self.files.remove_folder(self.folder)
 
     def _release(self) -> None:
         self.closed = True

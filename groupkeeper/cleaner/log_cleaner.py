@@ -21,6 +21,7 @@ from groupkeeper.observe.metrics import CleanerStats
 from groupkeeper.storage.compaction import Compacted, CompactionJob
 from groupkeeper.storage.errors import Corrupt, StorageError
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.segment_writer import remove_cleaned
 from groupkeeper.storage.swap import Swap
 from groupkeeper.turns import Slices, Turns
 
@@ -148,7 +149,7 @@ class LogCleaner:
         except (StorageError, OSError) as error:
             self._failed(log, error)
             with suppress(StorageError, OSError):
-                await target.aside(lambda: log.discard_cleaned(token))
+                await target.aside(lambda: remove_cleaned(log.files, log.folder, token))
             return
         if not switched:
             return  # closed meanwhile, or the segments were deleted
@@ -178,11 +179,11 @@ class LogCleaner:
         )
 
     async def _swap(self, target: CleanableLog, compacted: Compacted, token: str) -> bool:
-        log = target.log
-        swap: Swap = await target.aside(lambda: log.prepare_swap(compacted, token, target.archive))
-        switched = await target.appending(lambda: log.switch(swap))
-        await target.aside(lambda: (log.finish_swap if switched else log.discard_swap)(swap))
-        return bool(switched)
+        swap = Swap(target.log, compacted)
+        await target.aside(lambda: swap.prepare(token, target.archive))
+        switched = bool(await target.appending(swap.switch))
+        await target.aside(swap.finish if switched else swap.discard)
+        return switched
 
     def _blocked(self, log: Log, producer_id: int) -> None:
         """Nothing could be compacted: an open transaction comes first."""
