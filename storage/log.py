@@ -10,7 +10,7 @@ repairs it; store.py decides what is written ahead and what a crash may cost.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -73,6 +73,9 @@ class Log:
         """The end of the log at its last sync; None if it was never synced, or was empty."""
         self.repairs: list[str] = []
         """What was cut off or repaired when it was opened: a line each, with file and place."""
+        self.lock: AbstractContextManager[object] = nullcontext()
+        """Held while the list of segments changes. An owner that deletes records on another thread
+        than the one that appends sets a lock."""
         self._compacted_away = 0
         """Bytes, since the log was opened."""
         self.failed = False
@@ -178,7 +181,8 @@ class Log:
     def _begin_segment(self) -> Segment:
         segment = Segment(self.files, self.folder, self.next_offset, self.limits)
         self._unsynced_names = True
-        self._segments = (*self._segments, segment)
+        with self.lock:
+            self._segments = (*self._segments, segment)
         if len(self._segments) > 1:
             self.write_manifest()
         return segment
@@ -240,12 +244,13 @@ class Log:
         start = max(self.start_offset, offset)
         for segment in segments_from(self._segments, start)[:1]:
             yield from recomputed_times(segment, start)
-        segments = self._segments
-        kept = segments_from(segments, start)
-        if kept and kept[-1].base_offset < start >= self.next_offset:
-            kept = ()
-        self.start_offset = start
-        self._segments = tuple(kept)
+        with self.lock:
+            segments = self._segments
+            kept = segments_from(segments, start)
+            if kept and kept[-1].base_offset < start >= self.next_offset:
+                kept = ()
+            self.start_offset = start
+            self._segments = tuple(kept)
         return segments[: len(segments) - len(kept)]
 
     def delete_before(self, offset: int) -> None:
@@ -265,25 +270,35 @@ class Log:
         For the thread that appends. False, and nothing has changed, if the log was closed, or the
         sources are no longer part of it. Raises AppendFailed: the log is `failed` then.
         """
-        if self.failed or self.closed:
+        segments = None if self.failed or self.closed else self._spliced(replacements)
+        if segments is None:
             return False
+        self._manifest.first_dirty = first_dirty
+        try:
+            self._write_manifest(segments)
+        except OSError as error:
+            self.failed = True
+            raise AppendFailed(f"cannot write the manifest of {self.folder}: {error}") from error
+        with self.lock:
+            segments = self._spliced(replacements)
+            if segments is None:
+                self.failed = True
+                raise AppendFailed(f"records of {self.folder} were deleted during a compaction")
+            size, self._segments = self.size, segments
+            self._compacted_away += size - self.size
+        return True
+
+    def _spliced(self, replacements: Sequence[Replacement]) -> tuple[Segment, ...] | None:
+        """The segments with compacted ones in the places of their sources; None if one is gone."""
         segments = list(self._segments)
         for segment, sources in replacements:
             bases = [each.base_offset for each in segments[:-1]]
             first = bases.index(sources[0]) if sources[0] in bases else 0
             after = first + len(sources)
             if tuple(bases[first:after]) != sources:
-                return False
+                return None
             segments[first:after] = [segment]
-        size, before, self._segments = self.size, self._segments, tuple(segments)
-        self._compacted_away += size - self.size
-        self._manifest.first_dirty = first_dirty
-        try:
-            self.write_manifest()
-        except OSError as error:
-            self._segments, self.failed = before, True
-            raise AppendFailed(f"cannot write the manifest of {self.folder}: {error}") from error
-        return True
+        return tuple(segments)
 
     # -- syncing and closing -------------------------------------------------------------------
 
@@ -352,7 +367,9 @@ class Log:
 
     def write_manifest(self) -> None:
         """Bring the manifest of the folder up to date, if anything has changed. Raises OSError."""
-        segments = self._segments
+        self._write_manifest(self._segments)
+
+    def _write_manifest(self, segments: Sequence[Segment]) -> None:
         finished = [one.to_manifest(other.base_offset) for one, other in pairwise(segments)]
         begun = segments[-1].base_offset if segments else None
         self._manifest.write(finished, begun, self.durable)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from groupkeeper.backoff import RetryTimes
-from groupkeeper.cleaner.plan import Candidate, CompactionPolicy, candidate
+from groupkeeper.cleaner.plan import Candidate, candidate
 from groupkeeper.clock import Clock
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import CleanerStats
@@ -23,6 +23,7 @@ from groupkeeper.storage.errors import Corrupt, StorageError
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.segment_writer import remove_cleaned
 from groupkeeper.storage.swap import Swap
+from groupkeeper.topics.log_policy import LogPolicy
 from groupkeeper.turns import Slices, Turns
 
 RETRY_FIRST_S: Final = 15.0
@@ -48,7 +49,7 @@ class CleanableLog:
     """An open log that is to be compacted, as its owner offers it."""
 
     log: Log
-    policy: CompactionPolicy
+    policy: LogPolicy
     archive: str
     """The folder that keeps its segments as they are before their first compaction, or "" ."""
     aside: Thread
