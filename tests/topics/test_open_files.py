@@ -151,5 +151,3 @@ def test_a_handle_leads_to_its_file_under_the_new_name(real: LimitedFiles) -> No
     written(files, 2)  # closes descriptors, and takes the old names
     assert files.read(handles[0], 9, 0) == b"0"
     assert files.read(handles[1], 9, 0) == b"1"
-    with pytest.raises(FileNotFoundError):
-        files.read(handles[2], 9, 0)
