@@ -27,6 +27,10 @@ LOOK_S: Final = 0.5
 idle server, or one that lost only the journal or the node's lock, after this time. Until then,
 produced messages may be acknowledged and lost."""
 
+MEMORY_JOURNAL_BYTES: Final = 4 * 1024 * 1024
+"""When a journal rolls that is in memory, too. What is in it is also in segments, so journals take
+memory twice: the current one, and those that are full until each of their logs was synced."""
+
 NAMED: Final = 5
 """How many folders without a topic the log line names."""
 
@@ -51,7 +55,10 @@ class Directory:
                 f"{self._path} holds no data, and data.dir.must.exist is set: is its volume "
                 "mounted? For a first start, set it to false"
             )
+        self._in_memory = options.memory
         limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
+        if options.memory:
+            limits = replace(limits, journal_bytes=MEMORY_JOURNAL_BYTES)
         self.store = Store(files, self._path, options.node_id, limits)
         for what in self.store.take_repairs():
             _log.warning("data directory repaired", what=what)
@@ -111,7 +118,9 @@ class Directory:
         made = self.store.format
         assert made is not None, "written before"
         about = {"data_dir": self._path, "directory": made.directory_id, "cluster": cluster_id}
-        if self.is_new:
+        if self._in_memory:
+            _log.info("data is in memory and ends with this process", cluster=cluster_id)
+        elif self.is_new:
             _log.info("new data directory", **about)
         elif self.was_older:
             _log.info("data directory upgraded", to_format=VERSION, **about)

@@ -13,7 +13,7 @@ from groupkeeper.observe.pages import pages
 from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
-from groupkeeper.server.server import Server
+from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.turns import Turns
@@ -27,7 +27,7 @@ def run(options: ServeOptions) -> int:
     raise_limit()
     keep_collections_short()
     try:
-        server = Server(options)
+        server = Server(options, _world(options))
         loop, watch = watched_loop()
         watch.turns, watch.iterations = server.turns, server.metrics.iterations
         count_failed_accepts(loop, server.metrics.connections)
@@ -35,6 +35,14 @@ def run(options: ServeOptions) -> int:
             return runner.run(_serve(server, options))
     except (StorageError, OSError) as error:
         return _exit_with(str(error))
+
+
+def _world(options: ServeOptions) -> World | None:
+    if not options.memory:
+        return None
+    from groupkeeper.storage.memory_files import MemoryFiles
+
+    return World(files=MemoryFiles())
 
 
 async def _serve(server: Server, options: ServeOptions) -> int:
