@@ -37,6 +37,7 @@ from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
+from groupkeeper.server.retention_lines import RetentionLines
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Fenced, Locked, StorageError
@@ -108,6 +109,7 @@ class Server:
             files=self._world.files,
             failed=_topics_failed,
             repaired=lambda what: _log.warning("topics: repaired", what=what),
+            retention=RetentionLines(),
             folders=self.store.folders,
             open_files_most=self._descriptors.topic_logs,
         )
@@ -169,6 +171,7 @@ class Server:
         self.kafka = await self.listener.start(self._options.listen)
         self.group_partitions.start(self.store)
         self.topics.finish_deletions()
+        self.topics.start_retention(announce=self._directory.lacked_retention)
         self._watch = DirectoryWatch(self._writer, self._fence, self._give_up)
 
     async def log_findings(self) -> None:
