@@ -22,6 +22,7 @@ from groupkeeper.storage.whole import overwrite, read_whole
 from groupkeeper.storage.window import PIECE, Window
 
 LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIXES: Final = (".index", ".timeindex")
 DIGITS: Final = 20
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
@@ -32,9 +33,14 @@ def base_of(name: str) -> int | None:
     return int(stem) if suffix == LOG_SUFFIX and len(stem) == DIGITS and stem.isdigit() else None
 
 
+def segment_stem(folder: str, base_offset: int) -> str:
+    """The files of the segment with this base offset, without their suffixes."""
+    return f"{folder}/{base_offset:0{DIGITS}d}"
+
+
 def segment_path(folder: str, base_offset: int) -> str:
     """The file of the segment with this base offset."""
-    return f"{folder}/{base_offset:0{DIGITS}d}{LOG_SUFFIX}"
+    return segment_stem(folder, base_offset) + LOG_SUFFIX
 
 
 def time_index_path(folder: str, base_offset: int) -> str:
@@ -62,10 +68,15 @@ class Segment:
         "size",
     )
 
-    def __init__(self, files: Files, folder: str, base_offset: int, limits: Limits) -> None:
+    def __init__(
+        self, files: Files, folder: str, base_offset: int, limits: Limits, named: str = ""
+    ) -> None:
+        """`named` follows the suffix in the present name of a file that exists and is renamed soon;
+        else a missing file is created.
+        """
         self._files = files
-        self._stem = f"{folder}/{base_offset:0{DIGITS}d}"
-        self._handle = files.open(self.path, create=True)
+        self._stem = segment_stem(folder, base_offset)
+        self._handle = files.open(self.path + named, create=not named)
         self.base_offset = base_offset
         self.index = Index(limits.index_interval_bytes)
         self.size = files.size(self._handle)
@@ -183,7 +194,7 @@ class Segment:
 
     def remove(self) -> None:
         """Remove its files; a reader that holds it can go on. Raises OSError."""
-        for suffix in (".index", ".timeindex", LOG_SUFFIX):  # no start removes indexes alone
+        for suffix in (*INDEX_SUFFIXES, LOG_SUFFIX):  # no start removes indexes alone
             self._files.remove(self._stem + suffix)
 
     def __del__(self) -> None:
@@ -192,12 +203,15 @@ class Segment:
 
     def load_index(self) -> None:
         """Read the index files of a finished segment, or rebuild them if they are not right."""
-        offsets, times = self._contents(".index"), self._contents(".timeindex")
-        if offsets is not None and times is not None and self._fits(offsets, times):
-            return
-        for batch in valid_batches(self.window(), 0, self.base_offset):
-            self.note(batch)
-        self.write_index()
+        if not self.read_index():
+            for batch in valid_batches(self.window(), 0, self.base_offset):
+                self.note(batch)
+            self.write_index()
+
+    def read_index(self, named: str = "") -> bool:
+        """Read the index files; False, and nothing is read, if they are not right."""
+        offsets, times = (self._contents(suffix + named) for suffix in INDEX_SUFFIXES)
+        return offsets is not None and times is not None and self._fits(offsets, times)
 
     def _fits(self, offsets: bytes, times: bytes) -> bool:
         known = self.finished.index_crc if self.finished is not None else None

@@ -161,6 +161,13 @@ class Settings:
     offset_metadata_max_bytes: int = whole(
         4_096, "Longest metadata string of one committed offset, in UTF-16 units."
     )
+    offsets_raw_retention_ms: int = whole(
+        0,
+        "How long segments of `__consumer_offsets` are kept in `archive/` as they were before "
+        "compaction, for analysis; 0 keeps none, -1 keeps them for good.",
+        low=-1,
+        high=LONG_MAX,
+    )
     offsets_retention_check_interval_ms: int = whole(
         600_000, "How often expired offsets are searched for and removed.", low=1, high=LONG_MAX
     )

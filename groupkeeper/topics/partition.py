@@ -196,6 +196,7 @@ class TopicPartition:
         waits for this needs one. Raises StorageError and OSError.
         """
         log = self._folders.open_log(self.folder, self.policy.limits)
+        log.lock = Lock()
         self.producers.clear()
         self.unsynced_bytes = 0
         self._full = False

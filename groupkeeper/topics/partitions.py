@@ -5,7 +5,7 @@ them: the first request that needs a log lets the worker open it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -93,6 +93,13 @@ class TopicPartitions:
         # A topic that had a folder then is in one of these, unless deleted meanwhile.
         topics = [*self._catalog.by_name.values(), *self._catalog.being_deleted.values()]
         return await self._worker(lambda: _unknown_folders(names, topics))
+
+    def compacted(self) -> Iterator[TopicPartition]:
+        """Those of topics that are compacted, if their logs are open."""
+        for partition in list(self._known.values()):
+            is_open = partition.log is not None and not partition.deleted
+            if is_open and not partition.topic.internal and partition.policy.compacts:
+                yield partition
 
     def opened(self) -> int:
         """How many logs of topics are open."""

@@ -91,7 +91,7 @@ class Topics:
         self.wall_ms = world.wall_ms
         self.failed = world.failed
         self.effective = EffectiveConfigs(settings)
-        self._worker = world.worker
+        self.worker = world.worker
         self._files = OpenFiles(world.files, world.open_files_most)
         self.catalog = self._catalog_of(store, world, turns)
         folders = TopicFolders(
@@ -204,9 +204,9 @@ class Topics:
             await close()
         await self.response_tasks.finish()
         await self.admin.close()
-        await self._worker(self.partitions.close)
-        await self._worker(self.catalog.close)
-        self._worker.close()
+        await self.worker(self.partitions.close)
+        await self.worker(self.catalog.close)
+        self.worker.close()
 
 
 def _cluster_id(random_bytes: Callable[[int], bytes]) -> str:
