@@ -37,7 +37,9 @@ from groupkeeper.protocol.rewrite_batch import (
 from groupkeeper.storage.pieces import UNREADABLE, Piece
 
 KEY_BYTES: Final = 180
-"""What a key costs besides its own bytes: two objects, and a place in the map as that grows."""
+"""What a key costs besides its own bytes: two objects, and its place in the map.
+
+Measured: the memory of the process at its worst, when the map has just grown; 115 at its best."""
 
 TRANSACTION_BYTES: Final = 200
 """What an aborted transaction costs."""

@@ -1,6 +1,7 @@
 """Compaction of damaged segments, on a failing disk and within its memory."""
 
 import errno
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,8 @@ from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.storage import segment_writer
 from groupkeeper.storage.compaction import compact
 from groupkeeper.storage.errors import Corrupt, StorageError, remedy
+from groupkeeper.storage.key_map import KEY_BYTES, KeyMap
+from groupkeeper.storage.pieces import FIELDS, Piece, SourceSegment
 from groupkeeper.storage.segment import segment_path
 from groupkeeper.storage.window import PIECE
 from tests.support.compacting import FOLDER, HOUR, TOKEN, Folder, with_limits
@@ -403,3 +406,20 @@ def test_a_batch_larger_than_a_piece_is_kept(large: Folder) -> None:
         3 * MIB // 2,
         0,
     ]
+
+
+def test_keys_take_no_more_memory_than_is_counted() -> None:
+    """At its worst: the map has just grown, and the one before it is still there.
+
+    What the process takes is more than this: 175 bytes a key.
+    """
+    keys = KeyMap(0, 1 << 40, 1 << 40)
+    batches = [plain(number, (b"%030d" % number, b"")) for number in range(22_000)]
+    data = b"".join(batches)
+    fields = [FIELDS.unpack_from(batch) for batch in batches]
+    piece = Piece(FOLDER, SourceSegment(0, 22_000, len(data), None), 0, data, fields)
+    tracemalloc.start()
+    keys.take(piece)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0.6 * KEY_BYTES < peak / 22_000 - 30 <= KEY_BYTES
