@@ -11,7 +11,7 @@ from tests.cleaner import fixture
 from tests.cleaner.rounds import compare
 from tests.protocol.test_record_batch import EMPTY, WITH_HORIZON
 from tests.support.compacting import DAY, HOUR, Folder, with_limits
-from tests.support.fake_files import FakeFiles
+from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.raw_batches import (
     ABORT,
     COMMIT,
@@ -322,6 +322,17 @@ def test_a_marker_of_a_transaction_without_records_gets_its_horizon_at_once(fold
     folder.add(marker(0, PRODUCER, ABORT), plain(1, (A, b"1")))
     folder.compact(NOW)
     assert header_at(folder, 0).delete_horizon_ms == NOW + DAY
+
+
+def test_a_marker_does_not_go_before_the_records_of_its_transaction(folder: Folder) -> None:
+    """Even if its horizon has come: without it, the next marker of the producer would decide."""
+    other = Folder(FakeFiles(FakeDisk()))
+    other.add(marker(1, PRODUCER, COMMIT), base=1)
+    other.compact(NOW)
+    folder.add(transactional(0, PRODUCER, (A, b"1")), other.contents(), plain(2, (B, b"1")))
+    before = folder.contents()
+    folder.compact(NOW + 2 * DAY)
+    assert folder.contents() == before
 
 
 def test_control_records_of_other_kinds_stay(folder: Folder) -> None:
