@@ -419,6 +419,32 @@ def test_compacted_records_take_no_memory(folder: Folder) -> None:
     assert offsets(folder) == list(range(1, 51))
 
 
+def test_a_committed_key_counts_once(folder: Folder) -> None:
+    folder.dedupe_bytes = room_for(2)
+    for base in range(0, 20, 2):
+        folder.add(transactional(base, PRODUCER, (A, b"1")), marker(base + 1, PRODUCER, COMMIT))
+    assert folder.compact(NOW).first_dirty == 20
+
+
+def test_the_range_ends_before_a_segment_whose_first_batch_does_not_fit(folder: Folder) -> None:
+    with_limits(folder, segment_bytes=1)
+    folder.dedupe_bytes = room_for(1)
+    folder.add(plain(0, (A, b"1")))
+    folder.add(plain(3, (B, b"1")), base=1)
+    result = folder.compact(NOW)
+    assert (result.first_dirty, [each.sources for each in result.segments]) == (1, [(0,)])
+
+
+def test_the_range_ends_before_a_segment_that_begins_with_an_open_transaction(
+    folder: Folder,
+) -> None:
+    with_limits(folder, segment_bytes=1)
+    folder.add(plain(0, (A, b"1")))
+    folder.add(transactional(3, PRODUCER, (B, b"1")), base=1)
+    result = folder.compact(NOW)
+    assert (result.first_dirty, [each.sources for each in result.segments]) == (1, [(0,)])
+
+
 def test_segments_beyond_the_range_are_not_written(folder: Folder) -> None:
     with_limits(folder, segment_bytes=1)
     folder.dedupe_bytes = room_for(1)

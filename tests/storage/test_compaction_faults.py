@@ -207,17 +207,19 @@ def test_a_codec_that_nobody_knows_is_refused(files: FakeFiles) -> None:
     assert "at byte 0: the records of the batch cannot be read" in refusal(folder)
 
 
+@pytest.mark.parametrize("second", [plain(1, (B, b"1")), transactional(1, 4000, (B, b"1"))])
 def test_damage_beyond_the_range_does_not_matter_unless_it_is_read(
-    files: FakeFiles, disk: FakeDisk
+    disk: FakeDisk, files: FakeFiles, second: bytes
 ) -> None:
-    """The second segment is left alone, and was not needed."""
+    """The first segment is read for its keys, and the second one, whose keys do not fit."""
     folder = with_limits(Folder(files), segment_bytes=1)
     folder.dedupe_bytes = 1
     folder.add(plain(0, (A, b"1")))
-    folder.add(plain(1, (B, b"1")))
+    folder.add(second)
     folder.add(plain(2, (C, b"1")))
     disk.flip(segment_path(FOLDER, 2), 60)
-    assert folder.compact(NOW).first_dirty == 1
+    result = folder.compact(NOW)
+    assert (result.first_dirty, result.blocked_by) == (1, -1)
 
 
 def test_a_missing_segment_is_named(folder: Folder) -> None:
