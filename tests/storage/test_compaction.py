@@ -1,4 +1,4 @@
-"""What a compaction keeps, by Kafka's rules; tests/cleaner compares it with Kafka's own cleaner."""
+"""What a compaction keeps, by Kafka's rules; compared with its cleaner in tests/kafka_cleaner."""
 
 import pytest
 from hypothesis import given, settings
@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from groupkeeper.protocol.record_batch import BatchHeader, read_header
 from groupkeeper.storage.key_map import KEY_BYTES, TRANSACTION_BYTES
 from groupkeeper.storage.segment import segment_path
-from tests.cleaner import fixture
-from tests.cleaner.rounds import compare
+from tests.kafka_cleaner import fixture
+from tests.kafka_cleaner.rounds import compare
 from tests.protocol.test_record_batch import EMPTY, WITH_HORIZON
 from tests.support.compacting import DAY, HOUR, Folder, with_limits
 from tests.support.fake_files import FakeDisk, FakeFiles
