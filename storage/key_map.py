@@ -13,6 +13,7 @@ Source: Kafka's `Cleaner.buildOffsetMap`, `CleanedTransactionMetadata`, and `Pro
 for the last batches of producers.
 """
 
+from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -41,6 +42,9 @@ KEY_BYTES: Final = 180
 
 Measured: the memory of the process at its worst, when the map has just grown; 115 at its best.
 """
+
+LATEST: Final = 2**63 - 1
+"""The largest offset, and the largest timestamp."""
 
 TRANSACTION_BYTES: Final = 200
 """What an aborted transaction costs."""
@@ -75,11 +79,13 @@ class KeyMap:
         """The log ends at offset `end`. At least one batch is mapped, whatever it takes."""
         self.newest: dict[bytes, int] = {}
         """Key to its newest offset; of some keys that offset is beyond the range."""
+        self.newest_offsets = array("q")
+        """The values of `newest`, sorted, and then the largest number; after `finish`."""
         self.end = end
         """Of the range: where the next compaction begins to map."""
         self.blocked_by = NO_PRODUCER
         """The producer id of the open transaction before which the range ends."""
-        self._first_dirty = first_dirty
+        self.first_dirty = first_dirty
         self._max_bytes = max_bytes
         self._bytes = 0
         self._is_full = False
@@ -95,7 +101,7 @@ class KeyMap:
 
     def take(self, piece: Piece) -> None:
         """Read the next piece of the log. Raises Corrupt."""
-        buffer, newest, first_dirty = piece.buffer, self.newest, self._first_dirty
+        buffer, newest, first_dirty = piece.buffer, self.newest, self.first_dirty
         end = 0
         for base, length, _, _, _, attributes, _, _, producer_id, count in piece.batches:
             at = end
@@ -117,11 +123,13 @@ class KeyMap:
                 raise piece.damaged(at, UNREADABLE) from error
 
     def finish(self) -> None:
-        """End the range before the first transaction that is still open."""
+        """End the range before the first transaction that is still open; all pieces were taken."""
         for producer_id, transaction in self._open.items():
             if transaction.first < self.end:
-                self.end = max(transaction.first, self._first_dirty)
+                self.end = max(transaction.first, self.first_dirty)
                 self.blocked_by = producer_id
+        self.newest_offsets = array("q", sorted(self.newest.values()))
+        self.newest_offsets.append(LATEST)
 
     def is_aborted(self, header: BatchHeader) -> bool:
         """Whether a transactional batch in the range belongs to an aborted transaction."""
@@ -150,7 +158,7 @@ class KeyMap:
         if header.base_offset >= self.end:
             return
         transaction = self._transaction_of(piece, header) if header.is_transactional else None
-        if header.last_offset >= self._first_dirty and not self._map(piece, header, transaction):
+        if header.last_offset >= self.first_dirty and not self._map(piece, header, transaction):
             self._fill(piece, header.position, header.base_offset)
         elif transaction is not None:
             self._open[header.producer_id] = transaction
