@@ -18,7 +18,8 @@ from groupkeeper.settings.options import (
     format_address,
     parse_address,
 )
-from groupkeeper.settings.table import INT_MAX, Settings, SettingsError, load
+from groupkeeper.settings.setting import INT_MAX
+from groupkeeper.settings.table import Settings, SettingsError, load
 
 DATA_DIR = Path("groupkeeper-data")
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to

@@ -62,7 +62,7 @@ class EmbeddedLog:
         self._claimed = epoch
         """Of a claim that `claim` has not returned yet."""
         self._owner: LogOwner | None = None
-        self._size = 0
+        self._grown_to = 0
 
     async def claim(self, owner: LogOwner) -> int:
         """As `PartitionLog.claim`. A lock that was lost is taken again unless another living
@@ -124,9 +124,9 @@ class EmbeddedLog:
     def grown(self) -> None:
         """The segments have caught up with the journal: wake fetches of the offsets topic."""
         if self.log is not None and not self.log.closed:  # else: woken after the next claim
-            before, self._size = self._size, self.log.size
-            if self._size > before:
-                self._services.grew(self.shard, self._size - before)
+            before, self._grown_to = self._grown_to, self.log.uncompacted_size
+            if self._grown_to > before:
+                self._services.grew(self.shard, self._grown_to - before)
 
     def lost(self, error: StorageError) -> None:
         """The lock of the shard is lost."""

@@ -45,7 +45,7 @@ class Writer:
     def __init__(self, store: Store, clock: Clock, executor: Executor, stats: AppendStats) -> None:
         """`executor` has exactly one thread, which serialises access to the store."""
         self.store = store
-        self._clock = clock
+        self.clock = clock
         self._executor = executor
         self._stats = stats
         self._loop = asyncio.get_running_loop()
@@ -76,10 +76,10 @@ class Writer:
         loop iterates twice in no time; a slow one reads them all in the first iteration.
         """
         self._scheduled = True
-        self._loop.call_soon(self._linger, self._clock.seconds() + LINGER_S)
+        self._loop.call_soon(self._linger, self.clock.seconds() + LINGER_S)
 
     def _linger(self, until: float) -> None:
-        if self._clock.seconds() < until:
+        if self.clock.seconds() < until:
             self._loop.call_soon(self._start)
         else:
             self._start()
@@ -97,7 +97,7 @@ class Writer:
         self._scheduled = False
         work: Work = []
         appends: list[Append] = []
-        wall = self._clock.wall()
+        wall = self.clock.wall()
         broken: list[tuple[LogOwner, Exception]] = []
         size = 0
         while self._dirty and size < ROUND_BYTES:
@@ -118,7 +118,7 @@ class Writer:
                 except Exception as bug:  # noqa: BLE001  # and of several logs with the others
                     broken.append((batch.owner, bug))
         if work:
-            began = self._clock.seconds()
+            began = self.clock.seconds()
             self._round = self.call(self.store.commit, appends)
             self._round.add_done_callback(lambda done: self._finish(done, work, began))
         else:
@@ -143,7 +143,7 @@ class Writer:
     ) -> None:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
-            took = self._clock.seconds() - began
+            took = self.clock.seconds() - began
             for (log, batch), left_out in zip(work, done.result(), strict=True):
                 if left_out is None:
                     self._behind[log] = batch.owner

@@ -17,9 +17,9 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import is_partition
 from groupkeeper.storage.format import FILE_NAME, VERSION
 from groupkeeper.storage.journal import FOLDER as JOURNALS
-from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
+from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.names import GROUP_TOPIC
 
 LOOK_S: Final = 0.5
@@ -30,6 +30,10 @@ produced messages may be acknowledged and lost."""
 MEMORY_JOURNAL_BYTES: Final = 4 * 1024 * 1024
 """When a journal rolls that is in memory, too. What is in it is also in segments, so journals take
 memory twice: the current one, and those that are full until each of their logs was synced."""
+
+MEMORY_SEGMENT_BYTES: Final = 4 * 1024 * 1024
+"""When a segment of the offsets topic rolls that is in memory, unless a setting says otherwise:
+only segments that no longer grow are compacted."""
 
 NAMED: Final = 5
 """How many folders without a topic the log line names."""
@@ -56,9 +60,11 @@ class Directory:
                 "mounted? For a first start, set it to false"
             )
         self._in_memory = options.memory
-        limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
+        limits = EffectiveConfigs(settings).group_topic_policy.limits
         if options.memory:
             limits = replace(limits, journal_bytes=MEMORY_JOURNAL_BYTES)
+            if "offsets.topic.segment.bytes" not in settings.given:
+                limits = replace(limits, segment_bytes=MEMORY_SEGMENT_BYTES)
         self.store = Store(files, self._path, options.node_id, limits)
         for what in self.store.take_repairs():
             _log.warning("data directory repaired", what=what)

@@ -6,6 +6,7 @@ The Kafka port opens first; expensive modules are imported after it, or when the
 import asyncio
 import gc
 import signal
+from functools import partial
 
 from groupkeeper.observe import logs
 from groupkeeper.observe.http_server import HttpServer
@@ -40,9 +41,11 @@ def run(options: ServeOptions) -> int:
 def _world(options: ServeOptions) -> World | None:
     if not options.memory:
         return None
+    from groupkeeper.storage.compaction import compact
     from groupkeeper.storage.memory_files import MemoryFiles
 
-    return World(files=MemoryFiles())
+    files = MemoryFiles()
+    return World(files=files, compact=partial(compact, files))
 
 
 async def _serve(server: Server, options: ServeOptions) -> int:

@@ -36,6 +36,7 @@ from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.server.cleaning import Cleaning, Compact, Threads
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.settings.options import Address, ServeOptions
@@ -73,6 +74,8 @@ class World:
     executor: Callable[[str], Executor] = _thread
     """Makes an executor with one thread of this name."""
     topics: TopicsWorld | None = None
+    compact: Compact | None = None
+    """Runs a compaction. None: a process of its own does."""
 
 
 def _topics_failed(where: str, error: BaseException) -> None:
@@ -172,6 +175,11 @@ class Server:
         self.group_partitions.start()
         self.topics.finish_deletions()
         self._watch = DirectoryWatch(self._writer, self.logs.lost, self._give_up)
+        threads = Threads(
+            self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
+        )
+        self._cleaning = Cleaning(self._world.files, self.logs, self.topics, threads, self.metrics)
+        self._cleaning.start()
 
     async def log_findings(self) -> None:
         """Log what is remarkable about the data directory. Call it when clients are served: the
@@ -210,6 +218,7 @@ class Server:
         """Refuse new requests, finish those under way, close connections, release the locks."""
         self.listener.stop()
         self._watch.stop()
+        await self._cleaning.stop()
         self.group_partitions.stop()
         await self._writer.drain()
         self._writer.stop()
