@@ -13,6 +13,7 @@ from groupkeeper.observe import exposition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
@@ -301,6 +302,14 @@ def test_a_partition_of_another_process_is_seen_everywhere(absent: Served) -> No
 def test_groups_of_another_process_are_missing_in_a_list(absent: Served, lines: Lines) -> None:
     assert absent.client().call(4, ListGroupsRequest()).error_code == 0
     [line] = [line for line in lines() if line["event"] == "groups are missing in a list"]
+    assert line["partitions"] == f"[{absent.driver('g').index}]"
+
+
+def test_a_topic_is_deleted_without_waiting_for_it(absent: Served, lines: Lines) -> None:
+    request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
+    [deleted] = absent.client().call(5, request).responses
+    assert deleted.error_code == 0
+    [line] = [each for each in lines() if each["event"].startswith("offsets of deleted topics")]
     assert line["partitions"] == f"[{absent.driver('g').index}]"
 
 
