@@ -19,7 +19,7 @@ from groupkeeper.storage.retention import RetentionLimits
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.batch_reader import BatchReader
 from groupkeeper.topics.catalog import Catalog, Topic
-from groupkeeper.topics.catalog_log import CatalogFolders
+from groupkeeper.topics.catalog_log import SEGMENT_BYTES, CatalogFolders
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.fetch_reader import FetchReader
 from groupkeeper.topics.limits import OPEN_FILES_MOST
@@ -130,7 +130,7 @@ class Topics:
         self.catalog.load(world.wall_ms(), lambda: _cluster_id(world.random_bytes))
 
     def _catalog_of(self, store: Store, world: TopicsWorld, turns: Turns) -> Catalog:
-        limits = Limits(segment_bytes=self.settings.log_segment_bytes)
+        limits = Limits(segment_bytes=SEGMENT_BYTES)
         must_exist = store.was_used
         folders = CatalogFolders(
             world.files, store.data_dir, limits, world.repaired, must_exist=must_exist
