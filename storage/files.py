@@ -97,7 +97,7 @@ class Files:
         return os.fstat(handle).st_size
 
     def stat(self, path: str) -> FileStat:
-        """Raises OSError, FileNotFoundError among them."""
+        """Of a file, not of a folder. Raises OSError, FileNotFoundError among them."""
         found = os.stat(path)
         return FileStat(found.st_size, found.st_mtime_ns // 1_000_000)
 
