@@ -1,22 +1,19 @@
 """The first pass of a compaction: what must be known of a log before its segments are rewritten.
 
-The newest offset of each key in the dirty part of the log, which transactions were aborted, and the
-last batch of each producer. Of the clean part only headers are read: its records are compared with
-newer ones, not with each other.
+The newest offset of each key in the dirty part of the log, and the last batch of each producer. Of
+the clean part only headers are read: its records are compared with newer ones, not with each other.
 
-Records of a transaction count from its commit marker on. The range of a compaction ends before the
-first record of an open transaction (the last stable offset), and before the batch whose keys no
-longer fit into memory: then the rest is only read for the markers of transactions that began in the
-range.
+Records of a transaction are entered at its commit marker, those of an aborted one never. The range
+of a compaction ends before the first record of an open transaction (the last stable offset), and
+before the batch whose keys no longer fit into memory: then the rest is only read for the markers of
+transactions that began in the range.
 
 Source: Kafka's `Cleaner.buildOffsetMap`, `CleanedTransactionMetadata`, and `ProducerStateManager`
 for the last batches of producers.
 """
 
 from array import array
-from bisect import bisect_left
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Final
 
 from groupkeeper.protocol.record_batch import (
@@ -46,9 +43,6 @@ Measured: the memory of the process at its worst, when the map has just grown; 1
 LATEST: Final = 2**63 - 1
 """The largest offset, and the largest timestamp."""
 
-TRANSACTION_BYTES: Final = 200
-"""What an aborted transaction costs."""
-
 
 @dataclass(slots=True)
 class _OpenTransaction:
@@ -59,7 +53,6 @@ class _OpenTransaction:
     newest: dict[bytes, int] = field(default_factory=dict)
     size: int = 0
     """Bytes that `newest` takes."""
-    has_records: bool = False
 
 
 @dataclass(slots=True)
@@ -90,8 +83,6 @@ class KeyMap:
         self._bytes = 0
         self._is_full = False
         self._open: dict[int, _OpenTransaction] = {}
-        self._aborted: dict[int, list[tuple[int, int]]] = {}
-        """Producer id to first offset and marker of each aborted transaction, in order."""
         self._producers: dict[int, _Producer] = {}
 
     @property
@@ -131,12 +122,6 @@ class KeyMap:
         self.newest_offsets = array("q", sorted(self.newest.values()))
         self.newest_offsets.append(LATEST)
 
-    def is_aborted(self, header: BatchHeader) -> bool:
-        """Whether a transactional batch in the range belongs to an aborted transaction."""
-        transactions = self._aborted.get(header.producer_id, ())
-        at = bisect_left(transactions, header.base_offset, key=itemgetter(1))
-        return at < len(transactions) and transactions[at][0] <= header.base_offset
-
     def is_last_of_producer(self, header: BatchHeader, expired_ms: int) -> bool:
         """Whether the state of a producer, last active after `expired_ms`, is in this batch.
 
@@ -155,14 +140,13 @@ class KeyMap:
         if header.is_control:
             self._end_transaction(piece, header)
             return
-        if header.base_offset >= self.end:
+        if header.base_offset >= self.end or header.last_offset < self.first_dirty:
             return
         transaction = self._transaction_of(piece, header) if header.is_transactional else None
-        if header.last_offset >= self.first_dirty and not self._map(piece, header, transaction):
+        if not self._map(piece, header, transaction):
             self._fill(piece, header.position, header.base_offset)
         elif transaction is not None:
             self._open[header.producer_id] = transaction
-            transaction.has_records |= header.record_count > 0
 
     def _map(self, piece: Piece, header: BatchHeader, transaction: _OpenTransaction | None) -> bool:
         """Enter the keys of a batch, for now into its transaction; False if they do not fit."""
@@ -204,10 +188,6 @@ class KeyMap:
         self._bytes -= transaction.size
         if kind == COMMIT:
             self._commit(transaction.newest)
-        elif transaction.has_records:
-            aborted = self._aborted.setdefault(header.producer_id, [])
-            aborted.append((transaction.first, header.base_offset))
-            self._bytes += TRANSACTION_BYTES
 
     def _commit(self, offsets: dict[bytes, int]) -> None:
         """Enter committed records; a later record that is not of the transaction may be newer."""

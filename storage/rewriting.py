@@ -130,7 +130,10 @@ class Rewriter:
         return rewritten_batch(header, data, records, horizon_ms)
 
     def _is_superseded(self, header: BatchHeader) -> bool:
-        """Whether all records of a batch are older than others; False if that is to be seen."""
+        """Whether none of a batch is kept, because no record is the newest one of its key.
+
+        Also if it belongs to an aborted transaction. False: the records have to be read.
+        """
         if header.is_control or header.base_offset < self._keys.first_dirty:
             return False
         newest = self._keys.newest_offsets
@@ -163,10 +166,9 @@ class Rewriter:
             horizon_ms = header.delete_horizon_ms
             has_passed = horizon_ms is not None and horizon_ms <= self._now_ms
             return marks_nothing and has_passed, marks_nothing
-        if not header.is_transactional:
-            return False, False
-        self._observed.add(header.producer_id)
-        return self._keys.is_aborted(header), False
+        if header.is_transactional:
+            self._observed.add(header.producer_id)
+        return False, False
 
     def _marks_nothing(self, producer_id: int, kind: int) -> bool:
         if kind not in (ABORT, COMMIT):

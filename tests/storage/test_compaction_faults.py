@@ -37,7 +37,7 @@ MIB = 1024 * 1024
 
 def fill(files: FakeFiles) -> Folder:
     """Two segments that become two, a batch of each kind among them."""
-    folder = with_limits(Folder(files), segment_bytes=400)
+    folder = with_limits(Folder(files), segment_bytes=400, index_interval_bytes=60)
     folder.add(plain(0, (A, b"1"), (B, b"1")), plain(2, (A, b"2")), plain(3, (C, None)))
     folder.add(
         transactional(4, 4000, (A, b"3")),
