@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -116,6 +117,22 @@ async def test_a_newer_owner_is_outbid_by_no_claim() -> None:
     await asyncio.sleep(3600)
     assert (driven.state, topic.claims) == ("absent", claims)
     assert await newer.append(b"v") == [b"v"]
+
+
+async def test_what_a_newer_owner_has_is_released_once(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = stores.start().log(OFFSETS)
+    released = AsyncMock(wraps=log.release)
+    monkeypatch.setattr(log, "release", released)
+    driven = await loaded(log)
+    assert await driven.commit(1) == 0
+    newer = await loaded(stores.start(takes_over=True).log(OFFSETS))
+    assert await driven.commit(2) == LOST
+    await driven.become("absent")
+    await asyncio.sleep(60)
+    assert released.await_count == 1
+    assert await newer.commit(3) == 0
 
 
 async def test_a_newer_owner_that_is_met_while_loading_ends_it(stores: Stores) -> None:

@@ -299,10 +299,12 @@ def test_a_partition_of_another_process_is_seen_everywhere(absent: Served) -> No
     assert b'groupkeeper_partitions{state="active"} 3.0' in metrics
 
 
-def test_groups_of_another_process_are_missing_in_a_list(absent: Served, lines: Lines) -> None:
-    assert absent.client().call(4, ListGroupsRequest()).error_code == 0
+def test_groups_of_another_process_are_missing_in_a_list(served: Served, lines: Lines) -> None:
+    served.client().commit(1)
+    served.driver("g").lost(Fenced("shard 3 is held by node 1"))
+    assert served.client().call(4, ListGroupsRequest()).error_code == 0
     [line] = [line for line in lines() if line["event"] == "groups are missing in a list"]
-    assert line["partitions"] == f"[{absent.driver('g').index}]"
+    assert line["partitions"] == f"[{served.driver('g').index}]"
 
 
 def test_a_topic_is_deleted_without_waiting_for_it(absent: Served, lines: Lines) -> None:
