@@ -24,8 +24,9 @@ from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.reading import bytes_from, checked_chunks, read_batches, segments_from
 from groupkeeper.storage.scan import Batch, locate_batches
 from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.segment_writer import remove_cleaned
 from groupkeeper.storage.start import write_start
-from groupkeeper.storage.swap import Swap, discard_cleaned
+from groupkeeper.storage.swap import Swap
 from groupkeeper.storage.times import promising, recomputed_times, run_to_end
 
 
@@ -66,6 +67,8 @@ class Log:
         """The end of the log at its last sync; None if it was never synced, or was empty."""
         self.repairs: list[str] = []
         """What was cut off or repaired when it was opened: a line each, with file and place."""
+        self._compacted_away = 0
+        """Bytes, since the log was opened."""
         self.failed = False
         self.closed = False
 
@@ -95,6 +98,11 @@ class Log:
     def size(self) -> int:
         """Bytes of all batches."""
         return sum(segment.size for segment in self._segments)
+
+    @property
+    def uncompacted_size(self) -> int:
+        """`size`, as if nothing had been compacted since the log was opened: it never falls."""
+        return self.size + self._compacted_away
 
     @property
     def max_timestamp(self) -> int:
@@ -275,7 +283,8 @@ class Log:
             if tuple(bases[first:after]) != each.sources:
                 return False
             segments[first:after] = [each.segment]
-        before, self._segments = self._segments, tuple(segments)
+        size, before, self._segments = self.size, self._segments, tuple(segments)
+        self._compacted_away += size - self.size
         self._manifest.first_dirty = swap.first_dirty
         try:
             self.write_manifest()
@@ -304,8 +313,8 @@ class Log:
             raise
 
     def discard_cleaned(self, token: str) -> None:
-        """Remove what a compaction has left, on any thread. Raises OSError."""
-        discard_cleaned(self._files, self.folder, token)
+        """Remove what a compaction has left, on any thread."""
+        remove_cleaned(self._files, self.folder, token)
 
     # -- syncing and closing -------------------------------------------------------------------
 

@@ -67,29 +67,35 @@ class CleanerConfig:
     producer_id_expiration_ms: int
 
 
+@dataclass(slots=True, frozen=True)
+class CleanerServices:
+    """What the cleaner shares with the rest of the server."""
+
+    clock: Clock
+    turns: Turns
+    stats: CleanerStats
+    random_bytes: Callable[[int], bytes]
+    compact: Callable[[CompactionJob], Awaitable[Compacted]]
+    """Runs a compaction. Raises StorageError and OSError."""
+
+
 class LogCleaner:
     """The background work of one server."""
 
     def __init__(
         self,
         sources: Iterable[Callable[[], Iterable[CleanableLog]]],
-        compact: Callable[[CompactionJob], Awaitable[Compacted]],
         config: CleanerConfig,
-        clock: Clock,
-        turns: Turns,
-        stats: CleanerStats,
-        random_bytes: Callable[[int], bytes],
+        services: CleanerServices,
     ) -> None:
-        """`sources` return the open logs that are to be compacted. `compact` raises StorageError
-        and OSError.
-        """
+        """`sources` return the open logs that are to be compacted."""
         self._sources = tuple(sources)
-        self._compact = compact
         self._config = config
-        self._clock = clock
-        self._turns = turns
-        self._stats = stats
-        self._random_bytes = random_bytes
+        self._clock = services.clock
+        self._turns = services.turns
+        self._stats = services.stats
+        self._random_bytes = services.random_bytes
+        self._compact = services.compact
         self._retries: RetryTimes[str] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._damaged: WeakSet[Log] = WeakSet()
         """Logs with damaged segments: not tried again before they are opened again."""
@@ -136,13 +142,16 @@ class LogCleaner:
         token = self._random_bytes(TOKEN_BYTES).hex()
         try:
             compacted = await self._compact(self._job(target, found, token))
-            if not await self._swap(target, compacted, token):
-                return  # closed meanwhile, or the segments were deleted
+            if compacted.first_dirty == log.first_dirty:
+                self._blocked(log, compacted.blocked_by)
+            switched = await self._swap(target, compacted, token)
         except (StorageError, OSError) as error:
             self._failed(log, error)
             with suppress(StorageError, OSError):
                 await target.aside(lambda: log.discard_cleaned(token))
             return
+        if not switched:
+            return  # closed meanwhile, or the segments were deleted
         took = self._clock.seconds() - began
         self._stats.record(took, compacted.bytes_read, compacted.bytes_written)
         _log.info(
@@ -174,6 +183,11 @@ class LogCleaner:
         switched = await target.appending(lambda: log.switch(swap))
         await target.aside(lambda: (log.finish_swap if switched else log.discard_swap)(swap))
         return bool(switched)
+
+    def _blocked(self, log: Log, producer_id: int) -> None:
+        """Nothing could be compacted: an open transaction comes first."""
+        self._retries.failed(log.name, self._clock.seconds())
+        _log.info("compaction waits for a transaction", log=log.name, producer_id=producer_id)
 
     def _failed(self, log: Log, error: StorageError | OSError) -> None:
         self._stats.failures += 1

@@ -13,6 +13,7 @@ from groupkeeper.storage.errors import AppendFailed, StorageError
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.queued_log import Append
 from groupkeeper.storage.store import Store
+from groupkeeper.topics.names import GROUP_TOPIC
 from tests.simulation.hard_state import HardState, check_live, of_records, replayed
 from tests.support.fake_files import FakeDisk, FakeFiles
 
@@ -81,7 +82,7 @@ class Ledger:
         for driver in server.group_partitions:
             partition = driver._partition
             if not driver.absence and partition.gate.clear:
-                check_live(partition, of_records(self._newest[driver.name]))
+                check_live(partition, of_records(self._newest[f"{GROUP_TOPIC}-{driver.index}"]))
                 self.live_checks += 1
 
     def _found(self, disk: FakeDisk, mode: str, seed: int) -> dict[str, HardState]:
