@@ -15,15 +15,18 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
+from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server.server import Server
 from groupkeeper.storage.limits import Limits
 from tests.simulation.clerk import Clerk
-from tests.simulation.cluster import ADDRESS, Machine
+from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
 from tests.simulation.consumer import PARTITIONS, TOPIC, Consumer, Wire
-from tests.simulation.ledger import Ledger
+from tests.simulation.ledger import Ledger, check_archive
 from tests.simulation.tally import STARTED, Tally
 from tests.support.accounts import check_accounts
 from tests.support.fake_files import Crash
@@ -31,16 +34,25 @@ from tests.support.virtual_loop import VirtualLoop
 
 HOUR_S = 3600.0
 LOGS = 3
+BUSY = partition_of("billing", LOGS)
 SEGMENT_BYTES = 16_000
+JOURNAL_BYTES = 100_000
+AHEAD_BYTES = 16_384
+TOMBSTONES_MS = 240_000
+LONGEST_TOMBSTONE_MS = TOMBSTONES_MS + 200_000
+"""They wait for their segment to roll, and for two compactions; in the log of the members, which is
+compacted every minute.
+"""
 SETTINGS = {
     "offsets.topic.num.partitions": LOGS,
     "offsets.topic.segment.bytes": SEGMENT_BYTES,
     "offsets.raw.retention.ms": 900_000,
     "log.roll.ms": 200_000,
     "log.cleaner.backoff.ms": 3_000,
-    "log.cleaner.delete.retention.ms": 240_000,
+    "log.cleaner.delete.retention.ms": TOMBSTONES_MS,
     "log.retention.check.interval.ms": 30_000,
 }
+SMALL = partial(Limits, journal_bytes=JOURNAL_BYTES)
 STEPS = 50
 """So many answers are between two comparisons of the log with what is known."""
 POWER_CUTS = ("lose", "tear", "keep", "names", "spoil")
@@ -50,9 +62,23 @@ SOON_S = 120.0
 MISHAPS = (
     *["die", "die", "leave", "kill", "power", "nothing"] * 2,
     *["crash in a compaction", "crash in a swap", "crash in a start", "crash in a write"] * 2,
+    "crash in a swap",
     *["fault in a compaction", "fault in a swap"],
 )
 """Come in a random order, each as often as it stands here, and then again."""
+EVERY_HOUR = (
+    "rolled by size",
+    "swapped",
+    "swap completed by a start",
+    "unfinished compaction removed",
+    "archived",
+    "removed from the archive",
+    "segments in the archive",
+    "journal begun",
+    "comparison",
+    *(what for what in MISHAPS if "in a" in what),
+)
+"""What must have happened in each."""
 CALLS = {"compaction": 12, "swap": 25, "start": 60, "write": 6}
 """About how many calls change the disk meanwhile."""
 
@@ -68,8 +94,7 @@ class Hour:
         self.machine = Machine(self.loop, self.trace.append, *settings)
         self.machine.created = self._created
         self.machine.died = self._died
-        names = [f"__consumer_offsets-{n}" for n in range(LOGS)]
-        self.ledger = Ledger(names, Limits(segment_bytes=SEGMENT_BYTES))
+        self.ledger = Ledger(LOGS, SMALL(segment_bytes=SEGMENT_BYTES))
         self.happened: Counter[str] = Counter()
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.consumers: dict[str, Consumer] = {}
@@ -86,7 +111,11 @@ class Hour:
         """The whole hour; returns the digest of the trace."""
         asyncio.set_event_loop(self.loop)
         try:
-            self.loop.run_until_complete(self._hour())
+            with (
+                patch("groupkeeper.server.directory.Limits", SMALL),
+                patch("groupkeeper.storage.journal.AHEAD_BYTES", AHEAD_BYTES),
+            ):
+                self.loop.run_until_complete(self._hour())
         finally:
             asyncio.set_event_loop(None)
         tally = Tally(SEGMENT_BYTES)
@@ -97,7 +126,7 @@ class Hour:
     # -- the script ----------------------------------------------------------------------------
 
     async def _hour(self) -> None:
-        await self.machine.start()
+        await self._start()
         await self._create_topic()
         for number in range(8):
             self._join(f"c{number}")
@@ -113,6 +142,8 @@ class Hour:
         await asyncio.sleep(120)
         self._check_settled()
         self._check_tasks()
+        self.machine.kill()
+        self._settle()
         tasks = asyncio.all_tasks(self.loop) - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -151,6 +182,16 @@ class Hour:
         elif what.startswith("fault in"):
             await self._fault_in(what.rpartition(" ")[2])
 
+    def _settle(self) -> None:
+        """What is on the disk, looked at while no process runs."""
+        disk = self.machine.disk
+        logs = self.ledger.settle(disk)
+        now = START_OF_TIME_MS + int(self.loop.time() * 1000)
+        self.ledger.check_tombstones(logs, now - TOMBSTONES_MS)
+        oldest = self.ledger.oldest_tombstone(logs[BUSY])
+        assert oldest is None or oldest > now - LONGEST_TOMBSTONE_MS, "a tombstone is kept for good"
+        self.happened["segments in the archive"] = check_archive(disk, logs)
+
     async def _end(self, name: str, *, polite: bool) -> None:
         """A consumer's process ends, and comes back after a while."""
         consumer = self.consumers[name]
@@ -175,14 +216,28 @@ class Hour:
             machine.disk.power_cut(how, self.loop.random.randrange(1 << 30))
         self.crashes += 1
         self._crashed.clear()
-        self.ledger.settle(machine.disk)
+        self._settle()
         await asyncio.sleep(self.loop.random.uniform(0.1, 6))
         if calls:
             machine.crash_in(calls)
+        await self._start()
+
+    async def _start(self) -> None:
+        machine = self.machine
         machine.disk.trace.append(STARTED)
         try:
             await machine.start()
         except Crash:
+            self._crashed.set()
+            return
+        server = machine.server
+        if server is not None:
+            server.failed.add_done_callback(lambda _: self._gave_up(server))
+
+    def _gave_up(self, server: Server) -> None:
+        """A sync has failed: the process ends by itself."""
+        if self.machine.server is server:
+            self.machine.kill()
             self._crashed.set()
 
     async def _crash_in(self, job: str) -> None:
@@ -211,14 +266,11 @@ class Hour:
             disk.failures[disk.calls + calls] = error
 
         self._when(job, fail)
-        await asyncio.sleep(SOON_S)
-        self._when("", lambda: None)
+        ended = await self._dies()
         self.happened[f"fault in a {job}"] += sum(call <= disk.calls for call in disk.failures)
         disk.failures.clear()
-        server = self.machine.server
-        assert server is not None
-        if server.failed.done():
-            await self._outage("kill")
+        if ended:
+            await self._outage(self.loop.random.choice(CRASHES))
         await self._check_offsets()
 
     def _when(self, job: str, then: Callable[[], None]) -> None:

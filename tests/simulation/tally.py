@@ -15,6 +15,7 @@ _PATTERNS = (
     ("swapped", re.compile(r"rename \S+\.log\.swap to (?P<log>\S+\.log)")),
     ("archive", re.compile(r"link \S+\.log as data/archive/(?P<log>\S+\.log)")),
     ("empty", re.compile(r"remove data/archive/(?P<log>\S+\.log)")),
+    ("journal", re.compile(r"create data/journals/\S+")),
     ("discard", re.compile(r"remove data/(?P<log>\S+\.log)\.\w+\.cleaned")),
 )
 
@@ -70,6 +71,9 @@ class Tally:
 
     def _empty(self, log: str) -> None:
         self.counts["removed from the archive"] += 1
+
+    def _journal(self) -> None:
+        self.counts["journal begun"] += 1
 
     def _discard(self, log: str) -> None:
         self.counts["unfinished compaction removed"] += 1
