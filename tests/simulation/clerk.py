@@ -52,7 +52,9 @@ class Clerk:
         while True:
             await asyncio.sleep(self.loop.random.uniform(*PAUSE_S))
             group_id = f"clerk-{self.loop.random.randrange(GROUPS)}"
-            work = self.loop.random.choice([self._set, self._set, self._set, self._clear, self._drop])
+            work = self.loop.random.choice(
+                [self._set, self._set, self._set, self._clear, self._drop]
+            )
             await self._until_done(work, group_id)
             await self._until_done(self._look, f"clerk-{self.loop.random.randrange(GROUPS)}")
 
