@@ -14,14 +14,16 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from groupkeeper.backoff import RetryTimes
-from groupkeeper.cleaner.plan import Candidate, CompactionPolicy, candidate
+from groupkeeper.cleaner.plan import Candidate, candidate
 from groupkeeper.clock import Clock
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import CleanerStats
 from groupkeeper.storage.compaction import Compacted, CompactionJob
 from groupkeeper.storage.errors import Corrupt, StorageError
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.segment_writer import remove_cleaned
 from groupkeeper.storage.swap import Swap
+from groupkeeper.topics.log_policy import LogPolicy
 from groupkeeper.turns import Slices, Turns
 
 RETRY_FIRST_S: Final = 15.0
@@ -47,7 +49,7 @@ class CleanableLog:
     """An open log that is to be compacted, as its owner offers it."""
 
     log: Log
-    policy: CompactionPolicy
+    policy: LogPolicy
     archive: str
     """The folder that keeps its segments as they are before their first compaction, or "" ."""
     aside: Thread
@@ -148,7 +150,7 @@ class LogCleaner:
         except (StorageError, OSError) as error:
             self._failed(log, error)
             with suppress(StorageError, OSError):
-                await target.aside(lambda: log.discard_cleaned(token))
+                await target.aside(lambda: remove_cleaned(log.files, log.folder, token))
             return
         if not switched:
             return  # closed meanwhile, or the segments were deleted
@@ -178,11 +180,11 @@ class LogCleaner:
         )
 
     async def _swap(self, target: CleanableLog, compacted: Compacted, token: str) -> bool:
-        log = target.log
-        swap: Swap = await target.aside(lambda: log.prepare_swap(compacted, token, target.archive))
-        switched = await target.appending(lambda: log.switch(swap))
-        await target.aside(lambda: (log.finish_swap if switched else log.discard_swap)(swap))
-        return bool(switched)
+        swap = Swap(target.log, compacted)
+        await target.aside(lambda: swap.prepare(token, target.archive))
+        switched = bool(await target.appending(swap.switch))
+        await target.aside(swap.finish if switched else swap.discard)
+        return switched
 
     def _blocked(self, log: Log, producer_id: int) -> None:
         """Nothing could be compacted: an open transaction comes first."""

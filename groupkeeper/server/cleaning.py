@@ -14,18 +14,16 @@ from groupkeeper.cleaner.log_cleaner import (
     CleanerServices,
     LogCleaner,
 )
-from groupkeeper.cleaner.plan import CompactionPolicy
 from groupkeeper.cleaner.process import CompactionProcess
 from groupkeeper.groups.embedded_log import EmbeddedLogs
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
-from groupkeeper.settings.table import Settings
 from groupkeeper.storage.archive import FOLDER, archive_folder, remove_older
 from groupkeeper.storage.compaction import Compacted, CompactionJob
 from groupkeeper.storage.files import Files
-from groupkeeper.turns import Turns
+from groupkeeper.topics.topics import Topics
 
 FOREVER: Final = -1
 """`offsets.raw.retention.ms` of an archive that is never emptied."""
@@ -53,15 +51,15 @@ class Cleaning:
     def __init__(
         self,
         files: Files,
-        settings: Settings,
-        logs: EmbeddedLogs,
+        group_logs: EmbeddedLogs,
+        topics: Topics,
         threads: Threads,
         metrics: Metrics,
-        turns: Turns,
     ) -> None:
         self._files = files
-        self._settings = settings
-        self._logs = logs
+        self._settings = settings = topics.settings
+        self._logs = group_logs
+        self._topics = topics
         self._threads = threads
         self._process = CompactionProcess()
         self._compact = threads.compact or self._process
@@ -73,15 +71,9 @@ class Cleaning:
             producer_id_expiration_ms=settings.producer_id_expiration_ms,
         )
         services = CleanerServices(
-            self._clock, turns, metrics.cleaner, files.random_bytes, self._run
+            self._clock, topics.response_tasks.turns, metrics.cleaner, files.random_bytes, self._run
         )
-        self._cleaner = LogCleaner([self._group_logs], config, services)
-        self._group_policy = CompactionPolicy(
-            min_dirty_ratio=settings.log_cleaner_min_cleanable_ratio,
-            min_lag_ms=settings.log_cleaner_min_compaction_lag_ms,
-            max_lag_ms=settings.log_cleaner_max_compaction_lag_ms,
-            delete_retention_ms=settings.log_cleaner_delete_retention_ms,
-        )
+        self._cleaner = LogCleaner([self._group_logs, self._topic_logs], config, services)
         self._retention: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -105,17 +97,24 @@ class Cleaning:
 
     def _group_logs(self) -> Iterator[CleanableLog]:
         keeps_raw = self._settings.offsets_raw_retention_ms != 0
+        policy = self._topics.effective.group_topic_policy
         for partition in range(len(self._logs.by_partition)):
             log = self._logs.log_of(partition)
             if log is not None and not log.closed:
                 archive = archive_folder(self._data_dir, log.name) if keeps_raw else ""
                 yield CleanableLog(
                     log,
-                    self._group_policy,
+                    policy,
                     archive,
                     self._threads.loader.call,
                     self._threads.writer.call,
                 )
+
+    def _topic_logs(self) -> Iterator[CleanableLog]:
+        on_worker = self._topics.worker
+        for partition in self._topics.partitions.compacted():
+            if partition.log is not None:
+                yield CleanableLog(partition.log, partition.policy, "", on_worker, on_worker)
 
     async def _empty_archive(self) -> None:
         """Remove segments that are older than `offsets.raw.retention.ms`, again and again."""

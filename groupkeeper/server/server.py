@@ -178,9 +178,7 @@ class Server:
         threads = Threads(
             self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
         )
-        self._cleaning = Cleaning(
-            self._world.files, settings, self.logs, threads, self.metrics, self.turns
-        )
+        self._cleaning = Cleaning(self._world.files, self.logs, self.topics, threads, self.metrics)
         self._cleaning.start()
 
     async def log_findings(self) -> None:
