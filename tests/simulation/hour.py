@@ -36,6 +36,7 @@ HOUR_S = 3600.0
 LOGS = 3
 BUSY = partition_of("billing", LOGS)
 SEGMENT_BYTES = 16_000
+SEGMENT_MS = 200_000
 JOURNAL_BYTES = 100_000
 AHEAD_BYTES = 16_384
 TOMBSTONES_MS = 240_000
@@ -47,7 +48,7 @@ SETTINGS = {
     "offsets.topic.num.partitions": LOGS,
     "offsets.topic.segment.bytes": SEGMENT_BYTES,
     "offsets.raw.retention.ms": 900_000,
-    "log.roll.ms": 200_000,
+    "log.roll.ms": SEGMENT_MS,
     "log.cleaner.backoff.ms": 3_000,
     "log.cleaner.delete.retention.ms": TOMBSTONES_MS,
     "log.retention.check.interval.ms": 30_000,
@@ -68,6 +69,7 @@ MISHAPS = (
 """Come in a random order, each as often as it stands here, and then again."""
 EVERY_HOUR = (
     "rolled by size",
+    "rolled by age",
     "swapped",
     "swap completed by a start",
     "unfinished compaction removed",
@@ -94,7 +96,7 @@ class Hour:
         self.machine = Machine(self.loop, self.trace.append, *settings)
         self.machine.created = self._created
         self.machine.died = self._died
-        self.ledger = Ledger(LOGS, SMALL(segment_bytes=SEGMENT_BYTES))
+        self.ledger = Ledger(LOGS, SMALL(segment_bytes=SEGMENT_BYTES, segment_ms=SEGMENT_MS))
         self.happened: Counter[str] = Counter()
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.consumers: dict[str, Consumer] = {}
@@ -112,7 +114,7 @@ class Hour:
         asyncio.set_event_loop(self.loop)
         try:
             with (
-                patch("groupkeeper.server.directory.Limits", SMALL),
+                patch("groupkeeper.topics.log_policy.Limits", SMALL),
                 patch("groupkeeper.storage.journal.AHEAD_BYTES", AHEAD_BYTES),
             ):
                 self.loop.run_until_complete(self._hour())
