@@ -27,7 +27,6 @@ from tests.simulation.consumer import RETRY, TOPIC, Wire
 from tests.support.virtual_loop import Address, VirtualLoop
 
 GROUPS = 9
-PAUSE_S = (1.0, 6.0)
 GONE = {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND}
 """Of a deletion that is repeated because its first answer was lost."""
 
@@ -42,6 +41,7 @@ class Clerk:
     loop: VirtualLoop
     address: Address
     heard: Callable[[], None]
+    pause_s: tuple[float, float] = (1.0, 6.0)
     promised: dict[str, Offsets] = field(default_factory=dict)
     looks: int = 0
     deletions: int = 0
@@ -50,7 +50,7 @@ class Clerk:
     async def run(self) -> None:
         """Work until cancelled: what was begun is repeated until it is answered."""
         while True:
-            await asyncio.sleep(self.loop.random.uniform(*PAUSE_S))
+            await asyncio.sleep(self.loop.random.uniform(*self.pause_s))
             group_id = f"clerk-{self.loop.random.randrange(GROUPS)}"
             work = self.loop.random.choice(
                 [self._set, self._set, self._set, self._clear, self._drop]

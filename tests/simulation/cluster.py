@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
@@ -14,12 +15,14 @@ from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
 from groupkeeper.storage.compaction import Compacted, CompactionJob, compact
 from groupkeeper.storage.files import Files
+from groupkeeper.storage.limits import Limits
 from groupkeeper.topics.partitions import Failed
 from groupkeeper.topics.topics import TopicsWorld
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
 
 START_OF_TIME_MS = 1_700_000_000_000
+_LIMITS = "groupkeeper.topics.log_policy.Limits"
 ADDRESS = ("127.0.0.1", 9092)
 
 
@@ -63,6 +66,10 @@ class Machine:
         self._ids = 0
         self.topics_failed: Failed = lambda where, error: None
         self.topics_told: Callable[[str], None] = lambda what: None
+        self.make_files = FakeFiles
+        """Makes what a process sees of the disk."""
+        self.journal_bytes = Limits().journal_bytes
+        """When a journal is full, which is no setting."""
         self.created: Callable[[Server], None] = lambda server: None
         """Told about every server before it starts."""
         self.compacting: Callable[[], None] = lambda: None
@@ -74,7 +81,7 @@ class Machine:
 
     async def start(self) -> None:
         """A new process on the same disk. Raises Crash if it dies before it serves."""
-        self.files = FakeFiles(self.disk)
+        self.files = self.make_files(self.disk)
         self.executors = {
             name: VirtualExecutor(self.loop) for name in ("writer", "loader", "topics")
         }
@@ -98,7 +105,8 @@ class Machine:
         )
         options = ServeOptions(Path("data"), ADDRESS, http=None, settings=self.settings)
         try:
-            self.server = Server(options, world)
+            with patch(_LIMITS, partial(Limits, journal_bytes=self.journal_bytes)):
+                self.server = Server(options, world)
             self.server.readers.subscribe("trace", self._note)
             self.created(self.server)
             await self.server.start()

@@ -88,6 +88,8 @@ class Consumer:
     name: str
     instance_id: str | None = None
     group_id: str = "billing"
+    partitions: int = PARTITIONS
+    """Of the topic."""
     session_ms: int = 10_000
     member_id: str = ""
     generation: int = -1
@@ -164,7 +166,7 @@ class Consumer:
         if joined.members and not joined.skip_assignment:
             ids = sorted(m.member_id for m in joined.members)
             for at, member_id in enumerate(ids):
-                mine = list(range(at, PARTITIONS, len(ids)))
+                mine = list(range(at, self.partitions, len(ids)))
                 share = Assignment(
                     assigned_partitions=[TopicPartition(topic=TOPIC, partitions=mine)]
                 )

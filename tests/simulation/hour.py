@@ -15,7 +15,6 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -39,6 +38,7 @@ SEGMENT_BYTES = 16_000
 SEGMENT_MS = 200_000
 JOURNAL_BYTES = 100_000
 AHEAD_BYTES = 16_384
+LIMITS = Limits(segment_bytes=SEGMENT_BYTES, segment_ms=SEGMENT_MS, journal_bytes=JOURNAL_BYTES)
 TOMBSTONES_MS = 240_000
 LONGEST_TOMBSTONE_MS = TOMBSTONES_MS + 200_000
 """They wait for their segment to roll, and for two compactions; in the log of the members, which is
@@ -53,7 +53,6 @@ SETTINGS = {
     "log.cleaner.delete.retention.ms": TOMBSTONES_MS,
     "log.retention.check.interval.ms": 30_000,
 }
-SMALL = partial(Limits, journal_bytes=JOURNAL_BYTES)
 STEPS = 50
 """So many answers are between two comparisons of the log with what is known."""
 POWER_CUTS = ("lose", "tear", "keep", "names", "spoil")
@@ -94,9 +93,10 @@ class Hour:
         self.trace: list[str] = []
         settings = (f"{key}={value}" for key, value in SETTINGS.items())
         self.machine = Machine(self.loop, self.trace.append, *settings)
+        self.machine.journal_bytes = JOURNAL_BYTES
         self.machine.created = self._created
         self.machine.died = self._died
-        self.ledger = Ledger(LOGS, SMALL(segment_bytes=SEGMENT_BYTES, segment_ms=SEGMENT_MS))
+        self.ledger = Ledger(LOGS, LIMITS)
         self.happened: Counter[str] = Counter()
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.consumers: dict[str, Consumer] = {}
@@ -113,10 +113,7 @@ class Hour:
         """The whole hour; returns the digest of the trace."""
         asyncio.set_event_loop(self.loop)
         try:
-            with (
-                patch("groupkeeper.topics.log_policy.Limits", SMALL),
-                patch("groupkeeper.storage.journal.AHEAD_BYTES", AHEAD_BYTES),
-            ):
+            with patch("groupkeeper.storage.journal.AHEAD_BYTES", AHEAD_BYTES):
                 self.loop.run_until_complete(self._hour())
         finally:
             asyncio.set_event_loop(None)

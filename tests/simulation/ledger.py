@@ -86,6 +86,16 @@ class Ledger:
             self._states[name] = of_records(self._newest[name])
         return self._states[name]
 
+    def live_bytes(self, record_bytes: int) -> int:
+        """The newest record of each key that was not deleted; `record_bytes` are beside key and
+        value.
+        """
+        return sum(
+            record_bytes + len(key) + len(value)
+            for newest in self._newest.values()
+            for key, value in newest.items()
+        )
+
     # -- what must hold ------------------------------------------------------------------------
 
     def check(self, disk: FakeDisk, mode: str, seed: int) -> None:

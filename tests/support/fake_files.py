@@ -24,6 +24,7 @@ once more. tests/storage/test_fake_files.py says all this in tests.
 
 import errno
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -183,6 +184,10 @@ class FakeDisk:
     def used(self) -> int:
         inodes = {id(inode): inode for inode in self._tree.values() if inode}  # links count once
         return sum(len(inode.data) for inode in inodes.values())
+
+    def files(self) -> Iterator[tuple[str, int]]:
+        """Path and size of every file."""
+        return ((path, len(inode.data)) for path, inode in self._tree.items() if inode)
 
     def write_back(self) -> None:
         """The kernel has written everything back, as it does in time without being asked."""
