@@ -37,7 +37,10 @@ from groupkeeper.protocol.rewrite_batch import (
 from groupkeeper.storage.pieces import UNREADABLE, Piece
 
 KEY_BYTES: Final = 180
-"""What a key costs besides its own bytes: two objects, and a place in the map as that grows."""
+"""What a key costs besides its own bytes: two objects, and its place in the map.
+
+Measured: the memory of the process at its worst, when the map has just grown; 115 at its best.
+"""
 
 TRANSACTION_BYTES: Final = 200
 """What an aborted transaction costs."""
@@ -147,19 +150,25 @@ class KeyMap:
         if header.base_offset >= self.end:
             return
         transaction = self._transaction_of(piece, header) if header.is_transactional else None
-        if header.last_offset < self._first_dirty:
-            return
+        if header.last_offset >= self._first_dirty and not self._map(piece, header, transaction):
+            self._fill(piece, header.position, header.base_offset)
+        elif transaction is not None:
+            self._open[header.producer_id] = transaction
+            transaction.has_records |= header.record_count > 0
+
+    def _map(self, piece: Piece, header: BatchHeader, transaction: _OpenTransaction | None) -> bool:
+        """Enter the keys of a batch, for now into its transaction; False if they do not fit."""
         records = keyed_records(records_data(piece.buffer, header), header)
         offsets = {key: offset for offset, key, _, _, _ in records if key is not None}
         target = self.newest if transaction is None else transaction.newest
         new = [key for key in offsets if key not in target]
         size = KEY_BYTES * len(new) + sum(map(len, new))
         if not self._has_room(size):
-            self._fill(piece, header.position, header.base_offset)
-            return
+            return False
         target.update(offsets)
         if transaction is not None:
             transaction.size += size
+        return True
 
     def _note_producer(self, header: BatchHeader) -> None:
         last = header.last_offset
@@ -172,12 +181,10 @@ class KeyMap:
         )
 
     def _transaction_of(self, piece: Piece, header: BatchHeader) -> _OpenTransaction:
-        transaction = self._open.get(header.producer_id)
-        if transaction is None:
-            first = _end_before(piece, header.position, header.base_offset)
-            transaction = self._open[header.producer_id] = _OpenTransaction(first)
-        transaction.has_records |= header.record_count > 0
-        return transaction
+        """The transaction of a batch, which it may begin."""
+        known = self._open.get(header.producer_id)
+        first = _end_before(piece, header.position, header.base_offset)
+        return known if known is not None else _OpenTransaction(first)
 
     def _end_transaction(self, piece: Piece, header: BatchHeader) -> None:
         kind = control_type(piece.buffer, header)
@@ -213,9 +220,7 @@ class KeyMap:
     def _fill(self, piece: Piece, at: int, base: int) -> None:
         """End the range before a batch that does not fit."""
         self._is_full = True
-        self.end = max(_end_before(piece, at, base), self._first_dirty)
-        for producer_id in [each for each, it in self._open.items() if it.first >= self.end]:
-            del self._open[producer_id]
+        self.end = _end_before(piece, at, base)
 
 
 def _end_before(piece: Piece, at: int, base: int) -> int:

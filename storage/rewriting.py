@@ -92,9 +92,8 @@ class Rewriter:
 
         Otherwise nothing in the file would tell where the segment ends.
         """
-        last, self._last = self._last, None
-        if last is not None and writer.next_offset < last.next_offset:
-            writer.add_batch(empty_batch(last))
+        if self._last is not None and writer.next_offset < self._last.next_offset:
+            writer.add_batch(empty_batch(self._last))
 
     def _rewritten(self, piece: Piece, at: int) -> bytes | None:
         try:
@@ -151,7 +150,7 @@ class Rewriter:
 
     def _marks_nothing(self, producer_id: int, kind: int) -> bool:
         if kind not in (ABORT, COMMIT):
-            return kind < 0  # no record is left in it
+            return False
         observed = producer_id in self._observed
         self._observed.discard(producer_id)
         return not observed

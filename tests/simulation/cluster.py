@@ -10,6 +10,7 @@ from unittest.mock import patch
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
 from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.server.retention_lines import RetentionLines
 from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
@@ -61,6 +62,7 @@ class Machine:
     def __init__(self, loop: VirtualLoop, trace: Callable[[str], None], *assignments: str) -> None:
         self.loop = loop
         self.disk = FakeDisk()
+        self.disk.wall_ms = lambda: START_OF_TIME_MS + int(loop.time() * 1000)
         self.settings, _ = load(assignments=assignments)
         self._trace = trace
         self._ids = 0
@@ -97,10 +99,11 @@ class Machine:
             topics=TopicsWorld(
                 files=self.files,
                 worker=self.executors["topics"],  # type: ignore[arg-type]  # the same calls as a WorkerThread
-                wall_ms=lambda: START_OF_TIME_MS,
+                wall_ms=self.disk.wall_ms,
                 random_bytes=self.loop.random.randbytes,
                 failed=self.topics_failed,
                 repaired=self.topics_told,
+                retention=RetentionLines(),
             ),
         )
         options = ServeOptions(Path("data"), ADDRESS, http=None, settings=self.settings)
@@ -125,6 +128,8 @@ class Machine:
         listener = self.loop.listeners.get(ADDRESS)
         if listener is not None:
             listener.close()
+        if server is not None:
+            server.topics.retention.stop()
         for part in ("listener", "_watch", "group_partitions"):
             if hasattr(server, part):  # else it died before that was made
                 getattr(server, part).stop()

@@ -252,6 +252,7 @@ class Day:
 
     def _start(self) -> Start:
         loop = VirtualLoop()
+        loop.idle.now = self.loop.time()
         asyncio.set_event_loop(loop)
         machine = self._machine(loop)
         machine.make_files = CountingFiles
