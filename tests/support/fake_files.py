@@ -24,7 +24,7 @@ once more. tests/storage/test_fake_files.py says all this in tests.
 
 import errno
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -52,6 +52,10 @@ class Inode:
     def apply(self, position: int, data: bytes | None) -> None:
         self.pending.append((position, data))
         _apply(self.data, position, data)
+
+    def copy(self) -> "Inode":
+        data, durable = bytearray(self.data), bytearray(self.durable)
+        return Inode(data, durable, list(self.pending), modified_ms=self.modified_ms)
 
     def sync(self) -> None:
         for write in self.pending:
@@ -185,6 +189,10 @@ class FakeDisk:
         inodes = {id(inode): inode for inode in self._tree.values() if inode}  # links count once
         return sum(len(inode.data) for inode in inodes.values())
 
+    def files(self) -> Iterator[tuple[str, int]]:
+        """Path and size of every file."""
+        return ((path, len(inode.data)) for path, inode in self._tree.items() if inode)
+
     def write_back(self) -> None:
         """The kernel has written everything back, as it does in time without being asked."""
         for entry in self._pending:
@@ -242,6 +250,31 @@ class FakeDisk:
         inode = self.lookup(path)
         assert inode is not None
         return bytes(inode.data)
+
+    def copy(self, leave_out: str = "") -> "FakeDisk":
+        """Another machine with the same disk and page cache at this moment, and no process.
+
+        `leave_out` is a folder that it lacks.
+        """
+        twins: dict[int, Inode] = {}
+
+        def twin(inode: Inode | None) -> Inode | None:
+            if inode is not None and id(inode) not in twins:
+                twins[id(inode)] = inode.copy()
+            return inode and twins[id(inode)]
+
+        def is_wanted(path: str) -> bool:
+            return not (leave_out and f"{path}/".startswith(f"{leave_out}/"))
+
+        other = FakeDisk()
+        other.boots, other.wall_ms = self.boots, self.wall_ms
+        other.random.setstate(self.random.getstate())
+        for tree, theirs in ((self._tree, other._tree), (self._durable, other._durable)):
+            theirs.update((path, twin(inode)) for path, inode in tree.items() if is_wanted(path))
+        for kind, path, inode, old in self._pending:
+            if is_wanted(path):
+                other._pending.append((kind, path, twin(inode), old))
+        return other
 
 
 def parent(path: str) -> str:
