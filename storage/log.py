@@ -24,8 +24,9 @@ from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.reading import bytes_from, checked_chunks, read_batches, segments_from
 from groupkeeper.storage.scan import Batch, locate_batches
 from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.segment_writer import remove_cleaned
 from groupkeeper.storage.start import write_start
-from groupkeeper.storage.swap import Swap, discard_cleaned
+from groupkeeper.storage.swap import Swap
 from groupkeeper.storage.times import promising, recomputed_times, run_to_end
 
 
@@ -304,8 +305,8 @@ class Log:
             raise
 
     def discard_cleaned(self, token: str) -> None:
-        """Remove what a compaction has left, on any thread. Raises OSError."""
-        discard_cleaned(self._files, self.folder, token)
+        """Remove what a compaction has left, on any thread."""
+        remove_cleaned(self._files, self.folder, token)
 
     # -- syncing and closing -------------------------------------------------------------------
 

@@ -23,15 +23,20 @@ MAX_BYTES: Final = 2**31 - 1
 """Of a segment: its indexes hold positions as int32."""
 
 
+CLEANED: Final = ".cleaned"
+"""The end of the names of files that a compaction is writing."""
+
+
 def cleaned_suffix(token: str) -> str:
     """What the names of the files of one compaction end with."""
-    return f".{token}.cleaned"
+    return f".{token}{CLEANED}"
 
 
-def remove_cleaned(files: Files, folder: str, token: str) -> None:
-    """Remove the files of one compaction, as far as the system lets us."""
+def remove_cleaned(files: Files, folder: str, token: str | None = None) -> None:
+    """Remove the files of one compaction, or of all, as far as the system lets us."""
+    suffix = CLEANED if token is None else cleaned_suffix(token)
     for name in files.list_folder(folder):
-        if name.endswith(cleaned_suffix(token)):
+        if name.endswith(suffix):
             with suppress(OSError):
                 files.remove(f"{folder}/{name}")
 

@@ -43,11 +43,10 @@ from groupkeeper.storage.segment import (
     segment_path,
     segment_stem,
 )
+from groupkeeper.storage.segment_writer import CLEANED, cleaned_suffix, remove_cleaned
 from groupkeeper.storage.whole import read_whole
 from groupkeeper.storage.window import PIECE, Window
 
-CLEANED: Final = ".cleaned"
-"""The end of the names of files that a compaction is writing, after its token."""
 SWAP: Final = ".swap"
 """The end of the names of files that are complete."""
 SUFFIXES: Final = (*INDEX_SUFFIXES, LOG_SUFFIX)
@@ -85,7 +84,9 @@ class Swap:
         for each in self._new:
             stem = segment_stem(self._folder, each.finished.base)
             for suffix in SUFFIXES:
-                self._files.rename(f"{stem}{suffix}.{token}{CLEANED}", f"{stem}{suffix}{SWAP}")
+                self._files.rename(
+                    f"{stem}{suffix}{cleaned_suffix(token)}", f"{stem}{suffix}{SWAP}"
+                )
             segment = Segment(self._files, self._folder, each.finished.base, self._limits, SWAP)
             segment.finished = each.finished
             if segment.size != each.finished.size or not segment.read_index(SWAP):
@@ -109,13 +110,6 @@ class Swap:
                 self._files.remove(f"{stem}{suffix}{SWAP}")
 
 
-def discard_cleaned(files: Files, folder: str, token: str = "") -> None:
-    """Remove what a compaction wrote, or every compaction. Raises OSError."""
-    for name in files.list_folder(folder):
-        if name.endswith(f"{token}{CLEANED}"):
-            files.remove(f"{folder}/{name}")
-
-
 def complete_swaps(files: Files, folder: str, manifest: ManifestFile, findings: Findings) -> None:
     """What a start does. Raises OSError, and Corrupt for a new segment that is damaged and whose
     sources may be gone; one whose sources are there is dropped, which `findings` is told.
@@ -123,7 +117,7 @@ def complete_swaps(files: Files, folder: str, manifest: ManifestFile, findings: 
     names = files.list_folder(folder)
     if not any(name.endswith((CLEANED, SWAP)) for name in names):
         return
-    discard_cleaned(files, folder)
+    remove_cleaned(files, folder)
     bases = {base for base in map(base_of, names) if base is not None}
     for base in sorted(base for base in map(_swapped_base, names) if base is not None):
         path = f"{segment_stem(folder, base)}{LOG_SUFFIX}{SWAP}"

@@ -136,13 +136,16 @@ class LogCleaner:
         token = self._random_bytes(TOKEN_BYTES).hex()
         try:
             compacted = await self._compact(self._job(target, found, token))
-            if not await self._swap(target, compacted, token):
-                return  # closed meanwhile, or the segments were deleted
+            if compacted.first_dirty == log.first_dirty:
+                self._blocked(log, compacted.blocked_by)
+            switched = await self._swap(target, compacted, token)
         except (StorageError, OSError) as error:
             self._failed(log, error)
             with suppress(StorageError, OSError):
                 await target.aside(lambda: log.discard_cleaned(token))
             return
+        if not switched:
+            return  # closed meanwhile, or the segments were deleted
         took = self._clock.seconds() - began
         self._stats.record(took, compacted.bytes_read, compacted.bytes_written)
         _log.info(
@@ -174,6 +177,11 @@ class LogCleaner:
         switched = await target.appending(lambda: log.switch(swap))
         await target.aside(lambda: (log.finish_swap if switched else log.discard_swap)(swap))
         return bool(switched)
+
+    def _blocked(self, log: Log, producer_id: int) -> None:
+        """Nothing could be compacted: an open transaction comes first."""
+        self._retries.failed(log.name, self._clock.seconds())
+        _log.info("compaction waits for a transaction", log=log.name, producer_id=producer_id)
 
     def _failed(self, log: Log, error: StorageError | OSError) -> None:
         self._stats.failures += 1

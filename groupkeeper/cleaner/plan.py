@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from groupkeeper.storage.compaction import SourceSegment
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.pieces import SourceSegment
 from groupkeeper.storage.segment import Segment
 
 
@@ -59,8 +59,17 @@ def candidate(log: Log, policy: CompactionPolicy, now_ms: int) -> Candidate | No
     if not dirty_bytes:
         return None
     ratio = dirty_bytes / sum(source.size for source in sources)
-    oldest = min(segment.first_timestamp for segment in dirty)
-    overdue = 0 <= oldest < now_ms - policy.max_lag_ms
+    overdue = _has_older(dirty, now_ms - policy.max_lag_ms)
     if not overdue and ratio <= policy.min_dirty_ratio:
         return None
     return Candidate(overdue, ratio, sources)
+
+
+def _has_older(segments: Sequence[Segment], timestamp_ms: int) -> bool:
+    """Whether one of them begins with a batch before a time."""
+    if timestamp_ms < 0:
+        return False
+    for segment in segments:
+        if segment.first_timestamp < 0:
+            segment.read_first_timestamp()
+    return any(0 <= segment.first_timestamp < timestamp_ms for segment in segments)

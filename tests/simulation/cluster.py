@@ -1,6 +1,7 @@
 """A machine with one server on it, under virtual time: start, kill, cut the power, start again."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from groupkeeper.clock import Clock
@@ -9,6 +10,7 @@ from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
+from groupkeeper.storage.compaction import compact
 from groupkeeper.topics.partitions import Failed
 from groupkeeper.topics.topics import TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles

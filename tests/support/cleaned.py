@@ -29,7 +29,8 @@ def clean(
     for count in groups or (len(finished),):
         run, finished = finished[:count], finished[count:]
         new.append(_write(files, log, run, keep))
-    return Compacted(segments=tuple(new), first_dirty=new[-1].finished.end)
+    written = sum(each.finished.size for each in new)
+    return Compacted(tuple(new), new[-1].finished.end, -1, 0, written, 0, 0)
 
 
 def _write(
