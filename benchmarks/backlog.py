@@ -38,9 +38,7 @@ SEGMENTS = 10
 ACTIVE = 0.01
 """The share of the records that is in the segment behind them, which is not compacted."""
 READ_AT_ONCE = 10
-SETTINGS = {"offsets.topic.num.partitions": str(PARTITIONS), "log.cleaner.enable": "false"}
 COMPACTING = {
-    **SETTINGS,
     "log.cleaner.enable": "true",
     "log.cleaner.backoff.ms": "500",
     "log.cleaner.min.cleanable.ratio": "0",
@@ -59,22 +57,32 @@ class Backlog:
     expected: dict[bytes, dict[int, int]]
     records: int
 
+    @property
+    def partitions(self) -> int:
+        return len(self.segments) + 1
 
-def groups_of(partition: int) -> Iterator[str]:
+    @property
+    def settings(self) -> dict[str, str]:
+        """Of a server that starts from it, and does not compact it."""
+        partitions = str(self.partitions)
+        return {"offsets.topic.num.partitions": partitions, "log.cleaner.enable": "false"}
+
+
+def groups_of(partition: int, partitions: int = PARTITIONS) -> Iterator[str]:
     """Ids of groups that live in it."""
     names = (f"backlog-{number}" for number in count())
-    return (name for name in names if partition_of(name, PARTITIONS) == partition)
+    return (name for name in names if partition_of(name, partitions) == partition)
 
 
-def write(folder: Path, records: int, batch: int) -> Backlog:
+def write(folder: Path, records: int, batch: int, partitions: int = PARTITIONS) -> Backlog:
     """So many records in all, a few more to fill the last batches, `batch` in each."""
-    each = -(-records // (PARTITIONS - 1) // batch) * batch
-    made = Backlog({}, {}, each * (PARTITIONS - 1))
-    for partition in range(PARTITIONS - 1):
+    each = -(-records // (partitions - 1) // batch) * batch
+    made = Backlog({}, {}, each * (partitions - 1))
+    for partition in range(partitions - 1):
         made.segments[partition] = {}
         place = folder / str(partition)
         place.mkdir(parents=True)
-        names = list(islice(groups_of(partition), max(1, each // (OFFSETS * REPEATS))))
+        names = list(islice(groups_of(partition, partitions), max(1, each // (OFFSETS * REPEATS))))
         made.expected.update({name.encode(): {} for name in names})
         chance = Random(partition)  # noqa: S311  # the same in every run
         entries = _commits(names, each, chance, made.expected)
@@ -107,16 +115,21 @@ def _segments(records: int, batch: int) -> list[tuple[int, int]]:
     return list(zip(ends, [*ends[1:], records], strict=True))
 
 
+_lonely = groups_of(PARTITIONS - 1)
+"""One for each start: the member of an earlier start is still in its group."""
+
+
 def prepare(name: str, base: Path, backlog: Backlog) -> Server:
     """A server that has started from it once and was stopped in order: the files that it keeps
     beside a log are there.
     """
+    settings = backlog.settings
     home: Home | Server = new_home(name, base)
     if name == "kafka":
         # Its broker serves only partitions that its metadata know.
-        home = _served(Server(name, base, home, SETTINGS))
-    _put(backlog, _data(home, name))
-    return _served(Server(name, base, home, SETTINGS), lambda server: _answered(server, backlog))
+        home = _served(Server(name, base, home, settings))
+    put(backlog, _data(home, name))
+    return _served(Server(name, base, home, settings), lambda server: answered(server, backlog))
 
 
 def _data(home: Home | Server, name: str) -> Path:
@@ -136,7 +149,8 @@ def compact(server: Server, backlog: Backlog) -> Server:
                 raise TimeoutError(f"{server.name} has not compacted within {_COMPACTED_S:.0f} s")
             time.sleep(0.5)
 
-    return _served(Server(server.name, server.folder.parent, server, COMPACTING), compacted)
+    settings = {**backlog.settings, **COMPACTING}
+    return _served(Server(server.name, server.folder.parent, server, settings), compacted)
 
 
 def _is_compacted(server: Server, backlog: Backlog) -> bool:
@@ -180,14 +194,16 @@ def start(after: Server, backlog: Backlog) -> tuple[dict[str, float], Server]:
 
     Raises LostCommitError when an offset is not there.
     """
-    server = Server(after.name, after.folder.parent, after, SETTINGS)
+    server = Server(after.name, after.folder.parent, after, backlog.settings)
     try:
+        server.wait(_iterations)
+        before = _iterations(server)
         member = _joined(server)
         first = (time.monotonic() - server.started) * 1000
         watched = _watched(server, member, backlog)
         figures = {**watched, "first_ms": first, "records": float(backlog.records)}
-        iteration = _worst_iteration(server)
-        figures |= {} if iteration is None else {"iteration_ms": iteration}
+        if before:
+            figures["iteration_ms"] = _worst(before, _iterations(server))
         return figures | {"log_mib": log_mib(server)}, server
     finally:
         server.stop(kill=True)
@@ -204,7 +220,8 @@ def _served(server: Server, what: Callable[[Server], None] = lambda server: None
     return server
 
 
-def _put(backlog: Backlog, data: Path) -> None:
+def put(backlog: Backlog, data: Path) -> None:
+    """Copy the segments to where a server expects them."""
     for partition, segments in backlog.segments.items():
         folder = data / f"__consumer_offsets-{partition}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -220,7 +237,7 @@ def _joined(server: Server) -> Member:
     made: list[Group] = []
 
     def join(server: Server) -> None:
-        group = Group(next(groups_of(PARTITIONS - 1)).encode())
+        group = Group(next(_lonely).encode())
         group.members.append(Member(group, Link(server.port), None))
         with contextlib.closing(Link(server.port)) as link:
             if error := wire.found(link.call(wire.find_coordinator(group.name))):
@@ -263,11 +280,11 @@ def _watched(server: Server, member: Member, backlog: Backlog) -> dict[str, floa
 
 def _one_of_each(backlog: Backlog) -> list[bytes]:
     """A group of each partition."""
-    found = {partition_of(name.decode(), PARTITIONS): name for name in backlog.expected}
+    found = {partition_of(name.decode(), backlog.partitions): name for name in backlog.expected}
     return list(found.values())
 
 
-def _answered(server: Server, backlog: Backlog) -> None:
+def answered(server: Server, backlog: Backlog) -> None:
     """Wait until every partition answers."""
     pending = _one_of_each(backlog)
     with contextlib.closing(Link(server.port)) as link:
@@ -307,12 +324,30 @@ def _p99(values: list[float]) -> float:
     return sorted(values)[int(len(values) * 0.99)]
 
 
-def _worst_iteration(server: Server) -> float | None:
-    """Upper bound of the longest iteration of the event loop, as the server's metrics tell it."""
-    found = _HTTP.findall(server.output())
+def _iterations(server: Server) -> dict[float, float]:
+    """Iterations of the event loop by upper bound in seconds, those of smaller bounds included, as
+    the server's metrics tell; empty for other targets.
+
+    Raises OSError before the server is ready.
+    """
+    if server.name != "groupkeeper":
+        return {}
+    text = metrics(server)
+    return {float(bound): float(number) for bound, number in _BUCKET.findall(text)}
+
+
+def metrics(server: Server) -> str:
+    """What /metrics says. Raises OSError before the server is ready."""
+    found = _HTTP.search(server.output())
     if not found:
-        return None
-    with urlopen(f"http://{found[-1]}/metrics", timeout=10) as answer:  # our own address
-        counts = [(float(b), float(n)) for b, n in _BUCKET.findall(answer.read().decode())]
-    every = counts[-1][1]
-    return 1000 * next(bound for bound, number in counts if number == every)
+        raise OSError("not ready")
+    with urlopen(f"http://{found[1]}/metrics", timeout=10) as answer:  # our own address
+        text: str = answer.read().decode()
+    return text
+
+
+def _worst(before: dict[float, float], after: dict[float, float]) -> float:
+    """Upper bound in ms of the longest iteration between two looks at the metrics."""
+    more = {bound: number - before[bound] for bound, number in after.items()}
+    every = more[float("inf")]
+    return 1000 * next(bound for bound, number in more.items() if number == every)
