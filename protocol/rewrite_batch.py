@@ -68,11 +68,12 @@ def _keyed(data: bytes, header: BatchHeader) -> Generator[KeyedRecord, None, int
         if size > 0x7F:
             size, pos = read_longer(data, pos, size)
         end = pos + (size >> 1)
-        pos += 1
-        while data[pos] > 0x7F:  # of the timestamp delta
-            pos += 1
-        delta = data[pos + 1]
+        timestamp_delta = data[pos + 1]
         pos += 2
+        if timestamp_delta > 0x7F:
+            _, pos = read_longer(data, pos, timestamp_delta)
+        delta = data[pos]
+        pos += 1
         if delta > 0x7F:
             delta, pos = read_longer(data, pos, delta)
         key_size = data[pos]

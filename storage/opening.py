@@ -139,6 +139,7 @@ class LogFolder:
         contents.unsynced = valid != active.size
         if contents.unsynced:
             active.truncate(valid)
+        active.read_first_timestamp()
 
     def drop_deleted(self, log: Log) -> None:
         """Start the log where the checkpoint says, and remove the segments before that.

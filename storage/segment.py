@@ -6,7 +6,7 @@ about damage.
 Source: Kafka's LogSegment and LogFileUtils.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -17,7 +17,7 @@ from groupkeeper.storage.index import Index
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import FinishedSegment
 from groupkeeper.storage.marks import SECTOR, Mark
-from groupkeeper.storage.scan import Batch, valid_batches
+from groupkeeper.storage.scan import FIELDS, Batch, valid_batches
 from groupkeeper.storage.whole import overwrite, read_whole
 from groupkeeper.storage.window import PIECE, Window
 
@@ -54,11 +54,11 @@ class Segment:
     __slots__ = (
         "_files",
         "_handle",
-        "_limits",
         "_stem",
         "base_offset",
         "crc",
         "finished",
+        "first_timestamp",
         "index",
         "size",
     )
@@ -70,7 +70,6 @@ class Segment:
         else a missing file is created.
         """
         self._files = files
-        self._limits = limits
         self._stem = segment_stem(folder, base_offset)
         self._handle = files.open(self.path + named, create=not named)
         self.base_offset = base_offset
@@ -78,6 +77,9 @@ class Segment:
         self.size = files.size(self._handle)
         self.crc = 0
         """CRC-32C of all its bytes, known for the last segment of a log only."""
+        self.first_timestamp = -1
+        """The largest timestamp of its first batch, or of a later one if that has none; -1: none
+        has, or it is not known. Known for the last segment of a log."""
         self.finished: FinishedSegment | None = None
         """Its entry in the manifest."""
 
@@ -85,27 +87,35 @@ class Segment:
     def path(self) -> str:
         return self._stem + LOG_SUFFIX
 
-    def has_room(self, size: int, last_offset: int) -> bool:
+    def has_room(self, size: int, last_offset: int, limits: Limits) -> bool:
         """Whether batches of `size` bytes up to `last_offset` fit; into an empty segment all do."""
         if not self.size:
             return True
-        if self.size + size > self._limits.segment_bytes:
+        if self.size + size > limits.segment_bytes:
             return False
-        if self.index.is_full(self._limits.index_bytes):
+        if self.index.is_full(limits.index_bytes):
             return False
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
-    def fitting(self, batches: Iterable[Batch]) -> int:
+    def is_too_old(self, timestamp: int, limits: Limits) -> bool:
+        """Whether a batch with this largest timestamp has to begin a new segment.
+
+        Kafka takes the time since it opened the segment where the first batch has no timestamp.
+        Here that batch does not count: files of a log need no clock.
+        """
+        return 0 <= self.first_timestamp < timestamp - limits.segment_ms
+
+    def fitting(self, batches: Iterable[Batch], limits: Limits) -> int:
         """How many of these batches fit, or 1 if the first one needs a new segment."""
         size = count = 0
         for batch in batches:
             size += batch.size
-            if not self.has_room(size, batch.last_offset):
+            if not self.has_room(size, batch.last_offset, limits):
                 break
             count += 1
         return max(count, 1)
 
-    def append(self, data: bytes, batches: Iterable[Batch]) -> None:
+    def append(self, data: bytes, batches: Sequence[Batch]) -> None:
         """Write whole batches at the end; their positions are not looked at.
 
         After an OSError the file may have a part of them after `size`.
@@ -116,8 +126,16 @@ class Segment:
         for _, size, _, last, _, timestamp in batches:
             add(last - base, position, size, timestamp)
             position += size
+        if self.first_timestamp < 0:
+            self.first_timestamp = batches[0].max_timestamp
         self.crc = crc32c(data, self.crc)
         self.size = position
+
+    def read_first_timestamp(self) -> None:
+        """Take `first_timestamp` from the file, of which nothing else need be read."""
+        header = self.read(0, FIELDS.size)
+        if len(header) == FIELDS.size:
+            *_, self.first_timestamp = FIELDS.unpack(header)
 
     def note(self, batch: Batch) -> None:
         """Add a batch that is in the file to the indexes."""

@@ -6,7 +6,7 @@ end in `.cleaned`. Then the owner of the log
 1. links the sources into the archive, if there is one (`prepare`),
 2. renames the new files so that they end in `.swap`: those of one segment after the other, from the
    oldest on, the indexes first (`prepare`),
-3. replaces the manifest by one that names the new segments, and syncs the folder (`Log.switch`),
+3. replaces the manifest by one that names the new segments, and syncs the folder (`switch`),
 4. removes the old segments, and gives the new files their final names, the indexes first
    (`finish`).
 
@@ -20,8 +20,8 @@ names (ext4, XFS) keep it, and Kafka relies on it, too.
 Source: Kafka's LocalLog.replaceSegments and LogLoader.
 """
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,7 +32,7 @@ from groupkeeper.storage.compaction import Compacted
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.findings import Findings
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log, Replacement
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.scan import valid_batches
 from groupkeeper.storage.segment import (
@@ -53,61 +53,83 @@ SUFFIXES: Final = (*INDEX_SUFFIXES, LOG_SUFFIX)
 """Of the files of a segment, in the order in which they are renamed."""
 
 
-@dataclass(slots=True, frozen=True)
-class Replacement:
-    """A new segment, and the base offsets of those whose place it takes."""
-
-    segment: Segment
-    sources: tuple[int, ...]
-
-
 class Swap:
-    """The new segments of one compaction, complete, and not yet in the places of the old ones."""
+    """The result of one compaction on its way into an open log.
 
-    def __init__(self, files: Files, folder: str, limits: Limits, compacted: Compacted) -> None:
-        self._files = files
-        self._folder = folder
-        self._limits = limits
+    Only `switch` is for the thread that appends to the log; the rest may run on another one.
+    """
+
+    def __init__(self, log: Log, compacted: Compacted) -> None:
+        self._log = log
         self._new = compacted.segments
-        self.replacements: list[Replacement] = []
-        self.first_dirty = compacted.first_dirty
-        """Where the next compaction begins to look for new keys."""
+        self._first_dirty = compacted.first_dirty
+        self._replacements: list[Replacement] = []
 
-    def prepare(self, token: str, raw: Iterable[Segment], archive: str) -> None:
-        """Steps 1 and 2. Raises OSError, and Corrupt for files that are not right.
+    def prepare(self, token: str, archive: str = "") -> None:
+        """Steps 1 and 2, for the files that a compaction has written under `token`.
 
-        `raw` are the sources that were never compacted; `archive` is the folder that keeps them, or
-        "".
+        `archive` is a folder that keeps segments which were not compacted before, or "". Raises
+        OSError, and Corrupt for files that are not what the compaction wrote; then they are gone.
         """
-        if archive:
-            link_raw(self._files, archive, raw)
-        for each in self._new:
-            stem = segment_stem(self._folder, each.finished.base)
-            for suffix in SUFFIXES:
-                self._files.rename(
-                    f"{stem}{suffix}{cleaned_suffix(token)}", f"{stem}{suffix}{SWAP}"
-                )
-            segment = Segment(self._files, self._folder, each.finished.base, self._limits, SWAP)
-            segment.finished = each.finished
-            if segment.size != each.finished.size or not segment.read_index(SWAP):
-                raise Corrupt(f"{stem}{LOG_SUFFIX}{SWAP} is not what the compaction wrote")
-            self.replacements.append(Replacement(segment, each.sources))
+        log = self._log
+        try:
+            if archive:
+                link_raw(log.files, archive, self._raw())
+            for each in self._new:
+                stem = segment_stem(log.folder, each.finished.base)
+                for suffix in SUFFIXES:
+                    name = f"{stem}{suffix}"
+                    log.files.rename(f"{name}{cleaned_suffix(token)}", f"{name}{SWAP}")
+                segment = Segment(log.files, log.folder, each.finished.base, log.limits, SWAP)
+                segment.finished = each.finished
+                if segment.size != each.finished.size or not segment.read_index(SWAP):
+                    raise Corrupt(f"{stem}{LOG_SUFFIX}{SWAP} is not what the compaction wrote")
+                self._replacements.append(Replacement(segment, each.sources))
+        except BaseException:
+            self.discard()
+            raise
+
+    def switch(self) -> bool:
+        """Step 3; call `finish` afterwards. False: the log has changed meanwhile, call `discard`.
+
+        Raises AppendFailed: opening the log again does the rest.
+        """
+        return self._log.switch(self._replacements, self._first_dirty)
 
     def finish(self) -> None:
-        """Step 4. Raises OSError: the next start does the rest.
+        """Step 4. Raises OSError: the log is `failed` then, and opening it does the rest.
 
         Readers that have the old segments open can go on.
         """
-        names = self._files.list_folder(self._folder)
-        for each in self._new:
-            _settle(self._files, self._folder, names, each.finished)
+        log = self._log
+        with self._failing():
+            names = log.files.list_folder(log.folder)
+            for each in self._new:
+                _settle(log.files, log.folder, names, each.finished)
 
     def discard(self) -> None:
-        """Remove the new files, instead of step 3. Raises OSError."""
-        for each in reversed(self._new):
-            stem = segment_stem(self._folder, each.finished.base)
-            for suffix in reversed(SUFFIXES):
-                self._files.remove(f"{stem}{suffix}{SWAP}")
+        """Remove the new files instead. Raises OSError: the log is `failed` then."""
+        with self._failing():
+            for each in reversed(self._new):
+                stem = segment_stem(self._log.folder, each.finished.base)
+                for suffix in reversed(SUFFIXES):
+                    self._log.files.remove(f"{stem}{suffix}{SWAP}")
+
+    def _raw(self) -> Iterable[Segment]:
+        sources = {base for each in self._new for base in each.sources}
+        for segment, _ in self._log.finished:
+            entry = segment.finished
+            if segment.base_offset in sources and not (entry is not None and entry.compacted):
+                yield segment
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """If this fails, files are left that no later swap may find, and that a start completes."""
+        try:
+            yield
+        except OSError:
+            self._log.failed = True
+            raise
 
 
 def complete_swaps(files: Files, folder: str, manifest: ManifestFile, findings: Findings) -> None:

@@ -14,14 +14,16 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from groupkeeper.backoff import RetryTimes
-from groupkeeper.cleaner.plan import Candidate, CompactionPolicy, candidate
+from groupkeeper.cleaner.plan import Candidate, candidate
 from groupkeeper.clock import Clock
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import CleanerStats
 from groupkeeper.storage.compaction import Compacted, CompactionJob
 from groupkeeper.storage.errors import Corrupt, StorageError
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.segment_writer import remove_cleaned
 from groupkeeper.storage.swap import Swap
+from groupkeeper.topics.log_policy import LogPolicy
 from groupkeeper.turns import Slices, Turns
 
 RETRY_FIRST_S: Final = 15.0
@@ -47,7 +49,7 @@ class CleanableLog:
     """An open log that is to be compacted, as its owner offers it."""
 
     log: Log
-    policy: CompactionPolicy
+    policy: LogPolicy
     archive: str
     """The folder that keeps its segments as they are before their first compaction, or "" ."""
     aside: Thread
@@ -67,29 +69,35 @@ class CleanerConfig:
     producer_id_expiration_ms: int
 
 
+@dataclass(slots=True, frozen=True)
+class CleanerServices:
+    """What the cleaner shares with the rest of the server."""
+
+    clock: Clock
+    turns: Turns
+    stats: CleanerStats
+    random_bytes: Callable[[int], bytes]
+    compact: Callable[[CompactionJob], Awaitable[Compacted]]
+    """Runs a compaction. Raises StorageError and OSError."""
+
+
 class LogCleaner:
     """The background work of one server."""
 
     def __init__(
         self,
         sources: Iterable[Callable[[], Iterable[CleanableLog]]],
-        compact: Callable[[CompactionJob], Awaitable[Compacted]],
         config: CleanerConfig,
-        clock: Clock,
-        turns: Turns,
-        stats: CleanerStats,
-        random_bytes: Callable[[int], bytes],
+        services: CleanerServices,
     ) -> None:
-        """`sources` return the open logs that are to be compacted. `compact` raises StorageError
-        and OSError.
-        """
+        """`sources` return the open logs that are to be compacted."""
         self._sources = tuple(sources)
-        self._compact = compact
         self._config = config
-        self._clock = clock
-        self._turns = turns
-        self._stats = stats
-        self._random_bytes = random_bytes
+        self._clock = services.clock
+        self._turns = services.turns
+        self._stats = services.stats
+        self._random_bytes = services.random_bytes
+        self._compact = services.compact
         self._retries: RetryTimes[str] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._damaged: WeakSet[Log] = WeakSet()
         """Logs with damaged segments: not tried again before they are opened again."""
@@ -142,7 +150,7 @@ class LogCleaner:
         except (StorageError, OSError) as error:
             self._failed(log, error)
             with suppress(StorageError, OSError):
-                await target.aside(lambda: log.discard_cleaned(token))
+                await target.aside(lambda: remove_cleaned(log.files, log.folder, token))
             return
         if not switched:
             return  # closed meanwhile, or the segments were deleted
@@ -172,11 +180,11 @@ class LogCleaner:
         )
 
     async def _swap(self, target: CleanableLog, compacted: Compacted, token: str) -> bool:
-        log = target.log
-        swap: Swap = await target.aside(lambda: log.prepare_swap(compacted, token, target.archive))
-        switched = await target.appending(lambda: log.switch(swap))
-        await target.aside(lambda: (log.finish_swap if switched else log.discard_swap)(swap))
-        return bool(switched)
+        swap = Swap(target.log, compacted)
+        await target.aside(lambda: swap.prepare(token, target.archive))
+        switched = bool(await target.appending(swap.switch))
+        await target.aside(swap.finish if switched else swap.discard)
+        return switched
 
     def _blocked(self, log: Log, producer_id: int) -> None:
         """Nothing could be compacted: an open transaction comes first."""

@@ -4,26 +4,12 @@ Source: Kafka's LogCleanerManager, `cleanableOffsets` and `grabFilthiestCompacte
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.pieces import SourceSegment
 from groupkeeper.storage.segment import Segment
-
-
-@dataclass(slots=True, frozen=True)
-class CompactionPolicy:
-    """The configs of a log that is compacted. Times in ms."""
-
-    min_dirty_ratio: float
-    """The share of bytes that are not compacted yet above which a log is compacted."""
-    min_lag_ms: int
-    """A record is kept at least so long, even if its key has a newer one."""
-    max_lag_ms: int
-    """A log with older records that are not compacted yet is compacted whatever its ratio is."""
-    delete_retention_ms: int
-    """A tombstone is kept at least so long after its compaction."""
+from groupkeeper.topics.log_policy import LogPolicy
 
 
 class Candidate(NamedTuple):
@@ -41,7 +27,7 @@ class Candidate(NamedTuple):
         return sum(source.size for source in self.sources)
 
 
-def candidate(log: Log, policy: CompactionPolicy, now_ms: int) -> Candidate | None:
+def candidate(log: Log, policy: LogPolicy, now_ms: int) -> Candidate | None:
     """What of a log needs compaction at a time (epoch ms); None if nothing does.
 
     The segment that takes appends is never part of it.

@@ -42,7 +42,7 @@ HEADING_LINES = 2
 """HELP and TYPE."""
 
 GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
-PARTITION_STATES = ("loading", "active", "closed")
+PARTITION_STATES = ("loading", "active", "closed", "absent", "draining")
 
 COUNTERS = {
     "rebalances": ("cause", "Rebalances started, by what triggered them."),

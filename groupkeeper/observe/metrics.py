@@ -126,7 +126,7 @@ class PartitionSnapshot:
 
     partition: int
     state: str
-    """loading, active or closed."""
+    """loading, active, closed, absent or draining."""
     groups: Counter[str] = field(default_factory=Counter)
     """Groups by state, in DescribeGroups' words."""
     members: int = 0

@@ -30,6 +30,7 @@ from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.opening import NO_END
 from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogLog
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
+from groupkeeper.topics.log_policy import KnownPolicy
 from groupkeeper.topics.names import GROUP_TOPIC, collision_key
 from groupkeeper.topics.slices import each
 from groupkeeper.topics.worker import WorkerThread
@@ -41,7 +42,6 @@ COMPACTED_BYTES: Final = 1024 * 1024
 PRODUCER_ID_BLOCK: Final = 1_000
 """Producer ids are taken in blocks; a restart wastes the rest of a block, as in Kafka."""
 
-_CLEANUP_POLICY = "cleanup.policy"
 _TOPIC_PREFIX = "topic:"
 _PENDING_PREFIX = "unforgotten:"
 _CLUSTER = FIRST_KEY.decode()
@@ -78,17 +78,14 @@ class Topic:
     internal: bool = False
     deleted: bool = False
     """Unknown to clients; its partitions must no longer be used."""
+    policy: KnownPolicy | None = None
+    """For `EffectiveConfigs.policy`, which knows whether it is up to date."""
 
     @property
     def max_message_bytes(self) -> int | None:
         """The topic's own limit on batches, or None."""
         limit = self.configs.get(MAX_MESSAGE_BYTES)
         return None if limit is None else int(limit)
-
-    @property
-    def deletes_records(self) -> bool:
-        """Whether records may be deleted from its start: not if it is only compacted."""
-        return "delete" in self.configs.get(_CLEANUP_POLICY, "delete").replace(" ", "").split(",")
 
     def entry(self, *, deleted: bool = False) -> Entry:
         value: dict[str, object] = {

@@ -87,20 +87,14 @@ class CatalogLog:
 
 
 @dataclass(slots=True)
-class LogFolders:
-    """Where logs are kept, and how they are opened."""
+class CatalogFolders:
+    """The folders of the two copies."""
 
     files: Files
     data_dir: str
     limits: Limits
     repaired: Callable[[str], None]
     """Told, in words, what was damaged and repaired."""
-
-
-@dataclass(slots=True)
-class CatalogFolders(LogFolders):
-    """The folders of the two copies."""
-
     must_exist: bool = False
     """A catalog existed before, so its absence is a loss."""
 

@@ -19,6 +19,7 @@ from groupkeeper.settings.table import TABLE as SETTINGS
 from groupkeeper.settings.table import Settings
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.configs import RETENTION_MS, SEGMENT_MS, TABLE, TopicConfig, java_double
+from groupkeeper.topics.log_policy import KnownPolicy, LogPolicy, read_policy
 
 
 class EffectiveConfig(NamedTuple):
@@ -27,6 +28,7 @@ class EffectiveConfig(NamedTuple):
     name: str
     kind: ConfigKind
     value: str | None
+    """None: it has none, which only a broker's can."""
     source: ConfigSource
     synonyms: list[DescribeConfigsSynonym]
     """All sources with a value, highest precedence first."""
@@ -91,6 +93,7 @@ class EffectiveConfigs:
             row.name: self._inherited(row) for row in TABLE.values()
         }
         """Each config as in a topic that does not set it, by name in alphabetical order."""
+        self._default_policy = self._read_policy({})
 
     def of(self, topic: Topic) -> Iterator[EffectiveConfig]:
         """All configs, in alphabetical order."""
@@ -101,6 +104,25 @@ class EffectiveConfigs:
     def own(self, topic: Topic) -> Mapping[str, str]:
         """What the topic sets. Names may be unknown to this release."""
         return self._of_group_topic if topic.internal else topic.configs
+
+    def policy(self, topic: Topic) -> LogPolicy:
+        """How the topic's logs are kept, by its configs of this moment. On any thread."""
+        configs, known = self.own(topic), topic.policy
+        if not configs:
+            return self._default_policy
+        if known is None or known.configs is not configs:
+            known = topic.policy = KnownPolicy(configs, self._read_policy(configs))
+        return known.policy
+
+    @property
+    def group_topic_policy(self) -> LogPolicy:
+        """The policy of the group topic."""
+        return self._read_policy(self._of_group_topic)
+
+    def _read_policy(self, configs: Mapping[str, str]) -> LogPolicy:
+        return read_policy(
+            configs, {name: config.value or "" for name, config in self.inherited.items()}
+        )
 
     def with_topic_value(self, name: str, value: str) -> EffectiveConfig:
         """A known config that a topic sets."""

@@ -8,6 +8,8 @@ from groupkeeper.storage.errors import AppendFailed, Corrupt
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.segment_writer import remove_cleaned
+from groupkeeper.storage.swap import Swap
 from tests.support.batches import batch, values_of
 from tests.support.cleaned import TOKEN, clean
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
@@ -53,10 +55,10 @@ def number_of(found: bytes) -> int:
 
 
 def swap(files: FakeFiles, log: Log, *groups: int, archive: str = "") -> None:
-    compacted = clean(files, log, *groups)
-    one = log.prepare_swap(compacted, TOKEN, archive)
-    assert log.switch(one)
-    log.finish_swap(one)
+    one = Swap(log, clean(files, log, *groups))
+    one.prepare(TOKEN, archive)
+    assert one.switch()
+    one.finish()
 
 
 def new_disk() -> FakeDisk:
@@ -253,9 +255,10 @@ def half_done(disk: FakeDisk, crash_before: str) -> FakeFiles:
     """A process killed in the middle of a swap."""
     files = FakeFiles(disk)
     log = filled(files)
-    one = log.prepare_swap(clean(files, log), TOKEN)
+    one = Swap(log, clean(files, log))
+    one.prepare(TOKEN)
     if crash_before == "finish":
-        assert log.switch(one)
+        assert one.switch()
     disk.revive()
     return FakeFiles(disk)
 
@@ -317,10 +320,11 @@ def test_without_a_manifest_a_swap_is_completed_all_the_same(disk: FakeDisk) -> 
 
 def test_a_closed_log_is_not_switched(disk: FakeDisk, files: FakeFiles) -> None:
     log = filled(files)
-    one = log.prepare_swap(clean(files, log), TOKEN)
+    one = Swap(log, clean(files, log))
+    one.prepare(TOKEN)
     log.close()
-    assert not log.switch(one)
-    log.discard_swap(one)
+    assert not one.switch()
+    one.discard()
     assert not leftovers(disk)
     assert contents(opened(files)) == [value(n) for n in range(RECORDS)]
 
@@ -329,10 +333,11 @@ def test_a_log_whose_segments_were_deleted_meanwhile_is_not_switched(
     disk: FakeDisk, files: FakeFiles
 ) -> None:
     log = filled(files)
-    one = log.prepare_swap(clean(files, log), TOKEN)
+    one = Swap(log, clean(files, log))
+    one.prepare(TOKEN)
     log.delete_before(log.finished[1][1])
-    assert not log.switch(one)
-    log.discard_swap(one)
+    assert not one.switch()
+    one.discard()
     start = log.start_offset
     assert contents(log) == [value(n) for n in range(start, RECORDS)]
     assert contents(reopened(log, files)) == [value(n) for n in range(start, RECORDS)]
@@ -344,9 +349,9 @@ def test_what_a_compaction_left_behind_is_removed_by_its_token_or_by_a_start(
 ) -> None:
     log = filled(files)
     clean(files, log)
-    log.discard_cleaned("another")
+    remove_cleaned(files, FOLDER, "another")
     assert len(leftovers(disk)) == 3
-    log.discard_cleaned(TOKEN)
+    remove_cleaned(files, FOLDER, TOKEN)
     assert not leftovers(disk)
     clean(files, log)
     reopened(log, files)
@@ -361,6 +366,6 @@ def test_files_that_are_not_what_the_compaction_wrote_are_refused(
     path = f"{FOLDER}/00000000000000000000.log.{TOKEN}.cleaned"
     cut_file(disk, path, 100)
     with pytest.raises(Corrupt, match="is not what the compaction wrote"):
-        log.prepare_swap(compacted, TOKEN)
+        Swap(log, compacted).prepare(TOKEN)
     assert not leftovers(disk)
     assert contents(log) == [value(n) for n in range(RECORDS)]
