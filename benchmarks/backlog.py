@@ -74,15 +74,25 @@ def groups_of(partition: int, partitions: int = PARTITIONS) -> Iterator[str]:
     return (name for name in names if partition_of(name, partitions) == partition)
 
 
-def write(folder: Path, records: int, batch: int, partitions: int = PARTITIONS) -> Backlog:
-    """So many records in all, a few more to fill the last batches, `batch` in each."""
+def write(
+    folder: Path,
+    records: int,
+    batch: int,
+    partitions: int = PARTITIONS,
+    repeats: float = REPEATS,
+) -> Backlog:
+    """So many records in all, a few more to fill the last batches, `batch` in each; every offset is
+    committed so often on average.
+    """
     each = -(-records // (partitions - 1) // batch) * batch
     made = Backlog({}, {}, each * (partitions - 1))
     for partition in range(partitions - 1):
         made.segments[partition] = {}
         place = folder / str(partition)
         place.mkdir(parents=True)
-        names = list(islice(groups_of(partition, partitions), max(1, each // (OFFSETS * REPEATS))))
+        names = list(
+            islice(groups_of(partition, partitions), max(1, int(each / OFFSETS / repeats)))
+        )
         made.expected.update({name.encode(): {} for name in names})
         chance = Random(partition)  # noqa: S311  # the same in every run
         entries = _commits(names, each, chance, made.expected)
@@ -189,8 +199,8 @@ def log_mib(server: Server) -> float:
     return sum(file.stat().st_size for file in files) / 2**20
 
 
-def start(after: Server, backlog: Backlog) -> tuple[dict[str, float], Server]:
-    """Figures of one start, and the server, which was killed afterwards.
+def start(after: Server, backlog: Backlog, *, kill: bool = True) -> tuple[dict[str, float], Server]:
+    """Figures of one start, and the server, which was killed afterwards, or stopped in order.
 
     Raises LostCommitError when an offset is not there.
     """
@@ -206,7 +216,7 @@ def start(after: Server, backlog: Backlog) -> tuple[dict[str, float], Server]:
             figures["iteration_ms"] = _worst(before, _iterations(server))
         return figures | {"log_mib": log_mib(server)}, server
     finally:
-        server.stop(kill=True)
+        server.stop(kill=kill)
 
 
 def _served(server: Server, what: Callable[[Server], None] = lambda server: None) -> Server:

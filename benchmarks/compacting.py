@@ -18,10 +18,10 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks import backlog, report, wire
+from benchmarks import backlog, cases, report
 from benchmarks.crowd import Link
-from benchmarks.hotloop import HotLoop, Outcome
-from benchmarks.members import Group, stable_groups
+from benchmarks.hotloop import Outcome
+from benchmarks.members import stable_groups
 from benchmarks.processes import CAN_PIN, GENERATOR_CORE, cpu_seconds, on_core
 from benchmarks.targets import Home, Server, create_topic, first_join
 
@@ -64,20 +64,10 @@ class Load:
     def __init__(self, server: Server, seconds: float, partitions: int) -> None:
         self._groups = stable_groups(server.port, CONNECTIONS, 10)
         beating = [member for group in self._groups for member in group.members]
-        committing: list[Group] = stable_groups(server.port, CONNECTIONS, 1)
-        self._groups += committing
-        alone = [group.members[0] for group in committing]
-        self._beats = HotLoop(
-            [member.link.fd for member in beating],
-            [member.heartbeat() for member in beating],
-            wire.heartbeat_answer(),
-        )
-        self._commits = HotLoop(
-            [member.link.fd for member in alone],
-            [member.commit(partitions) for member in alone],
-            wire.offset_commit_answer(partitions),
-            partitions,
-        )
+        alone = stable_groups(server.port, CONNECTIONS, 1)
+        self._groups += alone
+        self._beats = cases.beating(beating)
+        self._commits = cases.committing([group.members[0] for group in alone], partitions)
         self._port = server.port
         self._seconds = seconds
 
@@ -246,6 +236,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compacting", description=__doc__)
     parser.add_argument("--records", type=int, default=5_000_000, help="in all (5000000)")
     parser.add_argument("--batch", type=int, default=20, help="records in a batch (20)")
+    parser.add_argument("--repeats", type=float, default=10, help="commits of an offset (10)")
     parser.add_argument("--logs", type=int, default=8, help="partitions that have any (8)")
     parser.add_argument("--commit", type=int, default=1, help="partitions of a commit (1)")
     parser.add_argument("--seconds", type=float, default=3.0, help="of one measurement (3)")
@@ -263,7 +254,8 @@ def main() -> int:
         if CAN_PIN:
             stack.enter_context(on_core(GENERATOR_CORE))
         print(f"disk: {report.disk(base)}, load average {os.getloadavg()[0]:.1f}", flush=True)
-        written = backlog.write(base / "log", options.records, options.batch, options.logs + 1)
+        size = (options.records, options.batch, options.logs + 1, options.repeats)
+        written = backlog.write(base / "log", *size)
         made = backlog.prepare("groupkeeper", base, written)
         print(f"{backlog.log_mib(made):.0f} MiB in {options.logs} logs", flush=True)
         saturated = None
