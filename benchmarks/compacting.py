@@ -138,6 +138,7 @@ def started(made: Server, base: Path, written: backlog.Backlog, wait_s: float) -
     folder = base / "round" / made.name
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(made.folder / "data", folder / "data")
+    os.sync()  # or the system would write the copy while something is measured
     backoff = {"log.cleaner.backoff.ms": str(int(wait_s * 1000))}
     server = Server(
         made.name,
