@@ -8,7 +8,7 @@ may call. A disk that forgets, tears and fails is in tests/support/fake_files.py
 import errno
 import os
 from itertools import count
-from threading import Lock
+from threading import Lock, RLock
 
 from groupkeeper.storage.files import Files
 
@@ -51,8 +51,9 @@ class MemoryFiles(Files):
     """A file system of this object's own. Errors are those of the system."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        """Held while names and open files are looked up or changed."""
+        self._lock = RLock()
+        """Held while names and open files are looked up or changed. A thread may take it again: a
+        segment closes its file when it is collected, and that may be in the middle of a call."""
         self._numbers = count(1)
         self._root = _Folder(0)
         self._open: dict[int, _File] = {}

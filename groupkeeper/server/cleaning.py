@@ -73,7 +73,9 @@ class Cleaning:
         services = CleanerServices(
             self._clock, topics.response_tasks.turns, metrics.cleaner, files.random_bytes, self._run
         )
-        self._cleaner = LogCleaner([self._group_logs, self._topic_logs], config, services)
+        self._cleaner = LogCleaner(
+            [self._group_logs, self._topic_logs, self._catalogs], config, services
+        )
         self._retention: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -115,6 +117,11 @@ class Cleaning:
         for partition in self._topics.partitions.compacted():
             if partition.log is not None:
                 yield CleanableLog(partition.log, partition.policy, "", on_worker, on_worker)
+
+    def _catalogs(self) -> Iterator[CleanableLog]:
+        policy, on_worker = self._topics.effective.group_topic_policy, self._topics.worker
+        for log in self._topics.catalog.logs():
+            yield CleanableLog(log, policy, "", on_worker, on_worker)
 
     async def _empty_archive(self) -> None:
         """Remove segments that are older than `offsets.raw.retention.ms`, again and again."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
 from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.server.retention_lines import RetentionLines
 from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
@@ -33,6 +34,7 @@ class Machine:
     def __init__(self, loop: VirtualLoop, trace: Callable[[str], None], *assignments: str) -> None:
         self.loop = loop
         self.disk = FakeDisk()
+        self.disk.wall_ms = lambda: START_OF_TIME_MS + int(loop.time() * 1000)
         self.settings, _ = load(assignments=assignments)
         self._trace = trace
         self._ids = 0
@@ -55,10 +57,11 @@ class Machine:
             topics=TopicsWorld(
                 files=self.files,
                 worker=worker,  # type: ignore[arg-type]  # the same calls as a WorkerThread
-                wall_ms=lambda: START_OF_TIME_MS,
+                wall_ms=self.disk.wall_ms,
                 random_bytes=self.loop.random.randbytes,
                 failed=self.topics_failed,
                 repaired=self.topics_told,
+                retention=RetentionLines(),
             ),
         )
         options = ServeOptions(Path("data"), ADDRESS, http=None, settings=self.settings)
@@ -77,6 +80,7 @@ class Machine:
         self.files.kill()
         server.listener.stop()
         server._watch.stop()
+        server.topics.retention.stop()
         server.group_partitions.stop()
         for pipe in listener.pipes:
             pipe.close()

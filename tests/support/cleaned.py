@@ -1,17 +1,20 @@
-"""A stand-in for compaction in tests of what happens to its result: leaves out whole batches."""
+"""Compaction without a server; and a stand-in for it, in tests of what happens to its result."""
 
 from collections.abc import Callable, Sequence
 
 from crc32c import crc32c
 
-from groupkeeper.storage.compaction import CleanedSegment, Compacted
+from groupkeeper.storage.compaction import CleanedSegment, Compacted, CompactionJob, compact
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.index import Index
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.manifest import FinishedSegment
+from groupkeeper.storage.pieces import SourceSegment
 from groupkeeper.storage.scan import Batch, valid_batches
 from groupkeeper.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, segment_stem
+from groupkeeper.storage.swap import Swap
 from groupkeeper.storage.whole import overwrite
+from tests.support.batches import TIME
 
 TOKEN = "0badcafe"
 
@@ -51,3 +54,25 @@ def _write(
     index_crc = crc32c(contents[1], crc32c(contents[0]))
     entry = FinishedSegment(base, end, len(data), crc32c(data), index_crc, compacted=True)
     return CleanedSegment(tuple(segment.base_offset for segment, _ in run), entry)
+
+
+def compact_log(log: Log, now_ms: int = TIME) -> None:
+    """Compact all finished segments of an open log, and put the result into it."""
+    sources = tuple(
+        SourceSegment(segment.base_offset, end, segment.size, None) for segment, end in log.finished
+    )
+    job = CompactionJob(
+        folder=log.folder,
+        token=TOKEN,
+        segments=sources,
+        first_dirty=log.first_dirty,
+        now_ms=now_ms,
+        delete_retention_ms=0,
+        producer_id_expiration_ms=0,
+        dedupe_bytes=1 << 20,
+        limits=log.limits,
+    )
+    swap = Swap(log, compact(log.files, job))
+    swap.prepare(TOKEN)
+    assert swap.switch()
+    swap.finish()

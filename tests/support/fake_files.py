@@ -24,11 +24,12 @@ once more. tests/storage/test_fake_files.py says all this in tests.
 
 import errno
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files import Files, FileStat
 
 SECTOR = 512
 ROOT = "."
@@ -46,6 +47,7 @@ class Inode:
     durable: bytearray = field(default_factory=bytearray)
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
     holder: tuple["FakeFiles", int] | None = None
+    modified_ms: int = 0
 
     def apply(self, position: int, data: bytes | None) -> None:
         self.pending.append((position, data))
@@ -123,6 +125,8 @@ class FakeDisk:
         self.dead = False
         self.random = Random(0)
         self.boots = 1
+        self.wall_ms: Callable[[], int] = lambda: 0
+        """The clock that files get their times from."""
         self.changes = Counter[str]()
         """Of the names in each folder."""
         self._tree: Tree = {ROOT: None}
@@ -300,7 +304,7 @@ class FakeFiles(Files):
         if create and not self.disk.has(path):
             self.disk.lookup(parent(path))
             self._step(f"create {path}")
-            self.disk.change("add", path, Inode())
+            self.disk.change("add", path, Inode(modified_ms=self.disk.wall_ms()))
         inode = self.disk.lookup(path)
         if inode is None:
             raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
@@ -323,6 +327,11 @@ class FakeFiles(Files):
     def size(self, handle: int) -> int:
         return len(self._inode(handle).data)
 
+    def stat(self, path: str) -> FileStat:
+        inode = self.disk.lookup(path)
+        assert inode is not None, "a folder"
+        return FileStat(len(inode.data), inode.modified_ms)
+
     def read(self, handle: int, size: int, position: int) -> bytes:
         return bytes(self._inode(handle).data[position : position + size])
 
@@ -332,6 +341,7 @@ class FakeFiles(Files):
         error = self.disk.failure()
         if position + len(data) - len(inode.data) > self.disk.room():
             error = OSError(errno.ENOSPC, "No space left on device")
+        inode.modified_ms = self.disk.wall_ms()
         if crash or error:
             inode.apply(position, data[: len(data) // 2])
             if error:
@@ -342,6 +352,7 @@ class FakeFiles(Files):
     def truncate(self, handle: int, size: int) -> None:
         inode = self._inode(handle)
         self._step(f"truncate {self.path_of(handle)} to {size}")
+        inode.modified_ms = self.disk.wall_ms()
         inode.apply(size, None)
 
     def sync(self, handle: int) -> None:

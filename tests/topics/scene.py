@@ -34,6 +34,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.settings.table import Settings as ServerSettings
+from groupkeeper.topics.retention import RetentionListener
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.slices import counted
@@ -118,6 +119,9 @@ class Scene:
     worker: Any = field(default_factory=InlineWorker)
     data_dir: str = "data"
     was_used: bool = False
+    now: int = NOW
+    """Unix milliseconds."""
+    retention: RetentionListener = field(default_factory=RetentionListener)
 
     def __post_init__(self) -> None:
         self.failures: list[str] = []
@@ -135,10 +139,11 @@ class Scene:
             TopicsWorld(
                 files=self.files,
                 worker=self.worker,
-                wall_ms=lambda: NOW,
+                wall_ms=lambda: self.now,
                 random_bytes=self._random_bytes,
                 failed=lambda where, error: self.failures.append(f"{where}: {error}"),
                 repaired=self.repairs.append,
+                retention=self.retention,
             ),
         )
         self.handlers = handlers_of(self.topics, Node(7, lambda: ("broker.example", self.port)))
@@ -150,13 +155,16 @@ class Scene:
     async def restart(self, **settings: Any) -> "Scene":
         """Stop in an orderly way and start again on the same disk."""
         await self.topics.close()
-        return Scene(self.disk, replace(self.settings, **settings))
+        return self._again(replace(self.settings, **settings))
 
     def kill(self) -> "Scene":
         """`kill -9`, and start again."""
         self.files.kill()
         self.disk.revive()
-        return Scene(self.disk, self.settings)
+        return self._again(self.settings)
+
+    def _again(self, settings: ServerSettings) -> "Scene":
+        return Scene(self.disk, settings, self.worker, now=self.now, retention=self.retention)
 
     # -- requests
 
