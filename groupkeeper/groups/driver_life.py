@@ -22,7 +22,7 @@ class DriverLife:
     def __init__(self, partition: int) -> None:
         self.state = DriverState.LOADING
         self.refusal = ErrorCode.NONE
-        """What the driver answers by itself when the process ends, although the partition would still
+        """What the driver answers by itself when the process ends, where the partition would still
         decide. NONE: it asks the partition.
         """
         self._load_failed = False
