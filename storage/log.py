@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from groupkeeper.storage.epochs import EpochFile
-from groupkeeper.storage.errors import AppendFailed, OffsetOutOfRange, SyncFailed
+from groupkeeper.storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import ManifestFile
 from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.reading import bytes_from, checked_chunks, read_batches, segments_from
+from groupkeeper.storage.recovery_point import compare, make_point
 from groupkeeper.storage.scan import Batch, locate_batches
-from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.segment import Segment, Stand
 from groupkeeper.storage.start import write_start
 from groupkeeper.storage.times import promising, recomputed_times, run_to_end
 
@@ -188,6 +189,18 @@ class Log:
         """
         return checked_chunks(self._segments, from_offset)
 
+    def compare(self) -> Iterator[None]:
+        """Read what opening left unread, in pieces, on any thread.
+
+        Raises Corrupt if it is damaged, and the log is `failed` then; and OSError.
+        """
+        for segment in self._segments[-1:]:
+            try:
+                yield from compare(segment)
+            except Corrupt:
+                self.failed = True
+                raise
+
     def promising(self, timestamp_ms: int) -> Iterator[tuple[Segment, Batch] | None]:
         """The batches whose header promises a record of that time or later: see times.py."""
         return promising(self._segments, timestamp_ms, self.start_offset)
@@ -230,9 +243,10 @@ class Log:
         with self._failing(f"cannot sync {self._folder}"):
             if self._unsynced:
                 self._unsynced = False
-                for segment in self._segments[-1:]:  # none, if all records were deleted
-                    segment.sync()
-                    self.durable = segment.mark(self.next_offset)
+                stand = self.stand()
+                if stand is not None:  # else all records were deleted
+                    stand.segment.sync()
+                    self.durable = stand.segment.mark(stand)
             if self._unsynced_names:
                 self._unsynced_names = False
                 self._files.sync_folder(self._folder)
@@ -242,15 +256,31 @@ class Log:
         """`sync`, also for what an earlier process may have left in the page cache."""
         self._unsynced = self._unsynced_names = bool(self._segments)
         self.sync()
+        self._make_point()
 
-    def write_back(self) -> None:
-        """Sync the last segment as it is now, on another thread than the one that appends.
+    def _make_point(self) -> None:
+        """Make a recovery point of the end, which is synced."""
+        stand = self.stand()
+        if stand is not None and self.durable is not None:
+            make_point(stand, self._epochs)
+            self.durable = stand.segment.mark(stand)
 
-        A later `sync` is still due, and takes less time. Raises SyncFailed.
+    def stand(self) -> Stand | None:
+        """Where the last segment ends now, for `checkpoint`. For the thread that appends."""
+        return self._segments[-1].stand(self.next_offset) if self._segments else None
+
+    def checkpoint(self, stand: Stand) -> Mark | None:
+        """Sync what is before `stand` and make a recovery point of it, on any thread.
+
+        Returns the mark; None, and nothing is done, if the log takes no more appends. A `sync` is
+        still due, and takes less time. Raises SyncFailed.
         """
-        for segment in self._segments[-1:]:
-            with self._failing(f"cannot sync {segment.path}"):
-                segment.sync()
+        if self.failed or self.closed:
+            return None
+        with self._failing(f"cannot sync {stand.segment.path}"):
+            stand.segment.sync()
+            make_point(stand, self._epochs)
+            return stand.segment.mark(stand)
 
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:
@@ -269,6 +299,7 @@ class Log:
             if not self.failed:
                 self.sync()
                 if self._segments:
+                    self._make_point()
                     self._segments[-1].write_index()
                     with suppress(OSError):  # the old manifest knows less, and is still true
                         self.write_manifest()

@@ -6,17 +6,18 @@ about damage.
 Source: Kafka's LogSegment and LogFileUtils.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final
+from threading import Lock
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.index import Index
+from groupkeeper.storage.index import OFFSET_ENTRY, TIME_ENTRY, Index, IndexState, TimeIndex
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import FinishedSegment
-from groupkeeper.storage.marks import SECTOR, Mark
+from groupkeeper.storage.marks import SECTOR, Mark, RecoveryPoint
 from groupkeeper.storage.scan import Batch, valid_batches
 from groupkeeper.storage.whole import overwrite, read_whole
 from groupkeeper.storage.window import PIECE, Window
@@ -37,6 +38,19 @@ def segment_path(folder: str, base_offset: int) -> str:
     return f"{folder}/{base_offset:0{DIGITS}d}{LOG_SUFFIX}"
 
 
+class Stand(NamedTuple):
+    """The end of a segment at some time, as the thread that appends sees it between two appends."""
+
+    segment: "Segment"
+    size: int
+    end: int
+    """The offset after the last one."""
+    crc: int
+    """CRC-32C of all bytes."""
+    times: TimeIndex
+    index: IndexState
+
+
 class Segment:
     """One segment. Other threads may read up to `size`, which grows after the file.
 
@@ -48,13 +62,17 @@ class Segment:
     __slots__ = (
         "_files",
         "_handle",
+        "_index_files",
         "_limits",
         "_stem",
         "base_offset",
         "crc",
         "finished",
         "index",
+        "point",
         "size",
+        "sound_size",
+        "unread",
     )
 
     def __init__(self, files: Files, folder: str, base_offset: int, limits: Limits) -> None:
@@ -69,6 +87,14 @@ class Segment:
         """CRC-32C of all its bytes, known for the last segment of a log only."""
         self.finished: FinishedSegment | None = None
         """Its entry in the manifest."""
+        self.point: RecoveryPoint | None = None
+        """The newest recovery point."""
+        self.sound_size = 0
+        """So many bytes were found sound, as they were written, since the file was opened."""
+        self.unread: RecoveryPoint | None = None
+        """What is before this was not read when the log was opened, and not compared since."""
+        self._index_files = Lock()
+        """Held while they are written: a recovery point is made on another thread."""
 
     @property
     def path(self) -> str:
@@ -127,10 +153,15 @@ class Segment:
         """Write bytes that should be there already, so that the next sync writes them out."""
         self._files.write(self._handle, data, position)
 
-    def mark(self, end: int) -> Mark:
-        """The mark that all of it, up to the offset before `end`, is on the disk."""
-        start = self.size - self.size % SECTOR
-        return Mark(self.base_offset, self.size, end, self.crc, self.read(start, SECTOR))
+    def stand(self, end: int) -> Stand:
+        """Where it ends now, with the offset before `end`. For the thread that appends."""
+        return Stand(self, self.size, end, self.crc, self.index.times, self.index.state)
+
+    def mark(self, stand: Stand) -> Mark:
+        """The mark that what it had then is on the disk."""
+        start = stand.size - stand.size % SECTOR
+        tail = self.read(start, stand.size - start)
+        return Mark(self.base_offset, stand.size, stand.end, stand.crc, tail, self.point)
 
     def to_manifest(self, end: int) -> FinishedSegment:
         """Its entry in the manifest when the next segment begins at offset `end`."""
@@ -142,9 +173,10 @@ class Segment:
         From now on the index files are read, not rebuilt, if their checksum is right.
         """
         self.sync()
-        self.write_index(sync=True)
         index = crc32c(self.index.time_file(), crc32c(self.index.offset_file()))
-        self.finished = FinishedSegment(self.base_offset, end, self.size, self.crc, index)
+        with self._index_files:
+            self._write_index(sync=True)
+            self.finished = FinishedSegment(self.base_offset, end, self.size, self.crc, index)
 
     def truncate(self, size: int) -> None:
         self._files.truncate(self._handle, size)
@@ -174,16 +206,70 @@ class Segment:
             return False
         return self.index.load(offsets, times, self.size)
 
-    def write_index(self, *, sync: bool = False) -> None:
+    def write_index(self) -> None:
         """Write both index files. One that fails is removed, and rebuilt at the next start."""
-        self._replace(".index", self.index.offset_file(), sync)
-        self._replace(".timeindex", self.index.time_file(), sync)
+        with self._index_files:
+            self._write_index(sync=False)
 
-    def _replace(self, suffix: str, data: bytes, sync: bool) -> None:
+    def _write_index(self, *, sync: bool) -> None:
+        self._replace(".index", self.index.offset_file(), sync=sync)
+        self._replace(".timeindex", self.index.time_file(), sync=sync)
+
+    def save_index(self, stand: Stand) -> int | None:
+        """Add the entries up to there to the index files, on any thread.
+
+        Returns the CRC-32C of the entries, those of the offset index first. None, and the files may
+        be missing, if they could not be written or if the segment was finished meanwhile.
+        """
+        index, times = self.index, stand.times
+        offset_file = index.offset_file(stand.index.offsets)
+        time_file = bytes(times.packed[: stand.index.times * TIME_ENTRY])
+        with self._index_files:
+            if self.finished is not None or times is not index.times:
+                return None
+            if index.saved < stand.index.offsets:
+                kept, index.saved = index.saved * OFFSET_ENTRY, 0
+                if not self._replace(".index", offset_file, sync=False, kept=kept):
+                    return None
+                index.saved = stand.index.offsets
+            if times.saved < stand.index.times:
+                kept, times.saved = times.saved * TIME_ENTRY, 0
+                if not self._replace(".timeindex", time_file, sync=False, kept=kept):
+                    return None
+                times.saved = stand.index.times
+        return crc32c(time_file, crc32c(offset_file))
+
+    def resume_index(self, point: RecoveryPoint, crc_of_epochs: Callable[[int], int]) -> bool:
+        """Read what the index files had at a recovery point; False if they are not right."""
+        offsets = (self._contents(".index") or b"")[: point.index.offsets * OFFSET_ENTRY]
+        times = (self._contents(".timeindex") or b"")[: point.index.times * TIME_ENTRY]
+        if (len(offsets), len(times)) != (
+            point.index.offsets * OFFSET_ENTRY,
+            point.index.times * TIME_ENTRY,
+        ):
+            return False
+        if crc_of_epochs(crc32c(times, crc32c(offsets))) != point.check:
+            return False
+        self.index.resume(offsets, times, point.index, point.size)
+        return True
+
+    def forget_index(self) -> None:
+        """Empty the indexes in memory, to build them anew."""
+        self.index = Index(self._limits.index_interval_bytes)
+
+    def remove_index(self) -> None:
+        """Remove the index files, so that opening the log scans the segment. Raises OSError."""
+        with self._index_files:
+            for suffix in (".index", ".timeindex"):
+                self._files.remove(self._stem + suffix)
+
+    def _replace(self, suffix: str, data: bytes, *, sync: bool, kept: int = 0) -> bool:
         try:
-            overwrite(self._files, self._stem + suffix, data, sync=sync)
+            overwrite(self._files, self._stem + suffix, data, sync=sync, kept=kept)
         except OSError:
             self._files.remove(self._stem + suffix)
+            return False
+        return True
 
     def _contents(self, suffix: str) -> bytes | None:
         try:
