@@ -45,7 +45,7 @@ class TimeIndex:
     def __init__(self, packed: bytes = b"") -> None:
         """`packed`: entries as they are in the file, whole ones."""
         self.packed = bytearray(packed)
-        self.entries = list(_TIME.iter_unpack(packed))
+        self.entries: list[tuple[int, int]] = list(_TIME.iter_unpack(packed))
         last = self.entries[-1:] or [(_NO_TIMESTAMP, 0)]
         [(self.max_timestamp, self.max_offset)] = last
         self.saved = 0

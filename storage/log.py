@@ -14,13 +14,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
+from groupkeeper.storage.chunks import checked_chunks
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import ManifestFile
 from groupkeeper.storage.marks import Mark
-from groupkeeper.storage.reading import bytes_from, checked_chunks, read_batches, segments_from
+from groupkeeper.storage.reading import bytes_from, read_batches, segments_from
 from groupkeeper.storage.recovery_point import compare, make_point
 from groupkeeper.storage.scan import Batch, locate_batches
 from groupkeeper.storage.segment import Segment, Stand

@@ -133,7 +133,7 @@ def _mark_row(mark: Mark) -> dict[str, Any]:
 def _parsed(first: dict[str, Any], lines: Iterable[dict[str, Any]]) -> Manifest:
     mark, point = first["mark"], first.get("recovery_point")
     if point is not None:
-        point = RecoveryPoint(**{**point, "index": IndexState(*point["index"])})
+        point = RecoveryPoint(**{**point, "indexes": IndexState(*point["indexes"])})
     if mark is not None:
         mark = Mark(**{**mark, "tail": bytes.fromhex(mark["tail"])}, point=point)
     finished = [FinishedSegment(**line) for line in lines]

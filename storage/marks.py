@@ -29,18 +29,18 @@ class RecoveryPoint(NamedTuple):
     """The offset after them."""
     crc: int
     """Their CRC-32C."""
-    index: IndexState
+    indexes: IndexState
     """What the indexes have of them."""
     check: int
     """CRC-32C of those entries of the index files, and of the leader epochs that begin before."""
 
     def to_bytes(self) -> bytes:
-        return _POINT.pack(self.size, self.end, self.crc, *self.index, self.check)
+        return _POINT.pack(self.size, self.end, self.crc, *self.indexes, self.check)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "RecoveryPoint":
-        size, end, crc, *index, check = _POINT.unpack(data)
-        return cls(size, end, crc, IndexState(*index), check)
+        size, end, crc, *indexes, check = _POINT.unpack(data)
+        return cls(size, end, crc, IndexState(*indexes), check)
 
 
 class Mark(NamedTuple):

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from crc32c import crc32c
 
+from groupkeeper.storage.chunks import check_epoch
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.marks import Mark, RecoveryPoint
-from groupkeeper.storage.reading import check_epoch
 from groupkeeper.storage.recovery_point import resume
 from groupkeeper.storage.scan import Batch, batches_after, valid_batches
 from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment
@@ -109,7 +109,7 @@ class TailScan:
             if self._window.buffer is not self._buffer:
                 self._passed(valid)
                 self._buffer, self._start = self._window.buffer, valid
-            check_epoch(active.path, batch, epoch)
+            check_epoch(active.path, batch.base_offset, batch.epoch, epoch)
             epoch = batch.epoch
             active.note(batch)
             epochs.note(epoch, batch.base_offset)

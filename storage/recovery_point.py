@@ -15,18 +15,12 @@ Source: Kafka's recovery-point-offset-checkpoint and LogLoader.recoverLog.
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Final
-
-from crc32c import crc32c
 
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files import parent_of
 from groupkeeper.storage.marks import RecoveryPoint
 from groupkeeper.storage.segment import Segment, Stand
-
-PIECE: Final = 1024 * 1024
-"""Bytes that are compared at once."""
 
 
 def make_point(stand: Stand, epochs: EpochFile) -> None:
@@ -36,7 +30,7 @@ def make_point(stand: Stand, epochs: EpochFile) -> None:
     crc = stand.segment.save_index(stand) if stand.size and not epochs.descends else None
     if crc is not None:
         check = epochs.checksum(stand.end, crc)
-        point = RecoveryPoint(stand.size, stand.end, stand.crc, stand.index, check)
+        point = RecoveryPoint(stand.size, stand.end, stand.crc, stand.indexes, check)
         stand.segment.point = point
 
 
@@ -56,21 +50,13 @@ def resume(
             continue
         if point.size > read_most:
             segment.unread = point
-        elif not is_as_written(segment, point.size, point.crc):
+        elif not segment.is_as_written(point.size, point.crc):
             segment.forget_index()
             break  # a scan tells what is damaged
         segment.point = point
         segment.crc = point.crc
         return point
     return None
-
-
-def is_as_written(segment: Segment, size: int, crc: int) -> bool:
-    """Whether the first `size` bytes of a segment have a checksum."""
-    found = 0
-    for found in _checksums(segment, size):
-        pass
-    return found == crc
 
 
 def compare(segment: Segment) -> Iterator[None]:
@@ -83,7 +69,8 @@ def compare(segment: Segment) -> Iterator[None]:
     if point is None:
         return
     found = 0
-    for found in _checksums(segment, point.size):
+    for crc in segment.checksums(point.size):
+        found = crc
         yield
     if found != point.crc:
         segment.remove_index()
@@ -92,11 +79,3 @@ def compare(segment: Segment) -> Iterator[None]:
             f"{remedy(parent_of(segment.path))}"
         )
     segment.unread = None
-
-
-def _checksums(segment: Segment, size: int) -> Iterator[int]:
-    """The CRC-32C of the first piece, of the first two, and so on."""
-    crc = 0
-    for position in range(0, size, PIECE):
-        crc = crc32c(segment.read(position, min(PIECE, size - position)), crc)
-        yield crc

@@ -6,9 +6,8 @@ about damage.
 Source: Kafka's LogSegment and LogFileUtils.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from threading import Lock
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
@@ -19,7 +18,7 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import FinishedSegment
 from groupkeeper.storage.marks import SECTOR, Mark, RecoveryPoint
 from groupkeeper.storage.scan import Batch, valid_batches
-from groupkeeper.storage.whole import overwrite, read_whole
+from groupkeeper.storage.whole import overwrite, read_whole, write_after
 from groupkeeper.storage.window import PIECE, Window
 
 LOG_SUFFIX: Final = ".log"
@@ -48,7 +47,7 @@ class Stand(NamedTuple):
     crc: int
     """CRC-32C of all bytes."""
     times: TimeIndex
-    index: IndexState
+    indexes: IndexState
 
 
 class Segment:
@@ -62,7 +61,6 @@ class Segment:
     __slots__ = (
         "_files",
         "_handle",
-        "_index_files",
         "_limits",
         "_stem",
         "base_offset",
@@ -93,8 +91,6 @@ class Segment:
         """So many bytes were found sound, as they were written, since the file was opened."""
         self.unread: RecoveryPoint | None = None
         """What is before this was not read when the log was opened, and not compared since."""
-        self._index_files = Lock()
-        """Held while they are written: a recovery point is made on another thread."""
 
     @property
     def path(self) -> str:
@@ -142,6 +138,18 @@ class Segment:
     def read(self, position: int, size: int) -> bytes:
         return self._files.read(self._handle, min(size, self.size - position), position)
 
+    def checksums(self, size: int) -> Iterator[int]:
+        """The CRC-32C of the first piece of `size` bytes, of the first two pieces, and so on."""
+        crc = 0
+        for position in range(0, size, PIECE):
+            crc = crc32c(self.read(position, min(PIECE, size - position)), crc)
+            yield crc
+
+    def is_as_written(self, size: int, crc: int) -> bool:
+        """Whether the first `size` bytes have this checksum."""
+        *_, found = 0, *self.checksums(size)
+        return found == crc
+
     def window(self, piece: int = PIECE) -> Window:
         """A window on the whole file. Keep a reference to the segment while it is in use."""
         return Window(self._files, self._handle, self.size, piece)
@@ -174,9 +182,8 @@ class Segment:
         """
         self.sync()
         index = crc32c(self.index.time_file(), crc32c(self.index.offset_file()))
-        with self._index_files:
-            self._write_index(sync=True)
-            self.finished = FinishedSegment(self.base_offset, end, self.size, self.crc, index)
+        self.write_index(sync=True)
+        self.finished = FinishedSegment(self.base_offset, end, self.size, self.crc, index)
 
     def truncate(self, size: int) -> None:
         self._files.truncate(self._handle, size)
@@ -206,51 +213,53 @@ class Segment:
             return False
         return self.index.load(offsets, times, self.size)
 
-    def write_index(self) -> None:
+    def write_index(self, *, sync: bool = False) -> None:
         """Write both index files. One that fails is removed, and rebuilt at the next start."""
-        with self._index_files:
-            self._write_index(sync=False)
+        self._replace(".index", self.index.offset_file(), sync)
+        self._replace(".timeindex", self.index.time_file(), sync)
 
-    def _write_index(self, *, sync: bool) -> None:
-        self._replace(".index", self.index.offset_file(), sync=sync)
-        self._replace(".timeindex", self.index.time_file(), sync=sync)
+    def _replace(self, suffix: str, data: bytes, sync: bool) -> None:
+        try:
+            overwrite(self._files, self._stem + suffix, data, sync=sync)
+        except OSError:
+            self._files.remove(self._stem + suffix)
 
     def save_index(self, stand: Stand) -> int | None:
-        """Add the entries up to there to the index files, on any thread.
+        """Add the entries up to there to the index files.
 
-        Returns the CRC-32C of the entries, those of the offset index first. None, and the files may
-        be missing, if they could not be written or if the segment was finished meanwhile.
+        On any thread: another one that writes them meanwhile writes the same bytes. Returns the
+        CRC-32C of the entries, those of the offset index first; None if they could not be written.
         """
-        index, times = self.index, stand.times
-        offset_file = index.offset_file(stand.index.offsets)
-        time_file = bytes(times.packed[: stand.index.times * TIME_ENTRY])
-        with self._index_files:
-            if self.finished is not None or times is not index.times:
-                return None
-            if index.saved < stand.index.offsets:
-                kept, index.saved = index.saved * OFFSET_ENTRY, 0
-                if not self._replace(".index", offset_file, sync=False, kept=kept):
-                    return None
-                index.saved = stand.index.offsets
-            if times.saved < stand.index.times:
-                kept, times.saved = times.saved * TIME_ENTRY, 0
-                if not self._replace(".timeindex", time_file, sync=False, kept=kept):
-                    return None
-                times.saved = stand.index.times
+        index, times, had = self.index, stand.times, stand.indexes
+        if self.finished is not None or times is not index.times:
+            return None  # the files are complete, or the time index was made anew
+        offset_file = index.offset_file(had.offsets)
+        time_file = bytes(times.packed[: had.times * TIME_ENTRY])
+        try:
+            self._extend(".index", offset_file, index.saved * OFFSET_ENTRY)
+            self._extend(".timeindex", time_file, times.saved * TIME_ENTRY)
+        except OSError:
+            index.saved = times.saved = 0
+            return None
+        index.saved, times.saved = had.offsets, had.times
         return crc32c(time_file, crc32c(offset_file))
+
+    def _extend(self, suffix: str, data: bytes, saved: int) -> None:
+        if saved < len(data):
+            write_after(self._files, self._stem + suffix, saved, data[saved:])
 
     def resume_index(self, point: RecoveryPoint, crc_of_epochs: Callable[[int], int]) -> bool:
         """Read what the index files had at a recovery point; False if they are not right."""
-        offsets = (self._contents(".index") or b"")[: point.index.offsets * OFFSET_ENTRY]
-        times = (self._contents(".timeindex") or b"")[: point.index.times * TIME_ENTRY]
+        offsets = (self._contents(".index") or b"")[: point.indexes.offsets * OFFSET_ENTRY]
+        times = (self._contents(".timeindex") or b"")[: point.indexes.times * TIME_ENTRY]
         if (len(offsets), len(times)) != (
-            point.index.offsets * OFFSET_ENTRY,
-            point.index.times * TIME_ENTRY,
+            point.indexes.offsets * OFFSET_ENTRY,
+            point.indexes.times * TIME_ENTRY,
         ):
             return False
         if crc_of_epochs(crc32c(times, crc32c(offsets))) != point.check:
             return False
-        self.index.resume(offsets, times, point.index, point.size)
+        self.index.resume(offsets, times, point.indexes, point.size)
         return True
 
     def forget_index(self) -> None:
@@ -259,17 +268,8 @@ class Segment:
 
     def remove_index(self) -> None:
         """Remove the index files, so that opening the log scans the segment. Raises OSError."""
-        with self._index_files:
-            for suffix in (".index", ".timeindex"):
-                self._files.remove(self._stem + suffix)
-
-    def _replace(self, suffix: str, data: bytes, *, sync: bool, kept: int = 0) -> bool:
-        try:
-            overwrite(self._files, self._stem + suffix, data, sync=sync, kept=kept)
-        except OSError:
+        for suffix in (".index", ".timeindex"):
             self._files.remove(self._stem + suffix)
-            return False
-        return True
 
     def _contents(self, suffix: str) -> bytes | None:
         try:

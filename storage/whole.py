@@ -22,17 +22,23 @@ def read_whole(files: Files, path: str) -> bytes:
         files.close(handle)
 
 
-def overwrite(files: Files, path: str, data: bytes, *, sync: bool, kept: int = 0) -> None:
-    """Write all of a file in place but the first `kept` bytes, which it has already.
-
-    A crash, or an OSError, leaves any part of it.
-    """
+def overwrite(files: Files, path: str, data: bytes, *, sync: bool) -> None:
+    """Write all of a file in place; a crash, or an OSError, leaves any part of it."""
     handle = files.open(path, create=True)
     try:
-        files.write(handle, data[kept:], kept)
+        files.write(handle, data, 0)
         files.truncate(handle, len(data))
         if sync:
             files.sync(handle)
+    finally:
+        files.close(handle)
+
+
+def write_after(files: Files, path: str, kept: int, data: bytes) -> None:
+    """Write into a file after its first `kept` bytes; what follows stays. Raises OSError."""
+    handle = files.open(path, create=True)
+    try:
+        files.write(handle, data, kept)
     finally:
         files.close(handle)
 
