@@ -76,6 +76,10 @@ class Index:
 
     def __init__(self, interval_bytes: int) -> None:
         self._interval = interval_bytes
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all entries, to add the batches again."""
         self._since = 0
         self._offsets = array("I")
         self._positions = array("I")

@@ -190,6 +190,11 @@ class Log:
         """
         return checked_chunks(self._segments, from_offset)
 
+    @property
+    def has_unread(self) -> bool:
+        """Whether opening has left something unread, so that `compare` is due."""
+        return any(segment.unread for segment in self._segments[-1:])
+
     def compare(self) -> Iterator[None]:
         """Read what opening left unread, in pieces, on any thread.
 
@@ -248,10 +253,13 @@ class Log:
                 if stand is not None:  # else all records were deleted
                     stand.segment.sync()
                     self.durable = stand.segment.mark(stand)
-            if self._unsynced_names:
-                self._unsynced_names = False
-                self._files.sync_folder(self._folder)
-                self._files.sync_folder(parent_of(self._folder))
+            self._sync_names()
+
+    def _sync_names(self) -> None:
+        if self._unsynced_names:
+            self._unsynced_names = False
+            self._files.sync_folder(self._folder)
+            self._files.sync_folder(parent_of(self._folder))
 
     def sync_all(self) -> None:
         """`sync`, also for what an earlier process may have left in the page cache."""
@@ -282,6 +290,17 @@ class Log:
             stand.segment.sync()
             make_point(stand, self._epochs)
             return stand.segment.mark(stand)
+
+    def save(self, mark: Mark) -> None:
+        """Note a mark of `checkpoint` in the manifest: of a log that no journal knows.
+
+        Raises SyncFailed.
+        """
+        with self._failing(f"cannot sync {self._folder}"):
+            self._sync_names()
+        self.durable = mark
+        with suppress(OSError):  # the old one knows less, and is still true
+            self.write_manifest()
 
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:

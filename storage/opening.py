@@ -148,8 +148,8 @@ class LogFolder:
         mark = self._mark()
         known = Known(mark, self._points(active), self._cover, self._end, self._read_most)
         valid, contents.next_offset = sound_end(active, contents.epochs, known, self._findings)
-        synced_size = mark.size if mark is not None and mark.base == active.base_offset else 0
-        contents.unsynced = not valid == active.size == synced_size
+        scanned = valid - (active.point.size if active.point is not None else 0)
+        contents.unsynced = scanned > 0 or valid != active.size
         if valid != active.size:
             active.truncate(valid)
 

@@ -51,7 +51,7 @@ def resume(
         if point.size > read_most:
             segment.unread = point
         elif not segment.is_as_written(point.size, point.crc):
-            segment.forget_index()
+            segment.index.clear()
             break  # a scan tells what is damaged
         segment.point = point
         segment.crc = point.crc

@@ -262,10 +262,6 @@ class Segment:
         self.index.resume(offsets, times, point.indexes, point.size)
         return True
 
-    def forget_index(self) -> None:
-        """Empty the indexes in memory, to build them anew."""
-        self.index = Index(self._limits.index_interval_bytes)
-
     def remove_index(self) -> None:
         """Remove the index files, so that opening the log scans the segment. Raises OSError."""
         for suffix in (".index", ".timeindex"):

@@ -4,7 +4,7 @@ The folders are in partitions.py. As in Kafka, appends are acknowledged from the
 end after a crash is found when the log is opened.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from threading import Lock
 from typing import Final, Protocol
@@ -79,7 +79,7 @@ class TopicPartition:
         self._full = False
         """A batch to be appended needs a new segment."""
         self._rolling = Lock()
-        """Held during an append, and while a new segment begins."""
+        """Held during an append, and while a new segment begins or the manifest is written."""
         self.producers = ProducerStates(producers)
         self.watchers: dict[Watcher, int] = {}
         """Waiting requests in order, each with how much of `_untold` it has counted."""
@@ -189,7 +189,7 @@ class TopicPartition:
         self.log = log
 
     def write_back(self, log: Log) -> None:
-        """Sync the log, blocking, and begin a new segment if that is due. Raises StorageError and
+        """Sync the log, blocking, or begin a new segment if that is due. Raises StorageError and
         OSError.
         """
         try:
@@ -197,7 +197,12 @@ class TopicPartition:
                 with self._rolling:
                     log.roll()
             else:
-                log.sync()
+                with self._rolling:
+                    stand = log.stand()
+                mark = log.checkpoint(stand) if stand is not None else None
+                if mark is not None:
+                    with self._rolling:
+                        log.save(mark)
         except StorageError:
             self.close()
             raise
@@ -210,6 +215,17 @@ class TopicPartition:
         if log is not None:
             with suppress(StorageError, OSError):  # a later read reports it
                 log.read(offset, size)
+
+    def compare(self, log: Log) -> Iterator[None]:
+        """Read what opening the log has left unread, blocking, in pieces. Raises StorageError and
+        OSError, and closes the log.
+        """
+        try:
+            yield from log.compare()
+        except (StorageError, OSError):
+            if self.log is log:
+                self.close()
+            raise
 
     def close(self) -> None:
         """Close the files; the next use opens them again. Blocks if much was appended."""

@@ -23,6 +23,7 @@ from groupkeeper.topics.catalog_log import LogFolders
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.unread_logs import UnreadLogs
 from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Slices, Turns
 
@@ -33,6 +34,10 @@ RETRY_FIRST_S: Final = 0.1
 RETRY_MOST_S: Final = 5.0
 """A log that could not be opened or written is retried at once, then after pauses that double up to
 the longest: opening reads much of it, and clients retry at once."""
+
+READ_AT_ONCE: Final = 16 * 1024 * 1024
+"""How much of a log may be read while a request waits for it to be opened; if its checksum covers
+more, it is compared later."""
 
 Read = tuple[TopicPartition, int, int]
 """Partition, offset and number of bytes to read."""
@@ -55,7 +60,8 @@ class TopicFolders(LogFolders):
         """
         if self.known is not None and (what := self.known.check(name)):
             self.repaired(what)
-        log = open_log(self.files, f"{self.data_dir}/{name}", self.limits, end=end)
+        folder = f"{self.data_dir}/{name}"
+        log = open_log(self.files, folder, self.limits, end=end, read_most=READ_AT_ONCE)
         for what in log.take_repairs():
             self.repaired(what)
         return log
@@ -108,6 +114,8 @@ class TopicPartitions:
         self._worker = worker
         self._turns = turns
         self._failed = failed
+        self.unread = UnreadLogs(worker, failed)
+        """What is still to be read of logs that were opened."""
         self._producers = producers
         self._unopened: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
@@ -160,6 +168,7 @@ class TopicPartitions:
             some = wanted[first : first + AT_ONCE]
             for partition in await self._worker(partial(self._prepare, some)):
                 self._unopened.failed(partition, seconds())
+            self.unread.add(some)
 
     async def warm(self, reads: Iterable[Read]) -> None:
         """Read records, so that the event loop finds them in the page cache."""

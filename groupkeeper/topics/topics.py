@@ -166,6 +166,7 @@ class Topics:
             await close()
         await self.response_tasks.finish()
         await self.admin.close()
+        await self.partitions.unread.close()
         await self._worker(self.partitions.close)
         await self._worker(self.catalog.close)
         self._worker.close()
