@@ -10,7 +10,7 @@ from groupkeeper.protocol.record_batch import LENGTH_OVERHEAD
 from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files import parent_of
 from groupkeeper.storage.scan import FIELDS
-from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from groupkeeper.storage.window import Window
 
 _WALK: Final = 8 * 1024
@@ -42,22 +42,32 @@ def read_batches(
 def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> None:
     """Raise Corrupt if the offsets of batches read at an offset are not consecutive.
 
-    For finished segments with a known checksum: no checksum of a batch, which a client could
-    verify, covers its base offset.
+    For finished segments with a known checksum, and for what opening left unread: no checksum of a
+    batch, which a client could verify, covers its base offset. Where some may be missing they have
+    to rise.
     """
-    finished = segment.finished
-    if finished is None or finished.crc is None:
+    finished, unread = segment.finished, segment.unread
+    if finished is not None and finished.crc is not None:
+        end, last, may_lack = finished.end, finished.end, finished.compacted
+    elif unread is not None:
+        end, last, may_lack = unread.end, segment.base_offset + MAX_RELATIVE_OFFSET + 1, True
+    else:
         return
-    if not segment.base_offset <= offset < finished.end:
+    if not segment.base_offset <= offset < end:
         return
     at, following = 0, -1
     while at < len(data):
         base, length, _, _, _, delta, _ = FIELDS.unpack_from(data, at)
-        if length <= 0 or (base != following and (at or not base <= offset <= base + delta)):
+        if may_lack:
+            right = base >= following and base + delta >= offset
+        else:
+            right = base == following if at else base <= offset <= base + delta
+        if length <= 0 or not right:
             break
         following = base + delta + 1
         at += length + LENGTH_OVERHEAD
-    if at < len(data) or not data or following > finished.end:
+    missing = not data and not (finished is not None and finished.compacted)
+    if at < len(data) or missing or following > last:
         raise Corrupt(
             f"{segment.path}: the header of the batch at byte {position + at}, or of the one "
             f"before it, is damaged: {remedy(parent_of(segment.path))}"
