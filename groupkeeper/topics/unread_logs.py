@@ -29,7 +29,7 @@ class UnreadLogs:
         for partition in partitions:
             if partition.log is not None and partition.log.has_unread:
                 self._left[partition] = None
-        if self._left and self._task is None:
+        if self._left and (self._task is None or self._task.done()):
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
@@ -38,7 +38,6 @@ class UnreadLogs:
             del self._left[partition]
             if partition.log is not None:
                 await self._read(partition, partition.compare(partition.log))
-        self._task = None
 
     async def _read(self, partition: TopicPartition, pieces: Iterator[None]) -> None:
         try:
