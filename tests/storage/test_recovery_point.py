@@ -21,6 +21,7 @@ from groupkeeper.storage.store import Store
 from tests.support.batches import TIME, batch, values_of
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles
 from tests.support.stored import (
+    ASIDE,
     NAME,
     append,
     cut_file,
@@ -246,7 +247,7 @@ def test_a_log_that_is_synced_beside_the_rounds_is_scanned_from_there(
     store = open_store(disk)
     store.claim(0)
     store.open_log(NAME)
-    put(store, b"more", name="__group_events-0", epoch=2)
+    put(store, b"more", name=ASIDE, epoch=2)
     disk.revive()
     scanned.taken()
     assert open_store(disk).open_log(NAME).next_offset == 50
@@ -271,12 +272,12 @@ def test_a_mark_that_comes_late_takes_the_place_of_no_newer_one(disk: FakeDisk) 
     while not jobs:
         put(store, bytes(100))
     late = jobs.popleft()
-    while log.durable is None:
-        put(store, bytes(100))
+    while log.durable is None:  # until a full journal is to be removed
+        put(store, bytes(100), name=ASIDE)
     synced = log.durable
     late()
     for _ in range(20):  # another journal begins with the marks of all logs
-        put(store, b"v", name="__group_events-0")
+        put(store, b"v", name=ASIDE)
     reader = JournalReader(FakeFiles(disk), journal_paths(disk)[-1])
     assert reader.marks[NAME].end >= synced.end
 
@@ -292,16 +293,17 @@ def test_a_log_that_was_closed_meanwhile_gets_no_point(disk: FakeDisk) -> None:
     assert disk.calls == calls
 
 
-def test_a_segment_that_was_finished_meanwhile_keeps_its_index(disk: FakeDisk) -> None:
+def test_a_segment_that_was_finished_and_removed_meanwhile_stays_removed(disk: FakeDisk) -> None:
     log = opened(disk)
     fill(log, 20)
     stand = log.stand()
     assert stand is not None
     fill(log, 20)
     log.roll()
-    files = index_files(disk)
+    log.delete_before(40)
+    names = disk.children(FOLDER)
     log.checkpoint(stand)
-    assert index_files(disk) == files
+    assert disk.children(FOLDER) == names
 
 
 def test_a_disk_that_is_full_costs_the_point_only(disk: FakeDisk, scanned: Scanned) -> None:
