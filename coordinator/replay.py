@@ -108,6 +108,9 @@ class Replay:
             if group is None:  # a simple group: offsets, and no members ever
                 group = groups[key.group] = Group(key.group, -1, is_stored=True)
             group.offsets.setdefault(key.topic, {})[key.partition] = checked_offset_value(value)
+        yield from self._forget()
+
+    def _forget(self) -> Generator[None, None, None]:
         while self._newest:
             if not len(self._newest) % FORGOTTEN_IN_A_SLICE:
                 yield

@@ -10,21 +10,22 @@ repairs it; store.py decides what is written ahead and what a crash may cost.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
 from groupkeeper.storage.chunks import checked_chunks
 from groupkeeper.storage.epochs import EpochFile
-from groupkeeper.storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
+from groupkeeper.storage.errors import AppendFailed, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import ManifestFile
 from groupkeeper.storage.marks import Mark
-from groupkeeper.storage.reading import bytes_from, read_batches, segments_from
-from groupkeeper.storage.recovery_point import compare, make_point
+from groupkeeper.storage.reading import bytes_from, read_batches
+from groupkeeper.storage.recovery_point import make_point
 from groupkeeper.storage.scan import Batch, locate_batches
 from groupkeeper.storage.segment import Segment, Stand
+from groupkeeper.storage.segments import Replacement, segments_from, spliced
 from groupkeeper.storage.start import write_start
 from groupkeeper.storage.times import promising, recomputed_times, run_to_end
 
@@ -49,9 +50,10 @@ class Log:
     """
 
     def __init__(self, files: Files, folder: str, limits: Limits, contents: Contents) -> None:
-        self._files = files
-        self._folder = folder
-        self._limits = limits
+        self.files = files
+        self.folder = folder
+        self.limits = limits
+        """May be replaced at any time: the next append looks at them."""
         self._segments = contents.segments
         self._epochs = contents.epochs
         self._manifest = contents.manifest
@@ -66,6 +68,11 @@ class Log:
         """The end of the log at its last sync; None if it was never synced, or was empty."""
         self.repairs: list[str] = []
         """What was cut off or repaired when it was opened: a line each, with file and place."""
+        self.lock: AbstractContextManager[object] = nullcontext()
+        """Held while the list of segments changes. An owner that deletes records on another thread
+        than the one that appends sets a lock."""
+        self._compacted_away = 0
+        """Bytes, since the log was opened."""
         self.failed = False
         self.closed = False
 
@@ -80,9 +87,26 @@ class Log:
         return self._epochs.entries
 
     @property
+    def finished(self) -> Sequence[tuple[Segment, int]]:
+        """The segments that take no more appends, oldest first, each with the next one's base
+        offset. They are on the disk.
+        """
+        return [(one, other.base_offset) for one, other in pairwise(self._segments)]
+
+    @property
+    def first_dirty(self) -> int:
+        """Records before this offset are compacted."""
+        return self._manifest.first_dirty
+
+    @property
     def size(self) -> int:
         """Bytes of all batches."""
         return sum(segment.size for segment in self._segments)
+
+    @property
+    def uncompacted_size(self) -> int:
+        """`size`, as if nothing had been compacted since the log was opened: it never falls."""
+        return self.size + self._compacted_away
 
     @property
     def max_timestamp(self) -> int:
@@ -103,48 +127,57 @@ class Log:
         AppendFailed if they could not be written; the log is `failed` then.
         """
         if self.failed or self.closed:
-            raise AppendFailed(f"{self._folder} must be opened again before it takes an append")
+            raise AppendFailed(f"{self.folder} must be opened again before it takes an append")
         self.write(data, locate_batches(data, self.next_offset))
 
     def fitting(self, batches: Iterable[Batch]) -> int:
         """How many of these batches one `write` may take: at least one."""
-        return self._segments[-1].fitting(batches) if self._segments else 1
+        return self._segments[-1].fitting(batches, self.limits) if self._segments else 1
 
     def write(self, data: bytes, batches: Sequence[Batch]) -> None:
         """`append` for a caller that knows which `batches` the data holds, and that they fit."""
         last = batches[-1]
         try:
-            self._segment_for(len(data), last.last_offset).append(data, batches)
+            self._segment_for(len(data), last).append(data, batches)
             self._epochs.note_all(batches)
         except OSError as error:
             self.failed = True
-            raise AppendFailed(f"cannot append to {self._folder}: {error}") from error
+            raise AppendFailed(f"cannot append to {self.folder}: {error}") from error
         self._unsynced = True
         self.next_offset = last.last_offset + 1
 
-    def has_room(self, size: int) -> bool:
-        """Whether so many bytes fit into the last segment.
+    def has_room(self, size: int, timestamp: int) -> bool:
+        """Whether a batch of this size and largest timestamp belongs into the last segment.
 
         If not, the next append syncs that segment and begins a new one.
         """
-        last = self.next_offset + size  # no record is that small
-        return not self._segments or self._segments[-1].has_room(size, last)
+        if not self._segments:
+            return True
+        active, last_offset = self._segments[-1], self.next_offset + size  # no record is so small
+        has_room = active.has_room(size, last_offset, self.limits)
+        return has_room and not active.is_too_old(timestamp, self.limits)
 
-    def _segment_for(self, size: int, last_offset: int) -> Segment:
-        """The last segment, or a new one. A segment is synced before the next one begins."""
+    def _segment_for(self, size: int, last: Batch) -> Segment:
+        """The last segment, or a new one, for batches of this size up to `last`.
+
+        A segment is synced before the next one begins.
+        """
         if self._segments:
-            active = self._segments[-1]
-            if active.has_room(size, last_offset):
+            active, limits = self._segments[-1], self.limits
+            if active.has_room(size, last.last_offset, limits) and not active.is_too_old(
+                last.max_timestamp, limits
+            ):
                 return active
             self._finish(active)
         else:
-            self._files.make_folder(self._folder)
+            self.files.make_folder(self.folder)
         return self._begin_segment()
 
     def _begin_segment(self) -> Segment:
-        segment = Segment(self._files, self._folder, self.next_offset, self._limits)
+        segment = Segment(self.files, self.folder, self.next_offset, self.limits)
         self._unsynced_names = True
-        self._segments = (*self._segments, segment)
+        with self.lock:
+            self._segments = (*self._segments, segment)
         if len(self._segments) > 1:
             self.write_manifest()
         return segment
@@ -191,21 +224,9 @@ class Log:
         return checked_chunks(self._segments, from_offset)
 
     @property
-    def has_unread(self) -> bool:
-        """Whether opening has left something unread, so that `compare` is due."""
-        return any(segment.unread for segment in self._segments[-1:])
-
-    def compare(self) -> Iterator[None]:
-        """Read what opening left unread, in pieces, on any thread.
-
-        Raises Corrupt if it is damaged, and the log is `failed` then; and OSError.
-        """
-        for segment in self._segments[-1:]:
-            try:
-                yield from compare(segment)
-            except Corrupt:
-                self.failed = True
-                raise
+    def unread(self) -> Segment | None:
+        """A segment of which opening has left some unread, so that `compare` is due."""
+        return next((segment for segment in self._segments if segment.unread), None)
 
     def promising(self, timestamp_ms: int) -> Iterator[tuple[Segment, Batch] | None]:
         """The batches whose header promises a record of that time or later: see times.py."""
@@ -223,12 +244,13 @@ class Log:
         start = max(self.start_offset, offset)
         for segment in segments_from(self._segments, start)[:1]:
             yield from recomputed_times(segment, start)
-        segments = self._segments
-        kept = segments_from(segments, start)
-        if kept and kept[-1].base_offset < start >= self.next_offset:
-            kept = ()
-        self.start_offset = start
-        self._segments = tuple(kept)
+        with self.lock:
+            segments = self._segments
+            kept = segments_from(segments, start)
+            if kept and kept[-1].base_offset < start >= self.next_offset:
+                kept = ()
+            self.start_offset = start
+            self._segments = tuple(kept)
         return segments[: len(segments) - len(kept)]
 
     def delete_before(self, offset: int) -> None:
@@ -236,43 +258,68 @@ class Log:
 
         Raises as `write_start`, and OSError.
         """
-        write_start(self._files, self._folder, offset)
+        write_start(self.files, self.folder, offset)
         for segment in run_to_end(self.begin_at(offset)):
             segment.remove()
 
+    # -- compaction ----------------------------------------------------------------------------
+
+    def switch(self, replacements: Sequence[Replacement], first_dirty: int) -> bool:
+        """Put compacted segments into the places of their sources, durably: a step of swap.py.
+
+        For the thread that appends. False, and nothing has changed, if the log was closed, or the
+        sources are no longer part of it. Raises AppendFailed: the log is `failed` then.
+        """
+        segments = None if self.failed or self.closed else spliced(self._segments, replacements)
+        if segments is None:
+            return False
+        self._manifest.first_dirty = first_dirty
+        try:
+            self._write_manifest(segments)
+        except OSError as error:
+            self.failed = True
+            raise AppendFailed(f"cannot write the manifest of {self.folder}: {error}") from error
+        with self.lock:
+            segments = spliced(self._segments, replacements)
+            if segments is None:
+                self.failed = True
+                raise AppendFailed(f"records of {self.folder} were deleted during a compaction")
+            size, self._segments = self.size, segments
+            self._compacted_away += size - self.size
+        return True
+
     # -- syncing and closing -------------------------------------------------------------------
 
-    def sync(self) -> None:
-        """Wait until all appends and the names of the files are on the disk. Raises SyncFailed."""
+    def sync(self, *, with_point: bool = False) -> None:
+        """Wait until all appends and the names of the files are on the disk. Raises SyncFailed.
+
+        `with_point`: make a recovery point of the end, too.
+        """
         if self.failed:
-            raise AppendFailed(f"{self._folder} must be opened again before it can be synced")
-        with self._failing(f"cannot sync {self._folder}"):
-            if self._unsynced:
+            raise AppendFailed(f"{self.folder} must be opened again before it can be synced")
+        with self._failing(f"cannot sync {self.folder}"):
+            stand = self.stand()  # None if all records were deleted
+            if stand is not None and self._unsynced:
                 self._unsynced = False
-                stand = self.stand()
-                if stand is not None:  # else all records were deleted
-                    stand.segment.sync()
-                    self.durable = stand.segment.mark(stand)
+                stand.segment.sync()
+                self.durable = stand.segment.mark(stand)
+            if stand is not None and with_point and self.durable is not None:
+                make_point(stand, self._epochs)
+                self.durable = stand.segment.mark(stand)
             self._sync_names()
 
     def _sync_names(self) -> None:
         if self._unsynced_names:
             self._unsynced_names = False
-            self._files.sync_folder(self._folder)
-            self._files.sync_folder(parent_of(self._folder))
+            self.files.sync_folder(self.folder)
+            self.files.sync_folder(parent_of(self.folder))
 
     def sync_all(self) -> None:
-        """`sync`, also for what an earlier process may have left in the page cache."""
+        """`sync` with a recovery point, also for what an earlier process may have left in the page
+        cache.
+        """
         self._unsynced = self._unsynced_names = bool(self._segments)
-        self.sync()
-        self._make_point()
-
-    def _make_point(self) -> None:
-        """Make a recovery point of the end, which is synced."""
-        stand = self.stand()
-        if stand is not None and self.durable is not None:
-            make_point(stand, self._epochs)
-            self.durable = stand.segment.mark(stand)
+        self.sync(with_point=True)
 
     def stand(self) -> Stand | None:
         """Where the last segment ends now, for `checkpoint`. For the thread that appends."""
@@ -296,7 +343,7 @@ class Log:
 
         Raises SyncFailed.
         """
-        with self._failing(f"cannot sync {self._folder}"):
+        with self._failing(f"cannot sync {self.folder}"):
             self._sync_names()
         self.durable = mark
         with suppress(OSError):  # the old one knows less, and is still true
@@ -317,9 +364,8 @@ class Log:
             return
         try:
             if not self.failed:
-                self.sync()
+                self.sync(with_point=True)
                 if self._segments:
-                    self._make_point()
                     self._segments[-1].write_index()
                     with suppress(OSError):  # the old manifest knows less, and is still true
                         self.write_manifest()
@@ -329,9 +375,9 @@ class Log:
     def delete(self) -> None:
         """Remove the folder. Only for a log that rounds were never written to."""
         self._release()
-        for name in self._files.list_folder(self._folder):
-            self._files.remove(f"{self._folder}/{name}")
-        self._files.remove_folder(self._folder)
+        for name in self.files.list_folder(self.folder):
+            self.files.remove(f"{self.folder}/{name}")
+        self.files.remove_folder(self.folder)
 
     def _release(self) -> None:
         self.closed = True
@@ -339,7 +385,9 @@ class Log:
 
     def write_manifest(self) -> None:
         """Bring the manifest of the folder up to date, if anything has changed. Raises OSError."""
-        segments = self._segments
+        self._write_manifest(self._segments)
+
+    def _write_manifest(self, segments: Sequence[Segment]) -> None:
         finished = [one.to_manifest(other.base_offset) for one, other in pairwise(segments)]
         begun = segments[-1].base_offset if segments else None
         self._manifest.write(finished, begun, self.durable)

@@ -11,6 +11,7 @@ from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files import parent_of
 from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from groupkeeper.storage.segments import segments_from
 from groupkeeper.storage.window import Window
 
 _WALK: Final = 8 * 1024
@@ -106,11 +107,3 @@ def _end_of_batches(window: Window, end: int, limit: int) -> int:
             break
         end = following
     return end
-
-
-def segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
-    """The segment that holds an offset, and all after it."""
-    number = len(segments) - 1
-    while number > 0 and segments[number].base_offset > offset:
-        number -= 1
-    return segments[max(number, 0) :]

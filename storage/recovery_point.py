@@ -40,7 +40,7 @@ def resume(
     """Take over the indexes, epochs and checksum as of the first of some points that is right.
 
     None, and nothing has changed, if none is. What is before the point is compared if it is at most
-    `read_most` bytes; if it is more, `compare` is still due.
+    `read_most` bytes; if it is more, it is `unread`, and `compare` is still due.
     """
     for point in points:
         if point.size > segment.size:
@@ -60,10 +60,10 @@ def resume(
 
 
 def compare(segment: Segment) -> Iterator[None]:
-    """Read what opening left unread. Yields after each piece.
+    """Read what opening left unread of a segment, blocking. Yields after each piece.
 
-    Raises Corrupt if it is damaged, and OSError. Then the next opening scans the segment, and tells
-    what is damaged.
+    Raises Corrupt if it is damaged, and OSError. Then set the log to `failed` and close it: the
+    next opening scans the segment, if it is still the last one, and tells what is damaged.
     """
     point = segment.unread
     if point is None:
@@ -73,7 +73,8 @@ def compare(segment: Segment) -> Iterator[None]:
         found = crc
         yield
     if found != point.crc:
-        segment.remove_index()
+        if segment.finished is None:
+            segment.remove_index()
         raise Corrupt(
             f"{segment.path}: what is before byte {point.size} is damaged: "
             f"{remedy(parent_of(segment.path))}"

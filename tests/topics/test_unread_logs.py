@@ -17,7 +17,7 @@ PATH = f"data/t-0/{0:020}.log"
 @pytest.fixture(autouse=True)
 def long_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is a log of some kilobytes here."""
-    monkeypatch.setattr("groupkeeper.topics.partitions.READ_AT_ONCE", 1_000)
+    monkeypatch.setattr("groupkeeper.topics.topic_folders.READ_AT_ONCE", 1_000)
     monkeypatch.setattr("groupkeeper.topics.partition.LEARN_BYTES", 500)
     monkeypatch.setattr("groupkeeper.storage.segment.PIECE", 100)
 
@@ -50,7 +50,7 @@ async def test_a_sound_log_is_served_before_and_after() -> None:
     assert answer.error_code == ErrorCode.NONE
     await settled()
     partition = scene.topics.partitions.find("t", 0)
-    assert partition is not None and partition.log is not None and not partition.log.has_unread
+    assert partition is not None and partition.log is not None and partition.log.unread is None
     answer = await scene.fetch(("t", 0, 0))
     assert (answer.error_code, scene.failures) == (ErrorCode.NONE, [])
 
@@ -75,7 +75,7 @@ async def test_a_server_that_stops_reads_no_further() -> None:
     await scene.topics.partitions.unread.close()
     await settled()
     partition = scene.topics.partitions.find("t", 0)
-    assert partition is not None and partition.log is not None and partition.log.has_unread
+    assert partition is not None and partition.log is not None and partition.log.unread is not None
 
 
 async def test_a_topic_that_is_deleted_meanwhile_fails_nothing() -> None:
