@@ -26,6 +26,20 @@ def test_no_call_reaches_the_disk() -> None:
     assert calls - OF_THE_PROCESS <= vars(MemoryFiles).keys()
 
 
+def test_files_have_the_time_of_their_last_write() -> None:
+    now = 5
+    files = MemoryFiles(lambda: now)
+    handle = files.open("a", create=True)
+    assert files.stat("a").modified_ms == 5
+    for change in (lambda: files.write(handle, b"ab", 0), lambda: files.truncate(handle, 1)):
+        now += 2
+        change()
+        assert files.stat("a") == (len(files.read(handle, 9, 0)), now)
+    now += 2
+    files.read(handle, 9, 0)
+    assert files.stat("a").modified_ms == 9
+
+
 # -- compared with the real one --------------------------------------------------------------------
 
 
