@@ -89,9 +89,7 @@ class Log:
 
     @property
     def finished(self) -> Sequence[tuple[Segment, int]]:
-        """The segments that take no more appends, oldest first, each with the next one's base
-        offset. They are on the disk.
-        """
+        """The segments before the one that appends go to, and where the next one begins; synced."""
         return [(one, other.base_offset) for one, other in pairwise(self._segments)]
 
     @property
@@ -286,7 +284,7 @@ class Log:
             return False
         self._manifest.first_dirty = first_dirty
         try:
-            self._write_manifest(segments)
+            self.write_manifest(segments)
         except OSError as error:
             self.failed = True
             raise AppendFailed(f"cannot write the manifest of {self.folder}: {error}") from error
@@ -394,11 +392,9 @@ class Log:
         self.closed = True
         self._segments = ()  # a reader in another thread keeps its segments, and so their files
 
-    def write_manifest(self) -> None:
-        """Bring the manifest of the folder up to date, if anything has changed. Raises OSError."""
-        self._write_manifest(self._segments)
-
-    def _write_manifest(self, segments: Sequence[Segment]) -> None:
+    def write_manifest(self, segments: Sequence[Segment] | None = None) -> None:
+        """Bring the manifest up to date, for these segments if any are given. Raises OSError."""
+        segments = self._segments if segments is None else segments
         finished = [one.to_manifest(other.base_offset) for one, other in pairwise(segments)]
         begun = segments[-1].base_offset if segments else None
         self._manifest.write(finished, begun, self.durable)
