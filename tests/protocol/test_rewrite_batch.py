@@ -257,6 +257,13 @@ def test_a_horizon_stays_where_it_is_when_records_go(batch: bytes, kept: list[in
     assert records_of(rewritten(whole, kept, horizon_ms)) == expected_records(batch, kept)
 
 
+def test_a_horizon_that_is_not_given_goes() -> None:
+    [before] = records_of(WITH_HORIZON)
+    changed = rewritten(WITH_HORIZON, [0])
+    assert read_header(changed).delete_horizon_ms is None
+    assert records_of(changed) == [before]
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(written, min_size=1, max_size=8), kept_of)
 def test_a_rewritten_batch_is_as_if_it_had_been_written_so(
