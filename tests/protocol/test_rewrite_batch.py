@@ -179,6 +179,12 @@ def test_other_records_are_not_lone(record: Written) -> None:
     assert lone_key(batch, 61, len(batch)) is None
 
 
+def test_a_lone_record_of_negative_length_is_left_to_the_decoder() -> None:
+    batch = bytearray(raw_batch(0, [Written(b"k")]))
+    batch[61] |= 1
+    assert lone_key(bytes(batch), 61, len(batch)) is None
+
+
 def test_a_marker_says_what_it_is() -> None:
     for batch, kind in (
         (COMMIT_MARKER, COMMIT),
