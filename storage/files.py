@@ -8,10 +8,19 @@ import errno
 import fcntl
 import os
 from contextlib import suppress
+from typing import NamedTuple
 
 FOLDER_MODE = 0o750
 FILE_MODE = 0o640
 """The owner reads and writes records; the group may read them, for backups. Less the umask."""
+
+
+class FileStat(NamedTuple):
+    """What the file system knows of a file."""
+
+    size: int
+    modified_ms: int
+    """When it was last written; Unix milliseconds."""
 
 
 def parent_of(path: str) -> str:
@@ -86,6 +95,11 @@ class Files:
 
     def size(self, handle: int) -> int:
         return os.fstat(handle).st_size
+
+    def stat(self, path: str) -> FileStat:
+        """Of a file, not of a folder. Raises OSError, FileNotFoundError among them."""
+        found = os.stat(path)
+        return FileStat(found.st_size, found.st_mtime_ns // 1_000_000)
 
     def read(self, handle: int, size: int, position: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""
