@@ -7,7 +7,9 @@ OSError as the system does, and do not interpret bytes.
 import errno
 import fcntl
 import os
+import stat
 from contextlib import suppress
+from typing import NamedTuple
 
 FOLDER_MODE = 0o750
 FILE_MODE = 0o640
@@ -17,6 +19,15 @@ FILE_MODE = 0o640
 def parent_of(path: str) -> str:
     """The folder of a path."""
     return os.path.dirname(path) or "."
+
+
+class FileStatus(NamedTuple):
+    """What a path leads to."""
+
+    identity: tuple[int, int]
+    """File system and number: equal for all names of one file."""
+    size: int
+    """Bytes."""
 
 
 class Files:
@@ -72,6 +83,16 @@ class Files:
         except OSError:
             return False
 
+    def look(self, path: str) -> FileStatus | None:
+        """The file that a path leads to; None if it is missing, or is a folder."""
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        return FileStatus((found.st_dev, found.st_ino), found.st_size)
+
     def stamp(self, folder: str) -> tuple[int, ...]:
         """A value that changes when a name in the folder is created, renamed or removed.
 
@@ -121,7 +142,15 @@ class Files:
         finally:
             os.close(handle)
 
+    def write_back(self) -> None:
+        """Let the system write all that it has not written yet, as far as it can.
+
+        Errors are not told: sync each file afterwards, which takes little time then.
+        """
+        os.sync()
+
     def rename(self, path: str, to: str) -> None:
+        """Move a file or a folder; `to` is replaced if it is a file, or an empty folder."""
         os.replace(path, to)
 
     def link(self, path: str, to: str) -> None:
@@ -151,3 +180,11 @@ class Files:
         except BlockingIOError:
             return False
         return True
+
+
+class FilesToRead(Files):
+    """The real file system for who only reads: an account without the right to write is enough."""
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        """Open for reading. `create` makes nothing."""
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files import Files, FileStatus
 
 SECTOR = 512
 ROOT = "."
@@ -247,9 +247,12 @@ def parent(path: str) -> str:
 def _change(tree: Tree, kind: str, path: str, inode: Inode | None, old: str) -> None:
     if kind == "remove":
         tree.pop(path, None)
-    else:
-        tree[path] = inode
-        tree.pop(old, None)
+        return
+    tree[path] = inode
+    tree.pop(old, None)
+    if old and inode is None:  # a folder takes along what is in it
+        for below in [each for each in tree if each.startswith(f"{old}/")]:
+            tree[path + below.removeprefix(old)] = tree.pop(below)
 
 
 class FakeFiles(Files):
@@ -317,6 +320,10 @@ class FakeFiles(Files):
     def is_at(self, handle: int, path: str) -> bool:
         return self.disk.has(path) and self.disk.lookup(path) is self._inode(handle)
 
+    def look(self, path: str) -> FileStatus | None:
+        inode = self.disk.lookup(path) if self.disk.has(path) else None
+        return None if inode is None else FileStatus((1, id(inode)), len(inode.data))
+
     def stamp(self, folder: str) -> tuple[int, ...]:
         return (self.disk.changes[folder],) if self.disk.has(folder) else ()
 
@@ -358,8 +365,13 @@ class FakeFiles(Files):
         self._step(f"sync folder {path}")
         self.disk.sync_names(path)
 
+    def write_back(self) -> None:
+        """Promises nothing."""
+
     def rename(self, path: str, to: str) -> None:
         inode = self.disk.lookup(path)
+        if self.disk.children(to):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", to)
         self._step(f"rename {path} to {to}")
         self.disk.change("rename", to, inode, path)
 
