@@ -33,7 +33,7 @@ Why the copy is sound, if no journal came and went between 1 and 4, and the cata
 The copy has a temporary name until all of it is synced, and the note is written last.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -54,7 +54,7 @@ from groupkeeper.storage.locks import LEASES, NODES
 from groupkeeper.storage.segment import base_of
 from groupkeeper.storage.whole import overwrite, read_whole
 
-PASSES: Final = 20
+PASSES: Final = 100
 """How many passes may be disturbed before the backup is given up: all but the first are short."""
 
 INCOMPLETE: Final = ".incomplete"
@@ -85,7 +85,7 @@ class BackupJob:
     """Missing, or an empty folder."""
     catalog: Sequence[str]
     """The folders of the catalog."""
-    journaled: Iterable[str]
+    journaled: Collection[str]
     """The topics whose logs go through the journal."""
     now: Callable[[], str]
     """The time, as the note has it."""
@@ -124,15 +124,25 @@ def back_up(source: Files, target: Files, job: BackupJob) -> Made:
             f"{copy_dir} is there: another backup is being written, or was interrupted; remove it, "
             "or name another folder"
         )
+    parents = _missing_parents(target, job.dest)
     try:
         made = _Backup(source, target, job, copy_dir).run()
         target.rename(copy_dir, job.dest)
-        target.sync_folder(parent_of(job.dest))
+        for parent in parents:
+            target.sync_folder(parent)
     except BaseException:
         with suppress(OSError):
             remove_tree(target, copy_dir)
         raise
     return made
+
+
+def _missing_parents(files: Files, path: str) -> list[str]:
+    """The folders that get a new name when a path is made, with its parents."""
+    parents = [parent_of(path)]
+    while not files.stamp(parents[-1]):
+        parents.append(parent_of(parents[-1]))
+    return parents
 
 
 def remove_tree(files: Files, folder: str) -> None:
@@ -193,8 +203,7 @@ class _Backup:
         with HeldJournals(self._copier) as journals:
             self._small = self._copy_small()
             self._update(catalog)
-            known = journals.names
-            logs = [n for n in names if n in known or n.rpartition("-")[0] in self._job.journaled]
+            logs = [name for name in names if self._has_journal(name, journals)]
             self._update(logs)
             if not journals.cut():
                 return self._disturb("journals came and went")
@@ -204,13 +213,22 @@ class _Backup:
             if not self._gaps <= before:  # two nodes were read one after the other
                 return self._disturb("a partition got another owner")
             self._journals = journals.copy()
-        topics = [name for name in self._names() if is_partition(name) and name not in logs]
+            # A log with a journal whose folder is new is in the journal as a whole.
+            topics = [name for name in self._names() if not self._has_journal(name, journals)]
+        topics = [name for name in topics if is_partition(name)]
         self._update(topics)
-        self._update_archive()
-        gone = self._folders.keys() - {*catalog, *self._names()}
-        for name in [name for name in gone if not name.startswith(f"{ARCHIVE}/")]:
-            self._folders.pop(name).discard()
+        archived = self._update_archive()
+        self._drop_all_but({*catalog, *logs, *topics, *archived} & {*self._names(), *archived})
         return self._has_held_still(catalog)
+
+    def _has_journal(self, name: str, journals: HeldJournals) -> bool:
+        topic = name.rpartition("-")[0]
+        return is_partition(name) and (topic in self._job.journaled or name in journals.names)
+
+    def _drop_all_but(self, names: Collection[str]) -> None:
+        """Remove the copies of folders that are gone, or were too new for this pass."""
+        for name in self._folders.keys() - names:
+            self._folders.pop(name).discard()
 
     def _disturb(self, what: str) -> bool:
         self._disturbed = what
@@ -258,10 +276,12 @@ class _Backup:
             copied = self._copier.bytes_copied
             self._job.told(Progress(self._number, done, len(names), copied))
 
-    def _update_archive(self) -> None:
+    def _update_archive(self) -> list[str]:
         """After the logs: a segment is in the archive before it is compacted."""
         names = self._source.list_folder(f"{self._job.data_dir}/{ARCHIVE}")
-        self._update([f"{ARCHIVE}/{name}" for name in names], finished=True)
+        folders = [f"{ARCHIVE}/{name}" for name in names]
+        self._update(folders, finished=True)
+        return folders
 
     def _contents(self) -> list[CopiedFile]:
         small = [CopiedFile(n, len(d), crc32c(d), linked=False) for n, d in self._small.items()]

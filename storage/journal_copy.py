@@ -38,6 +38,8 @@ class HeldJournals:
         except BaseException:
             self.close()
             raise
+        self._rests: dict[str, bytes] = {}
+        """By file name: what follows the last round for good, torn by a crash or damaged."""
         self._newest = {node: readers[-1] for node, readers in self._by_node().items()}
         """Of each node, at this moment."""
 
@@ -61,8 +63,7 @@ class HeldJournals:
         for _ in range(TRIES):
             if not self._open_new():
                 return False
-            for reader in self._readers.values():
-                self._read_on(reader)
+            self._rests = {name: self._read_on(reader) for name, reader in self._readers.items()}
             if self._is_complete():
                 return True
         return False
@@ -96,13 +97,14 @@ class HeldJournals:
         for name in copier.target.list_folder(folder):
             copier.target.remove(f"{folder}/{name}")
         for name, reader in self._readers.items():
-            if reader.is_empty and not reader.after_end():
+            rest = self._rests[name]
+            if reader.is_empty and not rest:
                 continue
-            size, crc = self._copy(reader, f"{folder}/{name}")
+            size, crc = self._copy(reader, rest, f"{folder}/{name}")
             copied.append(CopiedFile(f"{FOLDER}/{name}", size, crc, linked=False))
         return copied
 
-    def _copy(self, reader: JournalReader, path: str) -> tuple[int, int]:
+    def _copy(self, reader: JournalReader, rest: bytes, path: str) -> tuple[int, int]:
         target = self._copier.target
         handle = target.open(path, create=True)
         try:
@@ -111,20 +113,21 @@ class HeldJournals:
                 data = reader.batch(position, min(PIECE, reader.end - position))
                 target.write(handle, data, position)
                 position, crc = position + len(data), crc32c(data, crc)
-            rest = reader.after_end() if reader.torn else b""
             target.write(handle, rest, position)
         finally:
             target.close(handle)
         self._copier.bytes_copied += position + len(rest)
         return position + len(rest), crc32c(rest, crc)
 
-    def _read_on(self, reader: JournalReader) -> None:
-        """Also the round that is being written, if that is a matter of microseconds."""
+    def _read_on(self, reader: JournalReader) -> bytes:
+        """Read the rounds until now. Returns what follows them, unless it is being written."""
         for _ in range(TAIL_TRIES):
+            end = reader.end
             reader.read_on()
-            if not reader.torn:
-                break
+            if not reader.torn or reader.end > end:
+                return b""
             self._copier.pause()
+        return reader.after_end()
 
     def _open_all(self) -> None:
         for _ in range(TRIES):
