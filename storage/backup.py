@@ -124,7 +124,7 @@ def back_up(source: Files, target: Files, job: BackupJob) -> Made:
             f"{copy_dir} is there: another backup is being written, or was interrupted; remove it, "
             "or name another folder"
         )
-    parents = _missing_parents(target, job.dest)
+    parents = missing_parents(target, job.dest)
     try:
         made = _Backup(source, target, job, copy_dir).run()
         target.rename(copy_dir, job.dest)
@@ -137,7 +137,7 @@ def back_up(source: Files, target: Files, job: BackupJob) -> Made:
     return made
 
 
-def _missing_parents(files: Files, path: str) -> list[str]:
+def missing_parents(files: Files, path: str) -> list[str]:
     """The folders that get a new name when a path is made, with its parents."""
     parents = [parent_of(path)]
     while not files.stamp(parents[-1]):

@@ -15,7 +15,7 @@ from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import is_partition
-from groupkeeper.storage.format import FILE_NAME, VERSION
+from groupkeeper.storage.format import FILE_NAME, RESTORING, VERSION
 from groupkeeper.storage.journal import FOLDER as JOURNALS
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.store import Store
@@ -65,7 +65,7 @@ class Directory:
     def _has_data(self) -> bool:
         names = self._files.list_folder(self._path)
         return (
-            any(name in (FILE_NAME, *CATALOG) or is_partition(name) for name in names)
+            any(name in (FILE_NAME, RESTORING, *CATALOG) or is_partition(name) for name in names)
             or self._files.list_folder(f"{self._path}/{JOURNALS}") != []
         )
 
