@@ -40,6 +40,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
+from groupkeeper.storage.archive import FOLDER as ARCHIVE
 from groupkeeper.storage.backup_note import BackupError, BackupNote, FileEntry, write_note
 from groupkeeper.storage.file_copy import Copier
 from groupkeeper.storage.files import Files, parent_of
@@ -59,9 +60,6 @@ PASSES: Final = 100
 
 INCOMPLETE: Final = ".incomplete"
 """The end of the temporary name of a copy."""
-
-ARCHIVE: Final = "archive"
-"""The folder with a folder for each log that keeps its segments from before compaction."""
 
 
 class Progress(NamedTuple):

@@ -29,7 +29,9 @@ from groupkeeper.storage.file_copy import Copier, FileCopy
 from groupkeeper.storage.manifest import FILE_NAME as MANIFEST
 from groupkeeper.storage.manifest import FinishedSegment, parse_manifest
 from groupkeeper.storage.segment import DIGITS, LOG_SUFFIX, base_of
+from groupkeeper.storage.segment_writer import CLEANED
 from groupkeeper.storage.start import FILE_NAME as START
+from groupkeeper.storage.swap import SWAP
 from groupkeeper.storage.whole import overwrite, read_whole
 
 TRIES: Final = 100
@@ -38,10 +40,7 @@ TRIES: Final = 100
 SMALL: Final = (MANIFEST, EPOCHS, START, ACCEPT_FILE, "partition.metadata")
 """Files that are read and written as a whole."""
 
-SWAP: Final = ".swap"
-"""The end of the names of files that a compaction has completed."""
-
-LEFT_OUT: Final = (".cleaned", ".tmp", ".sound", ".deleted")
+LEFT_OUT: Final = (CLEANED, ".tmp", ".sound", ".deleted")
 """The ends of the names of files that a start removes or writes anew."""
 
 

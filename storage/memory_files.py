@@ -10,7 +10,7 @@ import os
 from itertools import count
 from threading import Lock
 
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files import Files, FileStatus
 
 
 class _File:
@@ -112,12 +112,23 @@ class MemoryFiles(Files):
                 return ()
             return found.number, found.changes
 
+    def look(self, path: str) -> FileStatus | None:
+        with self._lock:
+            try:
+                node = self._node(path)
+            except FileNotFoundError:
+                return None
+            return FileStatus((0, id(node)), len(node.data)) if isinstance(node, _File) else None
+
     def is_at(self, handle: int, path: str) -> bool:
         with self._lock:
             try:
                 return self._node(path) is self._file(handle)
             except OSError:
                 return False
+
+    def write_back(self) -> None:
+        """Nothing is ever unsynced."""
 
     def rename(self, path: str, to: str) -> None:
         with self._lock:

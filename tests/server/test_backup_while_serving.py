@@ -5,9 +5,9 @@ second server starts on the copy: it has to be in a state that the first one was
 """
 
 import errno
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -27,7 +27,9 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.storage.backup import back_up
+from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.store import Store
 from tests.support.backups import DEST, disk_with, job, tree
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.interleaved import CALLS, InTurns, Turns
@@ -35,10 +37,17 @@ from tests.support.requests import commit_request
 from tests.support.served import Served
 from tests.support.stored import values_in
 
+SEEDS = int(os.environ.get("BACKUP_SEEDS", "12"))
+"""How many lives; each takes a second or two."""
 GROUPS = ("g0", "g1", "g2", "g3", "g4")
 TOPICS = ("a", "b", "c")
 PARTITIONS = ("offsets.topic.num.partitions=4",)
-SMALL_SEGMENTS = ("offsets.topic.segment.bytes=700", "log.segment.bytes=500")
+BUSY = (
+    *("offsets.topic.segment.bytes=700", "log.segment.bytes=500", "log.retention.bytes=1500"),
+    *("log.retention.check.interval.ms=300", "log.cleaner.backoff.ms=100"),
+    *("log.cleaner.min.cleanable.ratio=0.01", "offsets.raw.retention.ms=1000"),
+)
+"""Segments are full, compacted and deleted all the time."""
 
 Offsets = dict[tuple[str, str], int]
 """By group and topic."""
@@ -47,8 +56,11 @@ Offsets = dict[tuple[str, str], int]
 @pytest.fixture
 def small_journals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 2048)
-    small = partial(Limits, journal_bytes=1500)
-    monkeypatch.setattr("groupkeeper.server.directory.Limits", small)
+
+    def small_store(files: Files, data_dir: str, node_id: int, limits: Limits) -> Store:
+        return Store(files, data_dir, node_id, replace(limits, journal_bytes=1500))
+
+    monkeypatch.setattr("groupkeeper.server.directory.Store", small_store)
 
 
 class Life:
@@ -239,16 +251,16 @@ class Scene:
 
 
 @pytest.mark.usefixtures("small_journals")
-@pytest.mark.parametrize("files", [InTurns, NoLinks])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_the_copy_is_a_state_that_the_server_was_in(
-    seed: int, files: type[InTurns], monkeypatch: pytest.MonkeyPatch
+    seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    files = NoLinks if seed % 3 == 2 else InTurns
     turns, scenes = Turns(seed, share=Random(seed).choice([0.2, 0.5, 0.9])), list[Scene]()
     monkeypatch.setattr("tests.simulation.cluster.FakeFiles", lambda disk: InTurns(disk, turns))
 
     def live(turns: Turns) -> None:
-        life = Life(seed, *SMALL_SEGMENTS)
+        life = Life(seed, *BUSY)
         scenes.append(Scene(life))
         for _ in range(30):
             life.step()
