@@ -16,18 +16,19 @@ FILE_MODE = 0o640
 """The owner reads and writes records; the group may read them, for backups. Less the umask."""
 
 
+class FileStat(NamedTuple):
+    """What the file system knows of a file."""
+
+    size: int
+    modified_ms: int
+    """When it was last written; Unix milliseconds."""
+    identity: tuple[int, int]
+    """File system and number: equal for all names of one file."""
+
+
 def parent_of(path: str) -> str:
     """The folder of a path."""
     return os.path.dirname(path) or "."
-
-
-class FileStatus(NamedTuple):
-    """What a path leads to."""
-
-    identity: tuple[int, int]
-    """File system and number: equal for all names of one file."""
-    size: int
-    """Bytes."""
 
 
 class Files:
@@ -83,15 +84,16 @@ class Files:
         except OSError:
             return False
 
-    def look(self, path: str) -> FileStatus | None:
-        """The file that a path leads to; None if it is missing, or is a folder."""
+    def look(self, path: str) -> FileStat | None:
+        """The file that a path leads to; None if it is missing, or is a folder. Raises OSError."""
         try:
             found = os.stat(path)
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(found.st_mode):
             return None
-        return FileStatus((found.st_dev, found.st_ino), found.st_size)
+        identity = found.st_dev, found.st_ino
+        return FileStat(found.st_size, found.st_mtime_ns // 1_000_000, identity)
 
     def stamp(self, folder: str) -> tuple[int, ...]:
         """A value that changes when a name in the folder is created, renamed or removed.
@@ -107,6 +109,13 @@ class Files:
 
     def size(self, handle: int) -> int:
         return os.fstat(handle).st_size
+
+    def stat(self, path: str) -> FileStat:
+        """The file that a path leads to. Raises OSError, FileNotFoundError among them."""
+        found = self.look(path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return found
 
     def read(self, handle: int, size: int, position: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""

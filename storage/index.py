@@ -24,6 +24,12 @@ _TIME: Final = Struct(">qi")
 _NO_TIMESTAMP: Final = -1
 
 
+def timestamp_of(entry: bytes) -> int:
+    """The timestamp in an entry of a time index file; -1 if there is none."""
+    timestamp: int = _TIME.unpack(entry)[0] if len(entry) == TIME_ENTRY else _NO_TIMESTAMP
+    return timestamp
+
+
 class TimeIndex:
     """Entries: the largest timestamp so far (ms), and the relative last offset of its batch."""
 

@@ -22,6 +22,7 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import ManifestFile
 from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.reading import bytes_from, checked_chunks, read_batches, segments_from
+from groupkeeper.storage.retention import RetentionLimits, kept_from
 from groupkeeper.storage.scan import Batch, locate_batches
 from groupkeeper.storage.segment import Segment
 from groupkeeper.storage.start import write_start
@@ -117,6 +118,11 @@ class Log:
     def max_timestamp(self) -> int:
         """The largest timestamp in the batches that are kept as a whole, or -1."""
         return max((segment.index.max_timestamp for segment in self._segments), default=-1)
+
+    @property
+    def oldest_timestamp(self) -> int:
+        """The largest timestamp in the first segment, or -1."""
+        return self._segments[0].index.max_timestamp if self._segments else -1
 
     def take_repairs(self) -> list[str]:
         """The lines of `repairs`, which are empty afterwards."""
@@ -232,6 +238,10 @@ class Log:
         """The batches whose header promises a record of that time or later: see times.py."""
         return promising(self._segments, timestamp_ms, self.start_offset)
 
+    def kept_from(self, limits: RetentionLimits) -> int:
+        """The offset at which the log would begin if it kept no more than `limits` say."""
+        return max(self.start_offset, kept_from(self._segments, self.next_offset, limits))
+
     # -- deleting ------------------------------------------------------------------------------
 
     def begin_at(self, offset: int) -> Generator[None, None, tuple[Segment, ...]]:
@@ -243,7 +253,8 @@ class Log:
         """
         start = max(self.start_offset, offset)
         for segment in segments_from(self._segments, start)[:1]:
-            yield from recomputed_times(segment, start)
+            if segment.base_offset < start:
+                yield from recomputed_times(segment, start)
         with self.lock:
             segments = self._segments
             kept = segments_from(segments, start)

@@ -43,6 +43,11 @@ def segment_path(folder: str, base_offset: int) -> str:
     return segment_stem(folder, base_offset) + LOG_SUFFIX
 
 
+def time_index_path(folder: str, base_offset: int) -> str:
+    """The file with the time index of that segment."""
+    return f"{folder}/{base_offset:0{DIGITS}d}.timeindex"
+
+
 class Segment:
     """One segment. Other threads may read up to `size`, which grows after the file.
 
@@ -82,6 +87,14 @@ class Segment:
         has, or it is not known. Known for the last segment of a log."""
         self.finished: FinishedSegment | None = None
         """Its entry in the manifest."""
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp of its batches; if none has one, the time of the last write, as in
+        Kafka. Raises OSError.
+        """
+        largest = self.index.max_timestamp
+        return largest if largest >= 0 else self._files.stat(self.path).modified_ms
 
     @property
     def path(self) -> str:
