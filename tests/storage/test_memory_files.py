@@ -23,7 +23,7 @@ OF_THE_PROCESS = {"process_id", "random_bytes"}
 
 def test_no_call_reaches_the_disk() -> None:
     calls = {name for name, value in vars(Files).items() if callable(value) and name[0] != "_"}
-    assert calls - OF_THE_PROCESS <= vars(MemoryFiles).keys()
+    assert calls - OF_THE_PROCESS - {"stat"} <= vars(MemoryFiles).keys()  # `stat` asks `look`
 
 
 def test_files_have_the_time_of_their_last_write() -> None:
@@ -34,7 +34,8 @@ def test_files_have_the_time_of_their_last_write() -> None:
     for change in (lambda: files.write(handle, b"ab", 0), lambda: files.truncate(handle, 1)):
         now += 2
         change()
-        assert files.stat("a") == (len(files.read(handle, 9, 0)), now)
+        found = files.stat("a")
+        assert (found.size, found.modified_ms) == (len(files.read(handle, 9, 0)), now)
     now += 2
     files.read(handle, 9, 0)
     assert files.stat("a").modified_ms == 9
