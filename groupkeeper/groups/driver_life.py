@@ -22,8 +22,8 @@ class DriverLife:
     def __init__(self, partition: int) -> None:
         self.state = DriverState.LOADING
         self.refusal = ErrorCode.NONE
-        """What the driver answers by itself when the process ends, although the partition would still
-        decide. NONE: it asks the partition.
+        """What requests get when the process ends: the partition would still decide. NONE: the
+        partition is asked.
         """
         self._load_failed = False
         self._partition = partition

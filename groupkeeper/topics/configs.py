@@ -1,6 +1,6 @@
 """Topic configs: the names that Kafka knows, the values it accepts, and the defaults.
 
-Every config is stored and described; `max.message.bytes` and `cleanup.policy` have an effect.
+Every config is stored and described; apis/topic_config_docs.py says which ones act.
 Source: Kafka 4.1's `LogConfig` and `TopicConfig`, and its answers on the wire.
 """
 

@@ -18,6 +18,7 @@ from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.topic_folders import TopicFolders
+from groupkeeper.topics.unread_logs import UnreadLogs
 from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Slices, Turns
 
@@ -53,6 +54,8 @@ class TopicPartitions:
         self._worker = worker
         self._turns = turns
         self._failed = failed
+        self.unread = UnreadLogs(worker, failed)
+        """What is still to be read of logs that were opened."""
         self._producers = producers
         self._unopened: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
@@ -116,6 +119,7 @@ class TopicPartitions:
             some = wanted[first : first + AT_ONCE]
             for partition in await self._worker(partial(self._prepare, some)):
                 self._unopened.failed(partition, seconds())
+            self.unread.add(some)
 
     async def warm(self, reads: Iterable[Read]) -> None:
         """Read records, so that the event loop finds them in the page cache."""
