@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from groupkeeper.storage.epochs import EpochFile
-from groupkeeper.storage.errors import AppendFailed, OffsetOutOfRange, SyncFailed
+from groupkeeper.storage.errors import AppendFailed, Loss, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import ManifestFile
@@ -64,6 +64,8 @@ class Log:
         """The end of the log at its last sync; None if it was never synced, or was empty."""
         self.repairs: list[str] = []
         """What was cut off or repaired when it was opened: a line each, with file and place."""
+        self.losses: Sequence[Loss] = ()
+        """The losses among these, which an operator has accepted."""
         self.failed = False
         self.closed = False
 

@@ -8,7 +8,7 @@ durable are written once more, exactly as they were checked, and the next sync w
 from crc32c import crc32c
 
 from groupkeeper.storage.epochs import EpochFile
-from groupkeeper.storage.errors import Corrupt, remedy
+from groupkeeper.storage.errors import Corrupt, Loss, remedy
 from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.reading import check_epoch
@@ -17,24 +17,33 @@ from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment
 
 
 class Findings:
-    """What was found wrong with a log while it was opened: a line each in `repairs`."""
+    """What was found wrong with a log while it was opened."""
 
     def __init__(self, folder: str, *, accepted: bool) -> None:
         self._folder = folder
         self._accepted = accepted
         self.repairs: list[str] = []
+        """What was repaired, or left out, a line each."""
+        self.losses: list[Loss] = []
+        """What an operator has accepted."""
 
-    def lost(self, what: str) -> None:
-        """Raise Corrupt because records are lost, unless an operator has accepted that."""
+    def lost(self, what: str, first: int, end: int | None) -> None:
+        """Raise Corrupt because records are lost, unless an operator has accepted that.
+
+        They are, or may be, those from offset `first` up to `end`; None: up to an unknown one.
+        """
         if not self._accepted:
             raise Corrupt(f"{what}: {remedy(self._folder)}")
         self.repairs.append(f"{what}: accepted")
+        self.losses.append(Loss(what, first, end))
 
     def gap(self, end: int, last_epoch: int, base: int, epoch: int, damage: str) -> None:
         """Report that a log ends at one offset and its journal goes on at another; as `lost`."""
         self.lost(
             f"{self._folder} ends at offset {end}, epoch {last_epoch}, but its journal goes on at "
-            f"offset {base}, epoch {epoch}" + (f" ({damage})" if damage else "")
+            f"offset {base}, epoch {epoch}" + (f" ({damage})" if damage else ""),
+            end,
+            base,
         )
 
 
@@ -150,10 +159,12 @@ def sound_end(
     if next_offset >= end:
         return valid, next_offset
     if here is not None and valid >= here.size and not scan.fits_mark:
-        findings.lost(f"{active.path}: the header of a batch before byte {here.size} is damaged")
+        what = f"{active.path}: the header of a batch before byte {here.size} is damaged"
+        findings.lost(what, here.end, here.end)
     loss = _loss(active, valid, next_offset, cover, here)
     if loss and not scan.is_not_last:
-        findings.lost(loss)
+        known = here.end if here is not None else 0
+        findings.lost(loss, next_offset, max(known, next_offset))
     if valid < active.size:
         findings.repairs.append(
             f"{active.path}: cut off {active.size - valid} bytes at byte {valid}, from offset "

@@ -1,70 +1,193 @@
-"""Keeping the sound batches of a damaged segment, after an operator has accepted the loss."""
+"""Keeping the sound batches of a damaged log, after an operator has accepted the loss.
 
-from collections.abc import Iterator
+First all segments are scanned (`scan`): the parts of each that are kept, and the gaps between them.
+Gaps that a journal has all batches of are filled (`fill`). Then the segments that change are
+written anew (`SoundSegment.write`), one after the other: a crash leaves each as it was or as it is
+to be.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
 
 from groupkeeper.storage.files import Files, parent_of
-from groupkeeper.storage.scan import Batch, next_candidate, valid_batches
-from groupkeeper.storage.segment import LOG_SUFFIX
-from groupkeeper.storage.window import PIECE, Window
+from groupkeeper.storage.journals import JournalCover
+from groupkeeper.storage.scan import Batch, locate_batches, next_candidate, valid_batches
+from groupkeeper.storage.segment import LOG_SUFFIX, segment_path
+from groupkeeper.storage.window import Window
 
 
-def salvage(files: Files, path: str, base_offset: int, end_offset: int | None) -> list[str]:
-    """Replace a segment, durably, by its sound batches with offsets before `end_offset`.
+@dataclass(slots=True)
+class Part:
+    """Batches back to back: bytes `start` to `end` of the segment, or `data` from a journal."""
 
-    Returns a line for each run of bytes that was left out; without any, the file stays as it is.
-    Raises OSError.
+    start: int
+    end: int
+    first: int
+    """The offset of the first batch."""
+    following: int
+    """The offset after the last one."""
+    epochs: tuple[int, int]
+    """Of the first batch and of the last one."""
+    data: bytes = b""
+
+    @classmethod
+    def of(cls, batch: Batch) -> "Part":
+        end = batch.position + batch.size
+        offsets = batch.base_offset, batch.last_offset + 1
+        return cls(batch.position, end, *offsets, (batch.epoch, batch.epoch))
+
+    def take(self, batch: Batch, *, dense: bool) -> bool:
+        """Add the next batch. False, and nothing is added, if it is not the next one: it lies
+        elsewhere, or offsets are missing before it although the segment is `dense`.
+        """
+        if batch.position != self.end or (dense and batch.base_offset != self.following):
+            return False
+        self.end += batch.size
+        self.following = batch.last_offset + 1
+        self.epochs = self.epochs[0], batch.epoch
+        return True
+
+
+class Gap(NamedTuple):
+    """What is missing or damaged before, between or after the parts of a segment."""
+
+    path: str
+    """The segment that it is in."""
+    start: int
+    end: int
+    """The bytes that are left out; none if the two are the same."""
+    first: int
+    """The offset that is due there."""
+    following: int | None
+    """The offset at which the log goes on; None: it does not."""
+
+    @property
+    def line(self) -> str:
+        """What is left out, or missing, for an operator."""
+        offsets = ""
+        if self.following is not None and self.following > self.first:
+            offsets = f"offsets {self.first} to {self.following - 1}"
+        if self.start == self.end:
+            return f"{self.path}: {offsets} are missing at byte {self.start}"
+        line = f"{self.path}: left out bytes {self.start} to {self.end - 1}"
+        return f"{line}, {offsets}" if offsets else line
+
+
+@dataclass(slots=True)
+class SoundSegment:
+    """What is kept of one segment."""
+
+    path: str
+    base: int
+    dense: bool
+    """Whether its offsets must be consecutive: not if it was compacted, or if that is unknown."""
+    size: int = 0
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all bytes of the file are kept, and none are added."""
+        at = 0
+        for part in self.parts:
+            if part.data or part.start != at:
+                return False
+            at = part.end
+        return at == self.size
+
+    @property
+    def following(self) -> int:
+        """The offset after the last one that is kept."""
+        return self.parts[-1].following if self.parts else self.base
+
+    def take(self, batch: Batch) -> None:
+        if not self.parts or not self.parts[-1].take(batch, dense=self.dense):
+            self.parts.append(Part.of(batch))
+
+    def gaps(self, going_on: int | None) -> Iterator[Gap]:
+        """Where bytes or offsets are left out. `going_on`: the base offset of the next segment."""
+        end, due = 0, self.base
+        for part in self.parts:
+            if not part.data:
+                if part.start > end or part.first > due:
+                    yield Gap(self.path, end, part.start, due, part.first)
+                end = part.end
+            due = part.following
+        if end < self.size:
+            yield Gap(self.path, end, self.size, due, going_on)
+
+    def write(self, files: Files) -> None:
+        """Write the segment anew, durably, and remove its indexes. Raises OSError."""
+        source = files.open(self.path)
+        try:
+            _write_parts(files, source, self.parts, f"{self.path}.sound")
+        finally:
+            files.close(source)
+        for suffix in (".index", ".timeindex"):
+            files.remove(self.path.removesuffix(LOG_SUFFIX) + suffix)
+        files.rename(f"{self.path}.sound", self.path)
+        files.sync_folder(parent_of(self.path))
+
+
+def scan(
+    files: Files, folder: str, bases: Sequence[int], dense: Collection[int]
+) -> list[SoundSegment]:
+    """Find what can be kept of the segments with these base offsets. Raises OSError.
+
+    `dense`: the base offsets of those in which no offset may be missing.
     """
-    handle = files.open(path)
-    try:
-        size = files.size(handle)
-        runs = _runs(_in_order(_sound(Window(files, handle, size), base_offset), end_offset))
-        if runs == [(0, size)] or not size:
-            return []
-        _write_runs(files, handle, runs, f"{path}.sound")
-    finally:
-        files.close(handle)
-    for suffix in (".index", ".timeindex"):
-        files.remove(path.removesuffix(LOG_SUFFIX) + suffix)
-    files.rename(f"{path}.sound", path)
-    files.sync_folder(parent_of(path))
-    ends = [0, *(end for _, end in runs)]
-    starts = [*(start for start, _ in runs), size]
-    return [
-        f"{path}: left out bytes {end} to {start - 1}"
-        for end, start in zip(ends, starts, strict=True)
-        if end < start
-    ]
+    segments = [SoundSegment(segment_path(folder, base), base, base in dense) for base in bases]
+    for segment, batch in _in_order(_sound(files, segments)):
+        segment.take(batch)
+    return segments
 
 
-def _sound(window: Window, base_offset: int) -> Iterator[Batch]:
+def _sound(files: Files, segments: Sequence[SoundSegment]) -> Iterator[tuple[SoundSegment, Batch]]:
+    """All batches that may belong to their segment and have a sound checksum."""
+    for segment, later in pairwise([*segments, None]):
+        assert segment is not None
+        end = later.base if later is not None else None
+        handle = files.open(segment.path)
+        try:
+            segment.size = files.size(handle)
+            for batch in _sound_in(Window(files, handle, segment.size), segment.base):
+                if end is None or batch.last_offset < end:
+                    yield segment, batch
+        finally:
+            files.close(handle)
+
+
+def _sound_in(window: Window, base: int) -> Iterator[Batch]:
     """All batches with a sound checksum. It covers neither their offsets nor their epochs."""
-    position, lowest = 0, base_offset
+    position, lowest = 0, base
     while position < window.size:
-        batch = next(valid_batches(window, position, base_offset), None)
-        if batch is None:
-            position = next_candidate(window, position, lowest)
-        else:
+        before = position
+        for batch in valid_batches(window, position, base):
             yield batch
             position, lowest = batch.position + batch.size, batch.last_offset + 1
+        if position == before:
+            position = next_candidate(window, position, lowest)
 
 
-def _in_order(batches: Iterator[Batch], end_offset: int | None) -> Iterator[Batch]:
+def _in_order(
+    batches: Iterator[tuple[SoundSegment, Batch]],
+) -> Iterator[tuple[SoundSegment, Batch]]:
     """The batches whose offsets and epochs ascend.
 
     Of two neighbours that do not, the second one is kept if it follows the one before them both.
     """
     before: Batch | None = None
-    held: Batch | None = None
-    for batch in batches:
-        if end_offset is not None and batch.last_offset >= end_offset:
-            continue
-        if held is None or _follows(batch, held):
+    held: tuple[SoundSegment, Batch] | None = None
+    for each in batches:
+        batch = each[1]
+        if held is None or _follows(batch, held[1]):
             if held is not None:
                 yield held
-                before = held
-            held = batch
+                before = held[1]
+            held = each
         elif before is None or _follows(batch, before):
-            held = batch
+            held = each
     if held is not None:
         yield held
 
@@ -73,26 +196,47 @@ def _follows(batch: Batch, other: Batch) -> bool:
     return batch.base_offset > other.last_offset and batch.epoch >= other.epoch
 
 
-def _runs(batches: Iterator[Batch]) -> list[tuple[int, int]]:
-    """The byte ranges in which batches lie back to back."""
-    runs: list[tuple[int, int]] = []
-    for batch in batches:
-        start, end = batch.position, batch.position + batch.size
-        if runs and runs[-1][1] == start:
-            start = runs.pop()[0]
-        runs.append((start, end))
-    return runs
+def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
+    """Fill gaps with batches that a journal has, if it has all of them; returns a line for each.
+
+    What comes after the last segment is not a gap.
+    """
+    lines: list[str] = []
+    for segment, later in pairwise([*segments, None]):
+        assert segment is not None
+        after = later.parts[:1] if later is not None else []
+        for one, other in list(pairwise([*segment.parts, *after])):
+            found = cover.between(one.following, other.first)
+            if found and _fits(found, one, other):
+                place = segment.parts.index(one) + 1
+                epochs = one.epochs[1], other.epochs[0]
+                offsets = one.following, other.first
+                segment.parts.insert(place, Part(one.end, one.end, *offsets, epochs, found))
+                lines.append(
+                    f"{segment.path}: offsets {offsets[0]} to {offsets[1] - 1} are taken from "
+                    "the journal"
+                )
+    return lines
 
 
-def _write_runs(files: Files, source: int, runs: list[tuple[int, int]], path: str) -> None:
+def _fits(data: bytes, one: Part, other: Part) -> bool:
+    """Whether the epochs ascend over all three."""
+    found = [each.epoch for each in locate_batches(data, one.following)]
+    epochs = [one.epochs[1], *found, other.epochs[0]]
+    return epochs == sorted(epochs)
+
+
+def _write_parts(files: Files, source: int, parts: Sequence[Part], path: str) -> None:
     handle = files.open(path, create=True)
     try:
         written = 0
-        for start, end in runs:
-            for at in range(start, end, PIECE):
-                data = files.read(source, min(PIECE, end - at), at)
-                files.write(handle, data, written)
-                written += len(data)
+        for part in parts:
+            if part.data:
+                files.write(handle, part.data, written)
+                written += len(part.data)
+            else:
+                files.copy(source, part.start, part.end - part.start, handle, written)
+                written += part.end - part.start
         files.truncate(handle, written)
         files.sync(handle)
     finally:

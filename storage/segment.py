@@ -116,6 +116,13 @@ class Segment:
     def read(self, position: int, size: int) -> bytes:
         return self._files.read(self._handle, min(size, self.size - position), position)
 
+    def whole_crc(self) -> int:
+        """CRC-32C of all its bytes, read anew."""
+        crc = 0
+        for position in range(0, self.size, PIECE):
+            crc = crc32c(self.read(position, PIECE), crc)
+        return crc
+
     def window(self, piece: int = PIECE) -> Window:
         """A window on the whole file. Keep a reference to the segment while it is in use."""
         return Window(self._files, self._handle, self.size, piece)
