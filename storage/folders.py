@@ -46,6 +46,11 @@ class FolderList:
         self._read()
         self._saved = True
 
+    @property
+    def names(self) -> set[str]:
+        """The folders that must exist."""
+        return self._stopped.keys() | self._noted.keys()
+
     def check(self, name: str) -> str:
         """Raise Corrupt if a folder of the list is missing or empty.
 

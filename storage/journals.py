@@ -192,6 +192,12 @@ class Journals:
         readers = [*self._earlier, *self._foreign.values()]
         return {name for reader in readers for name in reader.names}
 
+    def told_names(self) -> set[str]:
+        """The logs that any journal tells of: those that rounds have been written to."""
+        self._read_foreign()
+        foreign = (name for reader in self._foreign.values() for name in reader.last_ends())
+        return self.names() | self._ends.keys() | set(foreign)
+
     def known_shards(self) -> int:
         """One more than the highest shard in any journal; 0 if no journal has a claim."""
         self._read_foreign()

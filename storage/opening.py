@@ -48,6 +48,14 @@ def open_log(
     return log
 
 
+def accept_loss(files: Files, folder: str) -> None:
+    """Let the next opening of a log keep what is left of it. Durable. Raises OSError."""
+    files.make_folder(folder)
+    files.close(files.open(f"{folder}/{ACCEPT_FILE}", create=True))
+    files.sync_folder(folder)
+    files.sync_folder(parent_of(folder))
+
+
 class LogFolder:
     """The folder of a log while it is opened."""
 

@@ -129,6 +129,10 @@ class Store:
         """The partition folders in the directory: `<topic>-<partition>`."""
         return [name for name in self._files.list_folder(self.data_dir) if is_partition(name)]
 
+    def told_names(self) -> set[str]:
+        """The logs that the journals tell of. Their folders, and those of the list, must exist."""
+        return self._journals.told_names()
+
     def open_log(self, name: str) -> Log:
         """The log of a partition folder, repaired from the journals.
 
@@ -243,6 +247,18 @@ class Store:
         for queued in list(self._logs.values()):  # another thread may open logs
             if partition_of(queued.log.name) == shard:
                 queued.fence()
+
+    def leave(self) -> None:
+        """Close the logs and give all locks back, without a round: the journals stay as they are.
+
+        For a process that opened some of the logs only, and wrote no rounds.
+        """
+        try:
+            for queued in self._logs.values():
+                queued.close()
+        finally:
+            self._journals.close(clean=False)
+            self._locks.close()
 
     def close(self) -> None:
         """Sync and close the logs, leave short journals behind, and give all locks back."""

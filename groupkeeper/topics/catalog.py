@@ -42,10 +42,10 @@ PRODUCER_ID_BLOCK: Final = 1_000
 """Producer ids are taken in blocks; a restart wastes the rest of a block, as in Kafka."""
 
 _CLEANUP_POLICY = "cleanup.policy"
-_TOPIC_PREFIX = "topic:"
+TOPIC_PREFIX = "topic:"
 _PENDING_PREFIX = "unforgotten:"
 _CLUSTER = FIRST_KEY.decode()
-_PRODUCER_IDS = "producer-ids"
+PRODUCER_IDS = "producer-ids"
 
 
 class _TopicValue(TypedDict):
@@ -62,7 +62,7 @@ Entry = tuple[str, dict[str, object] | None]
 Changed = TypeVar("Changed")
 
 
-def _record(entry: Entry) -> KeyValue:
+def record_of(entry: Entry) -> KeyValue:
     key, value = entry
     return key.encode(), None if value is None else json.dumps(value).encode()
 
@@ -98,7 +98,7 @@ class Topic:
         }
         if deleted:
             value["deleted"] = True
-        return _TOPIC_PREFIX + self.name, value
+        return TOPIC_PREFIX + self.name, value
 
 
 def _deletion(topic: Topic) -> Entry:
@@ -106,7 +106,7 @@ def _deletion(topic: Topic) -> Entry:
 
 
 def _tombstone(topic: Topic) -> Entry:
-    return _TOPIC_PREFIX + topic.name, None
+    return TOPIC_PREFIX + topic.name, None
 
 
 def _pending_offset_deletions(of: tuple[str, frozenset[int]]) -> Entry:
@@ -116,7 +116,7 @@ def _pending_offset_deletions(of: tuple[str, frozenset[int]]) -> Entry:
 
 
 def _producer_ids(following: int) -> Entry:
-    return _PRODUCER_IDS, {"next": following}
+    return PRODUCER_IDS, {"next": following}
 
 
 class Catalog:
@@ -168,7 +168,7 @@ class Catalog:
             self._compact(wall_ms)
         if not self.cluster_id:
             cluster_id = new_cluster_id()
-            self._append([_record((_CLUSTER, {"id": cluster_id}))], wall_ms)
+            self._append([record_of((_CLUSTER, {"id": cluster_id}))], wall_ms)
             self.cluster_id = cluster_id
         self._add(
             Topic(
@@ -279,7 +279,7 @@ class Catalog:
         self, changed: Sequence[Changed], entry: Callable[[Changed], Entry], wall_ms: int
     ) -> None:
         if changed:
-            records = await self._turns.run(each(changed, lambda one: _record(entry(one))))
+            records = await self._turns.run(each(changed, lambda one: record_of(entry(one))))
             await self._worker(lambda: self._append(records, wall_ms))
 
     def _append(self, records: Sequence[KeyValue], wall_ms: int) -> None:
@@ -296,7 +296,7 @@ class Catalog:
             return
         start = log.next_offset
         snapshot = encode_batch(
-            start, EPOCH, wall_ms, [_record(entry) for entry in self._entries()]
+            start, EPOCH, wall_ms, [record_of(entry) for entry in self._entries()]
         )
         if len(snapshot) > log.size // 2:
             return
@@ -310,7 +310,7 @@ class Catalog:
         """All current keys and values."""
         return [
             (_CLUSTER, {"id": self.cluster_id}),
-            (_PRODUCER_IDS, {"next": self._next_producer_id}),
+            (PRODUCER_IDS, {"next": self._next_producer_id}),
             *(topic.entry() for topic in self.by_name.values() if not topic.internal),
             *(topic.entry(deleted=True) for topic in self.being_deleted.values()),
             *map(_pending_offset_deletions, self.pending_offset_deletions.items()),
@@ -345,14 +345,14 @@ class Catalog:
         self._end = log.next_offset
 
     def _replay(self, key: str, data: bytes | None) -> None:
-        if key.startswith(_TOPIC_PREFIX):
-            self._replay_topic(key.removeprefix(_TOPIC_PREFIX), data)
+        if key.startswith(TOPIC_PREFIX):
+            self._replay_topic(key.removeprefix(TOPIC_PREFIX), data)
         elif key.startswith(_PENDING_PREFIX):
             partitions = frozenset[int](json.loads(data)["partitions"] if data else ())
             self._set_pending(key.removeprefix(_PENDING_PREFIX), partitions)
         elif data is not None and key == _CLUSTER:
             self.cluster_id = json.loads(data)["id"]
-        elif data is not None and key == _PRODUCER_IDS:
+        elif data is not None and key == PRODUCER_IDS:
             self._next_producer_id = json.loads(data)["next"]
 
     def _replay_topic(self, name: str, data: bytes | None) -> None:

@@ -121,13 +121,11 @@ def test_the_files_that_would_be_overwritten_are_known() -> None:
     assert overlay.overwritten == set()
 
 
-def test_a_lock_holds_for_other_processes_too() -> None:
+def test_a_lock_is_known_here_only() -> None:
     disk = made(0)
     overlay, other = OverlayFiles(FakeFiles(disk)), FakeFiles(disk)
-    handle = overlay.open("data/x/a")
-    assert overlay.lock(handle)
-    assert not other.lock(other.open("data/x/a"))
-    assert overlay.lock(overlay.open("data/x/only-here", create=True))
+    assert other.lock(other.open("data/x/a"))
+    assert overlay.lock(overlay.open("data/x/a"))
 
 
 def test_a_file_that_was_removed_stays_so_when_it_is_written_to() -> None:
