@@ -18,7 +18,7 @@ from groupkeeper.storage.log import Contents, Log
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.marks import Mark, newest
 from groupkeeper.storage.recovery import Findings, mend_tail, sound_end
-from groupkeeper.storage.salvage import Gap, SoundSegment, fill, scan
+from groupkeeper.storage.salvage import Gap, SoundSegment, fill, mend, scan
 from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import Segment, base_of, segment_path
 from groupkeeper.storage.start import FILE_NAME as START_FILE
@@ -166,6 +166,7 @@ class LogFolder:
         mend_tail(segments[-1], self._mark(), self._findings)
         dense = {each.base_offset for each in segments if _is_dense(each.finished)}
         found = scan(self._files, self._folder, self._bases, dense)
+        self._findings.repairs += mend(self._files, found)
         if self._cover is not None:
             self._findings.repairs += fill(found, self._cover)
         kept: list[Segment] = []
@@ -181,7 +182,8 @@ class LogFolder:
         if not sound.is_whole:
             sound.write(self._files)
             self._written_anew.add(segment.base_offset)
-            return self._segment(segment.base_offset)
+            known, segment = segment.finished, self._segment(segment.base_offset)
+            segment.finished = known  # if all of it was mended
         if not _is_as_known(segment):
             segment.finished = None
         return segment

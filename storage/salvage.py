@@ -1,26 +1,47 @@
 """Keeping the sound batches of a damaged log, after an operator has accepted the loss.
 
 First all segments are scanned (`scan`): the parts of each that are kept, and the gaps between them.
-Gaps that a journal has all batches of are filled (`fill`). Then the segments that change are
+Batches that are damaged in their header only are mended (`mend`), and gaps are filled that a
+journal has all batches of (`fill`). Then the segments that change are
 written anew (`SoundSegment.write`), one after the other: a crash leaves each as it was or as it is
 to be.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from crc32c import crc32c
+
+from groupkeeper.protocol.record_batch import (
+    CRC_START,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    patch,
+)
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.scan import Batch, locate_batches, next_candidate, valid_batches
 from groupkeeper.storage.segment import LOG_SUFFIX, segment_path
 from groupkeeper.storage.window import Window
 
+MENDED_BYTES: Final = 64 * 1024 * 1024
+"""A larger batch is not mended: it would have to be in memory."""
+
+MAX_EPOCH: Final = 2**31 - 1
+
+_MAGIC: Final = bytes([MAGIC])
+
 
 @dataclass(slots=True)
 class Part:
-    """Batches back to back: bytes `start` to `end` of the segment, or `data` from a journal."""
+    """Batches back to back: bytes `start` to `end` of the segment, or `data` that replaces them.
+
+    Of a journal's batches, which replace nothing, these positions are 0.
+    """
 
     start: int
     end: int
@@ -105,11 +126,21 @@ class SoundSegment:
         if not self.parts or not self.parts[-1].take(batch, dense=self.dense):
             self.parts.append(Part.of(batch))
 
+    def insert(self, part: Part) -> None:
+        """Add a part with data, where its offsets belong."""
+        insort(self.parts, part, key=lambda each: each.first)
+
+    def may_lack(self, offset: int) -> bool:
+        """Whether records from an offset on, up to the next part, may have been in the file."""
+        return self.dense or any(
+            gap.start < gap.end and gap.first == offset for gap in self.gaps(None)
+        )
+
     def gaps(self, going_on: int | None) -> Iterator[Gap]:
         """Where bytes or offsets are left out. `going_on`: the base offset of the next segment."""
         end, due = 0, self.base
         for part in self.parts:
-            if not part.data:
+            if part.end > part.start:  # not from a journal
                 if part.start > end or part.first > due:
                     yield Gap(self.path, end, part.start, due, part.first)
                 end = part.end
@@ -196,26 +227,80 @@ def _follows(batch: Batch, other: Batch) -> bool:
     return batch.base_offset > other.last_offset and batch.epoch >= other.epoch
 
 
-def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
-    """Fill gaps with batches that a journal has, if it has all of them; returns a line for each.
+def mend(files: Files, segments: Sequence[SoundSegment]) -> list[str]:
+    """Mend batches of which nothing is damaged but what no checksum covers: offset, length, epoch.
 
-    What comes after the last segment is not a gap.
+    Their place gives these: the checksum is right for as many bytes as lie there, and as many
+    offsets are due as the batch has. Returns a line for each. Raises OSError.
     """
     lines: list[str] = []
     for segment, later in pairwise([*segments, None]):
         assert segment is not None
-        after = later.parts[:1] if later is not None else []
-        for one, other in list(pairwise([*segment.parts, *after])):
-            found = cover.between(one.following, other.first)
-            if found and _fits(found, one, other):
-                place = segment.parts.index(one) + 1
-                epochs = one.epochs[1], other.epochs[0]
-                offsets = one.following, other.first
-                segment.parts.insert(place, Part(one.end, one.end, *offsets, epochs, found))
+        for gap in list(segment.gaps(later.base if later is not None else None)):
+            if not HEADER_SIZE <= gap.end - gap.start <= MENDED_BYTES:
+                continue
+            batch = _mended(files, gap, *_epochs_around(segments, gap.first))
+            if batch is not None:
+                segment.insert(batch)
                 lines.append(
-                    f"{segment.path}: offsets {offsets[0]} to {offsets[1] - 1} are taken from "
-                    "the journal"
+                    f"{segment.path}: mended the header of the batch at byte {gap.start}, offsets "
+                    f"{batch.first} to {batch.following - 1}"
                 )
+    return lines
+
+
+def _epochs_around(segments: Sequence[SoundSegment], offset: int) -> tuple[int, int]:
+    """The epochs of the last batch before an offset, and of the first one from it on.
+
+    At the beginning and at the end both are that of the one neighbour.
+    """
+    parts = [part for segment in segments for part in segment.parts]
+    at = bisect_left(parts, offset, key=lambda part: part.first)
+    epochs = [part.epochs[1] for part in parts[:at][-1:]]
+    epochs += [part.epochs[0] for part in parts[at : at + 1]]
+    return (epochs[0], epochs[-1]) if epochs else (0, MAX_EPOCH)
+
+
+def _mended(files: Files, gap: Gap, lowest: int, highest: int) -> Part | None:
+    """The bytes in a gap as the batch that is due there; None if they are not."""
+    handle = files.open(gap.path)
+    try:
+        data = files.read(handle, gap.end - gap.start, gap.start)
+    finally:
+        files.close(handle)
+    epoch = int.from_bytes(data[12:16], "big")
+    if not lowest <= epoch <= highest:
+        epoch = lowest
+    length = (len(data) - LENGTH_OVERHEAD).to_bytes(4, "big")
+    data = patch(b"".join((data[:8], length, data[12:16], _MAGIC, data[17:])), gap.first, epoch)
+    if crc32c(data[CRC_START:]) != int.from_bytes(data[17:21], "big"):
+        return None
+    [batch] = locate_batches(data, gap.first)
+    following = batch.last_offset + 1
+    if gap.following not in (None, following):
+        return None
+    return Part(gap.start, gap.end, gap.first, following, (epoch, epoch), data)
+
+
+def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
+    """Fill gaps with batches that a journal has, if it has all of them; returns a line for each.
+
+    What comes after the last part is not a gap, nor what compaction has left out.
+    """
+    lines: list[str] = []
+    parts = [(segment, part) for segment in segments for part in segment.parts]
+    for (segment, one), (_, other) in pairwise(parts):
+        if not segment.may_lack(one.following):
+            continue
+        data = cover.between(one.following, other.first)
+        if data and _fits(data, one, other):
+            epochs = one.epochs[1], other.epochs[0]
+            holder = [each for each in segments if each.base <= one.following][-1]
+            holder.insert(Part(0, 0, one.following, other.first, epochs, data))
+            lines.append(
+                f"{holder.path}: offsets {one.following} to {other.first - 1} are taken from the "
+                "journal"
+            )
     return lines
 
 
