@@ -112,6 +112,7 @@ class LogFolder:
             segment.load_index()
         contents = Contents((*segments,), EpochFile(self._files, self._folder), self._manifest)
         if segments:
+            segments[-1].finished = None  # it takes appends, if those after it are lost
             contents.epochs.load(segments[-1].base_offset)
             self._cut_tail(segments[-1], contents)
         return contents

@@ -292,6 +292,7 @@ class OverlayFiles(Files):
         if file.is_changed or file.original is None:
             return
         file.is_changed = True
+        self._unchanged.pop(file.original.path, None)
         self.overwritten.add(file.original.path)
         self._names.setdefault(file.original.path, file)  # unless it was removed or renamed
 

@@ -121,6 +121,16 @@ def test_the_files_that_would_be_overwritten_are_known() -> None:
     assert overlay.overwritten == set()
 
 
+def test_what_is_forgotten_is_not_seen_again_while_a_file_is_open() -> None:
+    overlay = OverlayFiles(FakeFiles(made(0)))
+    before = contents(overlay, "data/x/a")
+    handle = overlay.open("data/x/a")
+    overlay.truncate(handle, 3)
+    overlay.forget("data/x")
+    assert contents(overlay, "data/x/a") == before
+    assert overlay.size(handle) == 3
+
+
 def test_a_lock_is_known_here_only() -> None:
     disk = made(0)
     overlay, other = OverlayFiles(FakeFiles(disk)), FakeFiles(disk)
