@@ -128,7 +128,7 @@ class OverlayFiles(Files):
         """Files below that are in use, by path."""
         self._changes = 0
         self.overwritten: set[str] = set()
-        """The paths of files below whose bytes would be changed in place."""
+        """The paths of files below that were written to in place, if only with equal bytes."""
 
     def forget(self, folder: str) -> None:
         """Undo all changes in a folder; open files keep them."""
@@ -266,9 +266,11 @@ class OverlayFiles(Files):
 
     def write(self, handle: int, data: bytes, position: int) -> None:
         file = self._handles[handle]
-        if file.read(len(data), position) != data:  # recovery writes again what may not be synced
+        if file.read(len(data), position) != data:
             file.write(data, position)
             self._keep(file)
+        elif file.original is not None:  # recovery writes again what may not be synced
+            self.overwritten.add(file.original.path)
 
     def copy(self, source: int, start: int, size: int, target: int, position: int) -> None:
         file, origin = self._handles[target], self._handles[source]

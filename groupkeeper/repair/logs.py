@@ -73,7 +73,7 @@ class Logs:
             return open_log(self._files, folder, LIMITS)
         if is_journaled(name) or name in self._told:
             store.claim(partition_of(name))
-            return store.recover_log(name)
+            return store.examine_log(name)
         restored = store.folders.check(name)
         log = open_log(self._files, folder, LIMITS)
         log.repairs = [*([restored] if restored else []), *log.repairs]

@@ -112,10 +112,11 @@ def test_the_files_that_would_be_overwritten_are_known() -> None:
     for name in NAMES[:2]:
         overlay.link(f"data/x/{name}", f"data/x/{name}{name}")
     one, other = overlay.open("data/x/a"), overlay.open("data/x/b")
-    overlay.write(one, overlay.read(one, 10, 0), 0)
     assert overlay.overwritten == set()
     overlay.truncate(other, 3)
     assert overlay.overwritten == {"data/x/b"}
+    overlay.write(one, overlay.read(one, 10, 0), 0)
+    assert overlay.overwritten == {"data/x/a", "data/x/b"}
     assert contents(overlay, "data/x/bb") == overlay.read(other, 3, 0)
     overlay.forget("data/x")
     assert overlay.overwritten == set()

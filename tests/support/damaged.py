@@ -45,8 +45,13 @@ CLUSTER = "a new cluster id"
 
 def live(served: Served, rounds: int = 30) -> None:
     """Groups that commit, one of them with a member, and records in two partitions."""
+    settle(served.client(), "members", group_instance_id="reader-1")
+    live_on(served, rounds)
+
+
+def live_on(served: Served, rounds: int) -> None:
+    """More commits and records."""
     client = served.client()
-    settle(client, "members", group_instance_id="reader-1")
     for number in range(rounds):
         for group_id in GROUPS[: 3 + number % 6]:
             assert client.commit(number, group_id) == 0
