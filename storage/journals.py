@@ -76,14 +76,12 @@ class JournalCover:
         base, _, position, size, reader = self._entries[-1]
         return base, reader.batch(position, size)
 
-    def between(self, first: int, end: int) -> bytes:
-        """The batches from one offset up to another; b"" unless all of them are held."""
-        found: list[bytes] = []
+    def within(self, first: int, end: int) -> Iterator[bytes]:
+        """The batches with offsets from `first` up to `end`; one that is held twice comes once."""
         for base, last, position, size, reader in self._entries:
-            if base == first and last < end:
-                found.append(reader.batch(position, size))
+            if first <= base and last < end:
                 first = last + 1
-        return b"".join(found) if first == end else b""
+                yield reader.batch(position, size)
 
     def batches_from(self, offset: int) -> Iterator[bytes]:
         """The batches whose last offset is at least `offset`; one that is held twice comes once."""

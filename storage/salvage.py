@@ -1,8 +1,8 @@
 """Keeping the sound batches of a damaged log, after an operator has accepted the loss.
 
 First all segments are scanned (`scan`): the parts of each that are kept, and the gaps between them.
-Batches that are damaged in their header only are mended (`mend`), and gaps are filled that a
-journal has all batches of (`fill`). Then the segments that change are
+Batches that are damaged in their header only are mended (`mend`), and gaps are filled with the
+batches that a journal still has (`fill`). Then the segments that change are
 written anew (`SoundSegment.write`), one after the other: a crash leaves each as it was or as it is
 to be.
 """
@@ -24,7 +24,7 @@ from groupkeeper.protocol.record_batch import (
 )
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.journals import JournalCover
-from groupkeeper.storage.scan import Batch, locate_batches, next_candidate, valid_batches
+from groupkeeper.storage.scan import FIELDS, Batch, locate_batches, next_candidate, valid_batches
 from groupkeeper.storage.segment import LOG_SUFFIX, segment_path
 from groupkeeper.storage.window import Window
 
@@ -138,15 +138,27 @@ class SoundSegment:
 
     def gaps(self, going_on: int | None) -> Iterator[Gap]:
         """Where bytes or offsets are left out. `going_on`: the base offset of the next segment."""
-        end, due = 0, self.base
-        for part in self.parts:
-            if part.end > part.start:  # not from a journal
-                if part.start > end or part.first > due:
-                    yield Gap(self.path, end, part.start, due, part.first)
+        end, due, told = 0, self.base, 0
+        for part, start in zip(self.parts, self._starts(), strict=True):
+            in_file = part.end > part.start
+            if part.first > due or (in_file and start > max(end, told)):
+                yield Gap(self.path, end, start, due, part.first)
+                told = start
+            if in_file:
                 end = part.end
             due = part.following
-        if end < self.size:
+        if self.size > max(end, told):
             yield Gap(self.path, end, self.size, due, going_on)
+
+    def _starts(self) -> list[int]:
+        """For each part, where the file goes on: with itself, or after batches of a journal."""
+        starts: list[int] = []
+        start = self.size
+        for part in reversed(self.parts):
+            if part.end > part.start:
+                start = part.start
+            starts.append(start)
+        return starts[::-1]
 
     def write(self, files: Files) -> None:
         """Write the segment anew, durably, and remove its indexes. Raises OSError."""
@@ -283,32 +295,34 @@ def _mended(files: Files, gap: Gap, lowest: int, highest: int) -> Part | None:
 
 
 def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
-    """Fill gaps with batches that a journal has, if it has all of them; returns a line for each.
+    """Fill gaps with the batches that a journal has; returns a line for each gap.
 
     What comes after the last part is not a gap, nor what compaction has left out.
     """
     lines: list[str] = []
     parts = [(segment, part) for segment in segments for part in segment.parts]
     for (segment, one), (_, other) in pairwise(parts):
-        if not segment.may_lack(one.following):
+        if one.following == other.first or not segment.may_lack(one.following):
             continue
-        data = cover.between(one.following, other.first)
-        if data and _fits(data, one, other):
-            epochs = one.epochs[1], other.epochs[0]
-            holder = [each for each in segments if each.base <= one.following][-1]
-            holder.insert(Part(0, 0, one.following, other.first, epochs, data))
+        found: list[Part] = []
+        for data in cover.within(one.following, other.first):
+            part = _from_journal(data)
+            if (found or [one])[-1].epochs[1] <= part.epochs[0] <= other.epochs[0]:
+                found.append(part)
+        for part in found:
+            [segment for segment in segments if segment.base <= part.first][-1].insert(part)
+        if found:
             lines.append(
-                f"{holder.path}: offsets {one.following} to {other.first - 1} are taken from the "
-                "journal"
+                f"{segment.path}: offsets {found[0].first} to {found[-1].following - 1} are taken "
+                "from the journal"
             )
     return lines
 
 
-def _fits(data: bytes, one: Part, other: Part) -> bool:
-    """Whether the epochs ascend over all three."""
-    found = [each.epoch for each in locate_batches(data, one.following)]
-    epochs = [one.epochs[1], *found, other.epochs[0]]
-    return epochs == sorted(epochs)
+def _from_journal(data: bytes) -> Part:
+    base, _, epoch, *_ = FIELDS.unpack_from(data)
+    [batch] = locate_batches(data, base)
+    return Part(0, 0, base, batch.last_offset + 1, (epoch, epoch), data)
 
 
 def _write_parts(files: Files, source: int, parts: Sequence[Part], path: str) -> None:
