@@ -134,7 +134,8 @@ class LogFolder:
         if begun is not None and begun not in self._bases and begun >= self._start:
             path = segment_path(self._folder, begun)
             what = f"{path} is missing: offsets from {begun} on"
-            self._findings.lost(what, begun, None)
+            # What the journal has of it, and where it ended, is looked at later.
+            self._findings.lost(what, begun, begun if self._told_end else None)
         return finished
 
     def _cut_excess(self, segment: Segment) -> None:
@@ -241,7 +242,8 @@ class LogFolder:
         why = f" ({damage})" if damage else ""
         expected = self._expected_end()
         if EPOCH_FILE in self._names and given_up < 0 and not self._bases and not end:
-            self._findings.lost(f"{self._folder}: its segments are missing", 0, None)
+            what = f"{self._folder}: its segments are missing"
+            self._findings.lost(what, 0, expected if self._told_end else None)
         elif end < expected:
             what = f"{self._folder} ends at offset {end}, but went on to {expected - 1}{why}"
             self._findings.lost(what, end, expected)
@@ -254,6 +256,12 @@ class LogFolder:
                 f"they went through is missing from {parent_of(self._folder)}/journals{why}"
             )
             self._findings.lost(what, end, None)
+
+    @property
+    def _told_end(self) -> int:
+        """Where the log ended, if the journals know for certain; else 0."""
+        cover = self._cover
+        return cover.end if cover is not None and not cover.may_lack else 0
 
     def _is_covered(self, offset: int) -> bool:
         """Whether a journal holds it, or tells of it: the missing one was put back."""

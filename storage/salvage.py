@@ -130,12 +130,6 @@ class SoundSegment:
         """Add a part with data, where its offsets belong."""
         insort(self.parts, part, key=lambda each: each.first)
 
-    def may_lack(self, offset: int) -> bool:
-        """Whether records from an offset on, up to the next part, may have been in the file."""
-        return self.dense or any(
-            gap.start < gap.end and gap.first == offset for gap in self.gaps(None)
-        )
-
     def gaps(self, going_on: int | None) -> Iterator[Gap]:
         """Where bytes or offsets are left out. `going_on`: the base offset of the next segment."""
         end, due, told = 0, self.base, 0
@@ -300,9 +294,10 @@ def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
     What comes after the last part is not a gap, nor what compaction has left out.
     """
     lines: list[str] = []
+    damaged = {gap.first for each in segments for gap in each.gaps(None) if gap.start < gap.end}
     parts = [(segment, part) for segment in segments for part in segment.parts]
     for (segment, one), (_, other) in pairwise(parts):
-        if one.following == other.first or not segment.may_lack(one.following):
+        if one.following == other.first or not (segment.dense or one.following in damaged):
             continue
         found: list[Part] = []
         for data in cover.within(one.following, other.first):

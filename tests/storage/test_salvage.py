@@ -23,6 +23,7 @@ from tests.storage.test_damage import (
     flip_in_the_first,
     opened,
     remove_a_middle_one,
+    remove_the_last,
     value_of,
 )
 from tests.support.batches import batch
@@ -108,6 +109,17 @@ def test_a_cut_or_missing_segment_names_the_offsets(disk: FakeDisk, damage: Dama
     accept(disk, TOPIC)
     log = opened(disk, TOPIC)
     assert lost_in(log) == set(range(ROUNDS)) - numbers_in(log) != set()
+
+
+def test_the_journal_knows_how_much_a_missing_last_segment_had(disk: FakeDisk) -> None:
+    """Of what followed the last finished segment it has the newest batches."""
+    fill(disk, rounds=34, stop=False)
+    remove_the_last(disk, NAME)
+    accept(disk, NAME)
+    log = opened(disk, NAME)
+    assert log.next_offset == 34
+    assert lost_in(log) == set(range(34)) - numbers_in(log) != set()
+    assert all(loss.end is not None for loss in log.losses)
 
 
 def test_segments_without_damage_stay_guarded(disk: FakeDisk) -> None:
