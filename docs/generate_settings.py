@@ -5,7 +5,8 @@ from pathlib import Path
 
 from generated import run
 
-from groupkeeper.settings.table import TABLE, Setting
+from groupkeeper.settings.setting import Setting, Value
+from groupkeeper.settings.table import TABLE
 
 PAGE = Path(__file__).with_name("configuration.md")
 
@@ -44,8 +45,8 @@ For a laptop and for tests: groups form at once, and the data is gone when the s
 """
 
 
-def show(value: int | bool | None) -> str:
-    return str(value).lower()
+def show(value: Value | None) -> str:
+    return "not set" if value is None else str(value).lower()
 
 
 def row(setting: Setting) -> str:

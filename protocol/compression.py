@@ -1,10 +1,10 @@
-"""Decompresses record batches in Kafka's four codecs.
+"""Compresses and decompresses record batches in Kafka's four codecs.
 
-The server stores and sends batches as producers compressed them, so it never compresses. Output is
-bounded: a batch that would exceed the limit is refused, so that a small request cannot exhaust
-memory.
+The server stores and sends batches as producers compressed them; only a compaction compresses,
+what is left of a batch. Output of decompression is bounded: a batch that would exceed the limit is
+refused, so that a small request cannot exhaust memory.
 
-Source: Kafka's `CompressionType` and `SnappyCompression`, KIP-110 (zstd).
+Source: Kafka's `CompressionType` and `SnappyCompression`, KIP-57 (LZ4), KIP-110 (zstd).
 """
 
 from collections.abc import Callable, Iterator
@@ -20,6 +20,11 @@ ZSTD: Final = 4
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = 16
+_XERIAL_VERSIONS: Final = b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_SNAPPY_BLOCK: Final = 32 * 1024
+_LZ4_LEVEL: Final = 9
+_ZSTD_LEVEL: Final = 3
+"""Block size and levels are Kafka's defaults."""
 _FIRST_GUESS: Final = 64 * 1024
 _GROWTH: Final = 8
 
@@ -35,6 +40,33 @@ _DECODERS: Final[dict[int, _Decoder]] = {
 
 class DecompressionError(Exception):
     """The bytes are not valid for the codec, or decompress to more than the limit."""
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """Compress `data` so that Kafka's clients can read it. Raises ValueError for another codec."""
+    if codec == GZIP:
+        return bytes(cramjam.gzip.compress(data))
+    if codec == SNAPPY:
+        return _to_snappy(data)
+    if codec == LZ4:
+        # Java's client does not read blocks that depend on those before them.
+        compressor = cramjam.lz4.Compressor(
+            level=_LZ4_LEVEL, content_checksum=False, block_linked=False
+        )
+        compressor.compress(data)
+        return bytes(compressor.finish())
+    if codec == ZSTD:
+        return bytes(cramjam.zstd.compress(data, level=_ZSTD_LEVEL))
+    raise ValueError(f"unknown compression codec {codec}")
+
+
+def _to_snappy(data: bytes) -> bytes:
+    """As snappy-java writes it: a header, then blocks, each after its int32 length."""
+    parts = [_XERIAL_MAGIC, _XERIAL_VERSIONS]
+    for pos in range(0, len(data), _SNAPPY_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(data[pos : pos + _SNAPPY_BLOCK]))
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
 
 
 def decompress(codec: int, data: bytes, limit: int) -> bytes:

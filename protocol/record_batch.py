@@ -92,6 +92,11 @@ class BatchHeader:
     def is_control(self) -> bool:
         return bool(self.attributes & 0x20)
 
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When its tombstones and markers may be removed (epoch ms); None: that is not set."""
+        return self.base_timestamp if self.attributes & 0x40 else None
+
 
 class Record(NamedTuple):
     """A decoded record: offset in the log, epoch milliseconds, bytes. Value None is a tombstone."""
@@ -211,6 +216,18 @@ def decode_records(
     Raises CorruptBatch, also in the middle, and nothing else: each record must end exactly at its
     length, and the batch after its last record. Does not verify the checksum: see `check_crc`.
     """
+    data = records_data(buffer, header, limit)
+    try:
+        yield from _records(data, header)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise CorruptBatch(f"a record of the batch at {header.position} is cut off") from error
+
+
+def records_data(buffer: bytes, header: BatchHeader, limit: int = DECOMPRESSED_LIMIT) -> bytes:
+    """The bytes of the records of one batch, decompressed to at most `limit`. Raises CorruptBatch.
+
+    They have room for as many records as the header counts; nothing else is checked.
+    """
     if header.end > len(buffer):
         raise CorruptBatch(f"the batch at {header.position} is cut off")
     data = bytes(buffer[header.position + HEADER_SIZE : header.end])
@@ -221,10 +238,7 @@ def decode_records(
             raise CorruptBatch(f"the batch at {header.position}: {error}") from error
     if header.record_count * _SMALLEST_RECORD > len(data):
         raise CorruptBatch(f"the batch at {header.position} is too short for its record count")
-    try:
-        yield from _records(data, header)
-    except (IndexError, UnicodeDecodeError) as error:
-        raise CorruptBatch(f"a record of the batch at {header.position} is cut off") from error
+    return data
 
 
 def lone_record(buffer: bytes, pos: int) -> tuple[int, int, bytes, bytes | None] | None:
@@ -241,12 +255,12 @@ def lone_record(buffer: bytes, pos: int) -> tuple[int, int, bytes, bytes | None]
     if magic != MAGIC or attributes or delta or count != 1 or base < 0 or end > len(buffer):
         return None
     try:
-        size, at = _read(buffer, pos + HEADER_SIZE)
+        size, at = read_signed(buffer, pos + HEADER_SIZE)
         record_end = at + size
-        _, at = _read(buffer, at + 1)
-        delta, at = _read(buffer, at)
-        key, at = _read_bytes(buffer, at)
-        value, at = _read_bytes(buffer, at)
+        _, at = read_signed(buffer, at + 1)
+        delta, at = read_signed(buffer, at)
+        key, at = read_nullable(buffer, at)
+        value, at = read_nullable(buffer, at)
         if buffer[at] or delta or key is None or not at + 1 == record_end == end:
             return None
     except (IndexError, CorruptBatch):
@@ -263,22 +277,22 @@ def _records(data: bytes, header: BatchHeader) -> Iterator[Record]:
         raw = data[pos]
         pos += 1
         if raw > 0x7F:
-            raw, pos = _longer(data, pos, raw)
+            raw, pos = read_longer(data, pos, raw)
         if raw & 1:
             raise CorruptBatch("a record's length is negative")
         end = pos + (raw >> 1)
-        delta, pos = _read(data, pos + 1)
+        delta, pos = read_signed(data, pos + 1)
         raw = data[pos]
         pos += 1
         if raw > 0x7F:
-            raw, pos = _longer(data, pos, raw)
+            raw, pos = read_longer(data, pos, raw)
         if raw & 1 or raw >> 1 > highest:
             raise CorruptBatch("a record's offset lies outside its batch")
-        key, pos = _read_bytes(data, pos)
-        value, pos = _read_bytes(data, pos)
+        key, pos = read_nullable(data, pos)
+        value, pos = read_nullable(data, pos)
         headers: tuple[tuple[str, bytes | None], ...] = ()
         if data[pos]:
-            headers, pos = _read_headers(data, pos)
+            headers, pos = read_headers(data, pos)
         else:
             pos += 1
         if pos != end:
@@ -306,9 +320,9 @@ def _times(data: bytes | memoryview, header: BatchHeader) -> Iterator[tuple[int,
     append_time = header.max_timestamp if header.is_log_append_time else None
     pos = 0
     for _ in range(header.record_count):
-        length, start = _read(data, pos)
-        delta, pos = _read(data, start + 1)
-        offset_delta, pos = _read(data, pos)
+        length, start = read_signed(data, pos)
+        delta, pos = read_signed(data, start + 1)
+        offset_delta, pos = read_signed(data, pos)
         if not 0 <= offset_delta <= highest:
             raise CorruptBatch("a record's offset lies outside its batch")
         if start + length < pos:
@@ -319,7 +333,7 @@ def _times(data: bytes | memoryview, header: BatchHeader) -> Iterator[tuple[int,
         raise CorruptBatch("bytes follow the last record")
 
 
-def _longer(data: bytes | memoryview, pos: int, number: int) -> tuple[int, int]:
+def read_longer(data: bytes | memoryview, pos: int, number: int) -> tuple[int, int]:
     """The rest of an unsigned varint whose first byte is `number`; at most ten bytes in all."""
     number &= 0x7F
     for shift in range(7, 70, 7):
@@ -331,19 +345,19 @@ def _longer(data: bytes | memoryview, pos: int, number: int) -> tuple[int, int]:
     raise CorruptBatch("a varint is longer than ten bytes")
 
 
-def _read(data: bytes | memoryview, pos: int) -> tuple[int, int]:
+def read_signed(data: bytes | memoryview, pos: int) -> tuple[int, int]:
     raw = data[pos]
     pos += 1
     if raw > 0x7F:
-        raw, pos = _longer(data, pos, raw)
+        raw, pos = read_longer(data, pos, raw)
     return (raw >> 1) ^ -(raw & 1), pos
 
 
-def _read_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
+def read_nullable(data: bytes, pos: int) -> tuple[bytes | None, int]:
     raw = data[pos]
     pos += 1
     if raw > 0x7F:
-        raw, pos = _longer(data, pos, raw)
+        raw, pos = read_longer(data, pos, raw)
     if raw & 1:
         if raw != 1:
             raise CorruptBatch("a length is negative")
@@ -352,14 +366,14 @@ def _read_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
     return data[pos:end], end
 
 
-def _read_headers(data: bytes, pos: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    count, pos = _read(data, pos)
+def read_headers(data: bytes, pos: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    count, pos = read_signed(data, pos)
     if count < 0 or count * 2 > len(data) - pos:
         raise CorruptBatch("a header count is implausible")
     headers = []
     for _ in range(count):
-        key, pos = _read_bytes(data, pos)
-        value, pos = _read_bytes(data, pos)
+        key, pos = read_nullable(data, pos)
+        value, pos = read_nullable(data, pos)
         if key is None:
             raise CorruptBatch("a header key is null")
         headers.append((key.decode(), value))

@@ -57,6 +57,13 @@ class Fenced(StorageError):
     """A newer owner has the shard: nothing was written, and nothing will be."""
 
 
+class LockLost(StorageError):
+    """The lock file of a shard was removed: nothing was written, and another process may own it.
+
+    The next claim tells: it succeeds unless another process holds the lock.
+    """
+
+
 class Locked(StorageError):
     """Another living process holds the node id or the shard."""
 

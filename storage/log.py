@@ -10,9 +10,10 @@ repairs it; store.py decides what is written ahead and what a crash may cost.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import AppendFailed, Loss, OffsetOutOfRange, SyncFailed
@@ -39,6 +40,13 @@ class Contents:
     """Bytes were cut off the last segment, and that is not synced yet."""
 
 
+class Replacement(NamedTuple):
+    """A compacted segment, and the base offsets of those whose places it takes."""
+
+    segment: Segment
+    sources: tuple[int, ...]
+
+
 class Log:
     """One partition folder, returned by `open_log`. The first append creates the folder.
 
@@ -47,9 +55,10 @@ class Log:
     """
 
     def __init__(self, files: Files, folder: str, limits: Limits, contents: Contents) -> None:
-        self._files = files
-        self._folder = folder
-        self._limits = limits
+        self.files = files
+        self.folder = folder
+        self.limits = limits
+        """May be replaced at any time: the next append looks at them."""
         self._segments = contents.segments
         self._epochs = contents.epochs
         self._manifest = contents.manifest
@@ -66,6 +75,11 @@ class Log:
         """What was cut off or repaired when it was opened: a line each, with file and place."""
         self.losses: Sequence[Loss] = ()
         """The losses among these, which an operator has accepted."""
+        self.lock: AbstractContextManager[object] = nullcontext()
+        """Held while the list of segments changes. An owner that deletes records on another thread
+        than the one that appends sets a lock."""
+        self._compacted_away = 0
+        """Bytes, since the log was opened."""
         self.failed = False
         self.closed = False
 
@@ -80,9 +94,26 @@ class Log:
         return self._epochs.entries
 
     @property
+    def finished(self) -> Sequence[tuple[Segment, int]]:
+        """The segments that take no more appends, oldest first, each with the next one's base
+        offset. They are on the disk.
+        """
+        return [(one, other.base_offset) for one, other in pairwise(self._segments)]
+
+    @property
+    def first_dirty(self) -> int:
+        """Records before this offset are compacted."""
+        return self._manifest.first_dirty
+
+    @property
     def size(self) -> int:
         """Bytes of all batches."""
         return sum(segment.size for segment in self._segments)
+
+    @property
+    def uncompacted_size(self) -> int:
+        """`size`, as if nothing had been compacted since the log was opened: it never falls."""
+        return self.size + self._compacted_away
 
     @property
     def max_timestamp(self) -> int:
@@ -103,48 +134,57 @@ class Log:
         AppendFailed if they could not be written; the log is `failed` then.
         """
         if self.failed or self.closed:
-            raise AppendFailed(f"{self._folder} must be opened again before it takes an append")
+            raise AppendFailed(f"{self.folder} must be opened again before it takes an append")
         self.write(data, locate_batches(data, self.next_offset))
 
     def fitting(self, batches: Iterable[Batch]) -> int:
         """How many of these batches one `write` may take: at least one."""
-        return self._segments[-1].fitting(batches) if self._segments else 1
+        return self._segments[-1].fitting(batches, self.limits) if self._segments else 1
 
     def write(self, data: bytes, batches: Sequence[Batch]) -> None:
         """`append` for a caller that knows which `batches` the data holds, and that they fit."""
         last = batches[-1]
         try:
-            self._segment_for(len(data), last.last_offset).append(data, batches)
+            self._segment_for(len(data), last).append(data, batches)
             self._epochs.note_all(batches)
         except OSError as error:
             self.failed = True
-            raise AppendFailed(f"cannot append to {self._folder}: {error}") from error
+            raise AppendFailed(f"cannot append to {self.folder}: {error}") from error
         self._unsynced = True
         self.next_offset = last.last_offset + 1
 
-    def has_room(self, size: int) -> bool:
-        """Whether so many bytes fit into the last segment.
+    def has_room(self, size: int, timestamp: int) -> bool:
+        """Whether a batch of this size and largest timestamp belongs into the last segment.
 
         If not, the next append syncs that segment and begins a new one.
         """
-        last = self.next_offset + size  # no record is that small
-        return not self._segments or self._segments[-1].has_room(size, last)
+        if not self._segments:
+            return True
+        active, last_offset = self._segments[-1], self.next_offset + size  # no record is so small
+        has_room = active.has_room(size, last_offset, self.limits)
+        return has_room and not active.is_too_old(timestamp, self.limits)
 
-    def _segment_for(self, size: int, last_offset: int) -> Segment:
-        """The last segment, or a new one. A segment is synced before the next one begins."""
+    def _segment_for(self, size: int, last: Batch) -> Segment:
+        """The last segment, or a new one, for batches of this size up to `last`.
+
+        A segment is synced before the next one begins.
+        """
         if self._segments:
-            active = self._segments[-1]
-            if active.has_room(size, last_offset):
+            active, limits = self._segments[-1], self.limits
+            if active.has_room(size, last.last_offset, limits) and not active.is_too_old(
+                last.max_timestamp, limits
+            ):
                 return active
             self._finish(active)
         else:
-            self._files.make_folder(self._folder)
+            self.files.make_folder(self.folder)
         return self._begin_segment()
 
     def _begin_segment(self) -> Segment:
-        segment = Segment(self._files, self._folder, self.next_offset, self._limits)
+        segment = Segment(self.files, self.folder, self.next_offset, self.limits)
         self._unsynced_names = True
-        self._segments = (*self._segments, segment)
+        with self.lock:
+            self._segments = (*self._segments, segment)
         if len(self._segments) > 1:
             self.write_manifest()
         return segment
@@ -206,12 +246,13 @@ class Log:
         start = max(self.start_offset, offset)
         for segment in segments_from(self._segments, start)[:1]:
             yield from recomputed_times(segment, start)
-        segments = self._segments
-        kept = segments_from(segments, start)
-        if kept and kept[-1].base_offset < start >= self.next_offset:
-            kept = ()
-        self.start_offset = start
-        self._segments = tuple(kept)
+        with self.lock:
+            segments = self._segments
+            kept = segments_from(segments, start)
+            if kept and kept[-1].base_offset < start >= self.next_offset:
+                kept = ()
+            self.start_offset = start
+            self._segments = tuple(kept)
         return segments[: len(segments) - len(kept)]
 
     def delete_before(self, offset: int) -> None:
@@ -219,17 +260,55 @@ class Log:
 
         Raises as `write_start`, and OSError.
         """
-        write_start(self._files, self._folder, offset)
+        write_start(self.files, self.folder, offset)
         for segment in run_to_end(self.begin_at(offset)):
             segment.remove()
+
+    # -- compaction ----------------------------------------------------------------------------
+
+    def switch(self, replacements: Sequence[Replacement], first_dirty: int) -> bool:
+        """Put compacted segments into the places of their sources, durably: a step of swap.py.
+
+        For the thread that appends. False, and nothing has changed, if the log was closed, or the
+        sources are no longer part of it. Raises AppendFailed: the log is `failed` then.
+        """
+        segments = None if self.failed or self.closed else self._spliced(replacements)
+        if segments is None:
+            return False
+        self._manifest.first_dirty = first_dirty
+        try:
+            self._write_manifest(segments)
+        except OSError as error:
+            self.failed = True
+            raise AppendFailed(f"cannot write the manifest of {self.folder}: {error}") from error
+        with self.lock:
+            segments = self._spliced(replacements)
+            if segments is None:
+                self.failed = True
+                raise AppendFailed(f"records of {self.folder} were deleted during a compaction")
+            size, self._segments = self.size, segments
+            self._compacted_away += size - self.size
+        return True
+
+    def _spliced(self, replacements: Sequence[Replacement]) -> tuple[Segment, ...] | None:
+        """The segments with compacted ones in the places of their sources; None if one is gone."""
+        segments = list(self._segments)
+        for segment, sources in replacements:
+            bases = [each.base_offset for each in segments[:-1]]
+            first = bases.index(sources[0]) if sources[0] in bases else 0
+            after = first + len(sources)
+            if tuple(bases[first:after]) != sources:
+                return None
+            segments[first:after] = [segment]
+        return tuple(segments)
 
     # -- syncing and closing -------------------------------------------------------------------
 
     def sync(self) -> None:
         """Wait until all appends and the names of the files are on the disk. Raises SyncFailed."""
         if self.failed:
-            raise AppendFailed(f"{self._folder} must be opened again before it can be synced")
-        with self._failing(f"cannot sync {self._folder}"):
+            raise AppendFailed(f"{self.folder} must be opened again before it can be synced")
+        with self._failing(f"cannot sync {self.folder}"):
             if self._unsynced:
                 self._unsynced = False
                 for segment in self._segments[-1:]:  # none, if all records were deleted
@@ -237,8 +316,8 @@ class Log:
                     self.durable = segment.mark(self.next_offset)
             if self._unsynced_names:
                 self._unsynced_names = False
-                self._files.sync_folder(self._folder)
-                self._files.sync_folder(parent_of(self._folder))
+                self.files.sync_folder(self.folder)
+                self.files.sync_folder(parent_of(self.folder))
 
     def sync_all(self) -> None:
         """`sync`, also for what an earlier process may have left in the page cache."""
@@ -280,9 +359,9 @@ class Log:
     def delete(self) -> None:
         """Remove the folder. Only for a log that rounds were never written to."""
         self._release()
-        for name in self._files.list_folder(self._folder):
-            self._files.remove(f"{self._folder}/{name}")
-        self._files.remove_folder(self._folder)
+        for name in self.files.list_folder(self.folder):
+            self.files.remove(f"{self.folder}/{name}")
+        self.files.remove_folder(self.folder)
 
     def _release(self) -> None:
         self.closed = True
@@ -290,7 +369,9 @@ class Log:
 
     def write_manifest(self) -> None:
         """Bring the manifest of the folder up to date, if anything has changed. Raises OSError."""
-        segments = self._segments
+        self._write_manifest(self._segments)
+
+    def _write_manifest(self, segments: Sequence[Segment]) -> None:
         finished = [one.to_manifest(other.base_offset) for one, other in pairwise(segments)]
         begun = segments[-1].base_offset if segments else None
         self._manifest.write(finished, begun, self.durable)

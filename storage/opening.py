@@ -12,17 +12,19 @@ from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss
 from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.findings import Findings
 from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Contents, Log
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.marks import Mark, newest
-from groupkeeper.storage.recovery import Findings, mend_tail, sound_end
+from groupkeeper.storage.recovery import mend_tail, sound_end
 from groupkeeper.storage.salvage import Gap, SoundSegment, fill, mend, scan
 from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import Segment, base_of, segment_path
 from groupkeeper.storage.start import FILE_NAME as START_FILE
 from groupkeeper.storage.start import read_start
+from groupkeeper.storage.swap import complete_swaps
 from groupkeeper.storage.times import run_to_end
 
 NO_END: Final = 2**63 - 1
@@ -67,16 +69,17 @@ class LogFolder:
         self._limits = limits
         self._cover = cover
         self._end = end
+        self._manifest = ManifestFile(files, folder)
+        self._accepted = ACCEPT_FILE in files.list_folder(folder)
+        self._findings = Findings(folder, accepted=self._accepted)
+        if self._manifest.damage:
+            self._findings.repairs.append(self._manifest.damage)
+        complete_swaps(files, folder, self._manifest, self._findings)
         names = files.list_folder(folder)
         self._names = frozenset(names)
         self._bases = sorted(base for base in map(base_of, names) if base is not None)
-        self._accepted = ACCEPT_FILE in names
-        self._findings = Findings(folder, accepted=self._accepted)
         self._written_anew: set[int] = set()
         """The base offsets of segments that were written anew without their unsound parts."""
-        self._manifest = ManifestFile(files, folder)
-        if self._manifest.damage:
-            self._findings.repairs.append(self._manifest.damage)
         self._start = self._read_start() if START_FILE in names else 0
         """Records before this offset were deleted."""
 
@@ -208,6 +211,7 @@ class LogFolder:
         contents.unsynced = valid != active.size
         if contents.unsynced:
             active.truncate(valid)
+        active.read_first_timestamp()
 
     def drop_deleted(self, log: Log) -> None:
         """Start the log where the checkpoint says, and remove the segments before that.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.protocol.record_batch import KeyValue
-from groupkeeper.storage.errors import AppendFailed, Fenced, StorageError
+from groupkeeper.storage.errors import AppendFailed, Fenced, LockLost, StorageError
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.scan import Batch
 
@@ -48,7 +48,7 @@ class QueuedLog:
         """Why an append cannot take part in a round; None if it can."""
         log = self.log
         if self.fenced:
-            return Fenced(f"the lock of {log.name} was removed: another process may own it")
+            return LockLost(f"the lock of {log.name} was removed: another process may own it")
         if log.failed or log.closed or log is not append.log:
             return AppendFailed(f"{log.name} must be opened again before it takes a round")
         if append.epoch < log.last_epoch:

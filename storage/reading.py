@@ -48,7 +48,7 @@ def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> N
     """Raise Corrupt if the offsets of batches read at an offset are not consecutive.
 
     For finished segments with a known checksum: no checksum of a batch, which a client could
-    verify, covers its base offset.
+    verify, covers its base offset. In compacted segments they have to rise.
     """
     finished = segment.finished
     if finished is None or finished.crc is None:
@@ -58,7 +58,11 @@ def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> N
     at, following = 0, -1
     while at < len(data):
         base, length, _, _, _, delta, _ = FIELDS.unpack_from(data, at)
-        if length <= 0 or (base != following and (at or not base <= offset <= base + delta)):
+        if finished.compacted:
+            right = base >= following and base + delta >= offset
+        else:
+            right = base == following if at else base <= offset <= base + delta
+        if length <= 0 or not right:
             break
         following = base + delta + 1
         at += length + LENGTH_OVERHEAD

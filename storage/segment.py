@@ -6,7 +6,7 @@ about damage.
 Source: Kafka's LogSegment and LogFileUtils.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -17,11 +17,12 @@ from groupkeeper.storage.index import Index
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import FinishedSegment
 from groupkeeper.storage.marks import SECTOR, Mark
-from groupkeeper.storage.scan import Batch, valid_batches
+from groupkeeper.storage.scan import FIELDS, Batch, valid_batches
 from groupkeeper.storage.whole import overwrite, read_whole
 from groupkeeper.storage.window import PIECE, Window
 
 LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIXES: Final = (".index", ".timeindex")
 DIGITS: Final = 20
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
@@ -32,9 +33,14 @@ def base_of(name: str) -> int | None:
     return int(stem) if suffix == LOG_SUFFIX and len(stem) == DIGITS and stem.isdigit() else None
 
 
+def segment_stem(folder: str, base_offset: int) -> str:
+    """The files of the segment with this base offset, without their suffixes."""
+    return f"{folder}/{base_offset:0{DIGITS}d}"
+
+
 def segment_path(folder: str, base_offset: int) -> str:
     """The file of the segment with this base offset."""
-    return f"{folder}/{base_offset:0{DIGITS}d}{LOG_SUFFIX}"
+    return segment_stem(folder, base_offset) + LOG_SUFFIX
 
 
 class Segment:
@@ -48,25 +54,32 @@ class Segment:
     __slots__ = (
         "_files",
         "_handle",
-        "_limits",
         "_stem",
         "base_offset",
         "crc",
         "finished",
+        "first_timestamp",
         "index",
         "size",
     )
 
-    def __init__(self, files: Files, folder: str, base_offset: int, limits: Limits) -> None:
+    def __init__(
+        self, files: Files, folder: str, base_offset: int, limits: Limits, named: str = ""
+    ) -> None:
+        """`named` follows the suffix in the present name of a file that exists and is renamed soon;
+        else a missing file is created.
+        """
         self._files = files
-        self._limits = limits
-        self._stem = f"{folder}/{base_offset:0{DIGITS}d}"
-        self._handle = files.open(self.path, create=True)
+        self._stem = segment_stem(folder, base_offset)
+        self._handle = files.open(self.path + named, create=not named)
         self.base_offset = base_offset
         self.index = Index(limits.index_interval_bytes)
         self.size = files.size(self._handle)
         self.crc = 0
         """CRC-32C of all its bytes, known for the last segment of a log only."""
+        self.first_timestamp = -1
+        """The largest timestamp of its first batch, or of a later one if that has none; -1: none
+        has, or it is not known. Known for the last segment of a log."""
         self.finished: FinishedSegment | None = None
         """Its entry in the manifest."""
 
@@ -74,27 +87,35 @@ class Segment:
     def path(self) -> str:
         return self._stem + LOG_SUFFIX
 
-    def has_room(self, size: int, last_offset: int) -> bool:
+    def has_room(self, size: int, last_offset: int, limits: Limits) -> bool:
         """Whether batches of `size` bytes up to `last_offset` fit; into an empty segment all do."""
         if not self.size:
             return True
-        if self.size + size > self._limits.segment_bytes:
+        if self.size + size > limits.segment_bytes:
             return False
-        if self.index.is_full(self._limits.index_bytes):
+        if self.index.is_full(limits.index_bytes):
             return False
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
-    def fitting(self, batches: Iterable[Batch]) -> int:
+    def is_too_old(self, timestamp: int, limits: Limits) -> bool:
+        """Whether a batch with this largest timestamp has to begin a new segment.
+
+        Kafka takes the time since it opened the segment where the first batch has no timestamp.
+        Here that batch does not count: files of a log need no clock.
+        """
+        return 0 <= self.first_timestamp < timestamp - limits.segment_ms
+
+    def fitting(self, batches: Iterable[Batch], limits: Limits) -> int:
         """How many of these batches fit, or 1 if the first one needs a new segment."""
         size = count = 0
         for batch in batches:
             size += batch.size
-            if not self.has_room(size, batch.last_offset):
+            if not self.has_room(size, batch.last_offset, limits):
                 break
             count += 1
         return max(count, 1)
 
-    def append(self, data: bytes, batches: Iterable[Batch]) -> None:
+    def append(self, data: bytes, batches: Sequence[Batch]) -> None:
         """Write whole batches at the end; their positions are not looked at.
 
         After an OSError the file may have a part of them after `size`.
@@ -105,8 +126,16 @@ class Segment:
         for _, size, _, last, _, timestamp in batches:
             add(last - base, position, size, timestamp)
             position += size
+        if self.first_timestamp < 0:
+            self.first_timestamp = batches[0].max_timestamp
         self.crc = crc32c(data, self.crc)
         self.size = position
+
+    def read_first_timestamp(self) -> None:
+        """Take `first_timestamp` from the file, of which nothing else need be read."""
+        header = self.read(0, FIELDS.size)
+        if len(header) == FIELDS.size:
+            *_, self.first_timestamp = FIELDS.unpack(header)
 
     def note(self, batch: Batch) -> None:
         """Add a batch that is in the file to the indexes."""
@@ -159,7 +188,7 @@ class Segment:
 
     def remove(self) -> None:
         """Remove its files; a reader that holds it can go on. Raises OSError."""
-        for suffix in (".index", ".timeindex", LOG_SUFFIX):  # no start removes indexes alone
+        for suffix in (*INDEX_SUFFIXES, LOG_SUFFIX):  # no start removes indexes alone
             self._files.remove(self._stem + suffix)
 
     def __del__(self) -> None:
@@ -168,12 +197,15 @@ class Segment:
 
     def load_index(self) -> None:
         """Read the index files of a finished segment, or rebuild them if they are not right."""
-        offsets, times = self._contents(".index"), self._contents(".timeindex")
-        if offsets is not None and times is not None and self._fits(offsets, times):
-            return
-        for batch in valid_batches(self.window(), 0, self.base_offset):
-            self.note(batch)
-        self.write_index()
+        if not self.read_index():
+            for batch in valid_batches(self.window(), 0, self.base_offset):
+                self.note(batch)
+            self.write_index()
+
+    def read_index(self, named: str = "") -> bool:
+        """Read the index files; False, and nothing is read, if they are not right."""
+        offsets, times = (self._contents(suffix + named) for suffix in INDEX_SUFFIXES)
+        return offsets is not None and times is not None and self._fits(offsets, times)
 
     def _fits(self, offsets: bytes, times: bytes) -> bool:
         known = self.finished.index_crc if self.finished is not None else None

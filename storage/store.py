@@ -6,10 +6,10 @@ rest"; opening a log puts the two together again. A process may write to the dir
 holds the lock of its node id, and to a log while it holds the lock of its shard (locks.py); every
 call checks that cheaply.
 
-One thread at a time calls `commit`, `catch_up`, `usable_log`, `verify` and `close`. Meanwhile one
-other thread may call `claim` and `recover_log`, for logs that no round is written to and that
-`usable_log` did not return, and any thread may read logs. A log that `open_log` returns is written
-to by `commit` only.
+One thread at a time calls `commit`, `catch_up`, `usable_log`, `close_log`, `verify` and `close`.
+Meanwhile one other thread may call `claim` and `recover_log`, for logs that no round is written to
+and that `usable_log` did not return, and any thread may read logs. A log that `open_log` returns is
+written to by `commit` only.
 """
 
 from collections.abc import Callable, Sequence
@@ -133,6 +133,10 @@ class Store:
         """The logs that the journals tell of. Their folders, and those of the list, must exist."""
         return self._journals.told_names()
 
+    def has_log(self, name: str) -> bool:
+        """Whether the folder of a log is there and has files."""
+        return bool(self._files.list_folder(f"{self.data_dir}/{name}"))
+
     def open_log(self, name: str) -> Log:
         """The log of a partition folder, repaired from the journals.
 
@@ -188,13 +192,36 @@ class Store:
         log.repairs = [*([restored] if restored else []), *log.repairs]
         return log
 
+    def close_log(self, name: str) -> None:
+        """Close a log, and give the lock of its shard back with the last one that is open.
+
+        Raises AppendFailed and SyncFailed: the journals have what could not be written.
+        """
+        self._lose_all_lost()
+        queued = self._logs.get(name)
+        if queued is not None:  # else: it could not be opened
+            self._close(queued)
+        shard, logs = partition_of(name), [each.log for each in list(self._logs.values())]
+        if all(log.closed for log in logs if partition_of(log.name) == shard):
+            self.release(shard)
+
+    def _close(self, queued: QueuedLog) -> None:
+        try:
+            queued.close()
+        except SyncFailed as error:
+            self._rounds.failure = str(error)
+            raise
+        if not queued.log.failed:
+            self._journals.synced(queued.log.name, queued.log.durable)
+
     # -- rounds --------------------------------------------------------------------------------
 
     def commit(self, appends: Sequence[Append]) -> list[StorageError | None]:
         """Write one batch per append and make all of them durable together.
 
         Returns for each append None, or why it was left out: Fenced by an epoch of its log that is
-        newer, AppendFailed if its log must be opened again. The others are durable all the same.
+        newer, LockLost if another process may write to it, AppendFailed if its log must be opened
+        again. The others are durable all the same.
         Raises if nothing may be acknowledged: AppendFailed if the journal could not be written,
         SyncFailed, after which the store takes no more work, and ValueError for records that do
         not fit into a batch.
@@ -271,10 +298,8 @@ class Store:
         """Sync and close the logs, leave short journals behind, and give all locks back."""
         try:
             self._lose_all_lost()
-            for name, queued in self._logs.items():
-                queued.close()
-                if not queued.log.failed:
-                    self._journals.synced(name, queued.log.durable)
+            for queued in self._logs.values():
+                self._close(queued)
             clean = not self._rounds.failure and not any(
                 queued.log.failed for queued in self._logs.values()
             )

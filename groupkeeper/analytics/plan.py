@@ -12,7 +12,7 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, Final
@@ -27,6 +27,8 @@ from groupkeeper.protocol.record_batch import (
 )
 
 TOPIC: Final = "__consumer_offsets"
+ARCHIVE: Final = "archive"
+"""The folder in a data folder that keeps segments as they were before compaction."""
 SMALLEST_CHUNK: Final = 4 * 1024 * 1024
 LARGEST_CHUNK: Final = 64 * 1024 * 1024
 CHUNKS_PER_CORE: Final = 3
@@ -35,6 +37,7 @@ _FOLDER: Final = re.compile(re.escape(TOPIC) + r"-(\d+)")
 _SEGMENT: Final = re.compile(r"\d{20}\.log")
 _ENTRY: Final = Struct(">ii")
 _LENGTH: Final = Struct(">i")
+_OFFSET_BYTES: Final = 8
 _WALK_BYTES: Final = 1024 * 1024
 
 
@@ -113,8 +116,13 @@ def _chunk_bytes(size: int) -> int:
 
 
 def find_segments(paths: Iterable[Path]) -> list[SegmentFile]:
-    """Segments that are not empty, by partition and base offset. Raises AnalyticsError."""
+    """Segments that are not empty, by partition and base offset. Raises AnalyticsError.
+
+    Of a partition and its archive, the archive counts where it has the records: there they are as
+    they were before compaction.
+    """
     folders: dict[int, Path] = {}
+    archives: dict[int, Path] = {}
     found: set[Path] = set()
     for path in paths:
         files = list(_log_files(path))
@@ -123,15 +131,48 @@ def find_segments(paths: Iterable[Path]) -> list[SegmentFile]:
                 f"nothing to read in {path}: no {TOPIC}-<n> folder with segments (*.log)"
             )
         for file in files:
-            partition = partition_of(file.parent)
-            known = folders.setdefault(partition, file.parent.resolve())
-            if known != file.parent.resolve():
-                raise AnalyticsError(
-                    f"partition {partition} is there twice, in {known} and {file.parent}: name one"
-                )
+            partition, folder = partition_of(file.parent), file.parent.resolve()
+            is_archive = folder.parent.name == ARCHIVE
+            known = (archives if is_archive else folders).setdefault(partition, folder)
+            if known != folder:
+                raise _twice(partition, known, folder)
             found.add(file.resolve())
-    segments = (_segment_file(file) for file in found)
-    return sorted(filter(None, segments), key=lambda segment: (segment.partition, segment.base))
+    for partition, archive in archives.items():
+        live = folders.get(partition, archive)
+        if live not in (archive, archive.parents[1] / archive.name):
+            raise _twice(partition, live, archive)
+    segments = _without_archived(list(filter(None, map(_segment_file, found))))
+    return sorted(segments, key=lambda segment: (segment.partition, segment.base))
+
+
+def _twice(partition: int, one: Path, other: Path) -> AnalyticsError:
+    return AnalyticsError(f"partition {partition} is there twice, in {one} and {other}: name one")
+
+
+def _without_archived(segments: Iterable[SegmentFile]) -> Iterator[SegmentFile]:
+    """The segments, but of those that also have archived records only what is before these."""
+    archived: dict[int, list[int]] = {}
+    for each in segments:
+        if each.path.parent.parent.name == ARCHIVE:
+            archived.setdefault(each.partition, []).append(each.base)
+    for each in segments:
+        bases = archived.get(each.partition, [])
+        if each.path.parent.parent.name == ARCHIVE or not bases or each.base > max(bases):
+            yield each
+        elif size := _size_before(each, min(bases)):
+            yield replace(each, size=size)
+
+
+def _size_before(segment: SegmentFile, offset: int) -> int:
+    """How many bytes of a segment are before the first batch from an offset on."""
+    if segment.base >= offset:
+        return 0
+    with segment.path.open("rb") as file:
+        for position in _walk(file, 0, segment.size):
+            file.seek(position)
+            if int.from_bytes(file.read(_OFFSET_BYTES), "big") >= offset:
+                return position
+    return segment.size
 
 
 def partition_of(folder: Path) -> int:

@@ -8,6 +8,7 @@ Source: Kafka's `ConfigHelper`, `ConfigAdminManager` and its answers on the wire
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from groupkeeper.protocol.errors import ErrorCode
@@ -28,8 +29,14 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from groupkeeper.protocol.messages.list_config_resources import ConfigResource
-from groupkeeper.settings.table import INT_MAX, TABLE, Setting, Settings
-from groupkeeper.topics.effective_configs import EffectiveConfig, broker_config
+from groupkeeper.settings.setting import INT_MAX, Setting
+from groupkeeper.settings.table import TABLE, Settings
+from groupkeeper.topics.effective_configs import (
+    EffectiveConfig,
+    broker_synonyms,
+    inherited_config,
+    value_text,
+)
 from groupkeeper.topics.refusals import Refusal
 
 AlterRequest = AlterConfigsRequest | IncrementalAlterConfigsRequest
@@ -110,7 +117,7 @@ class BrokerConfigs:
 
     def __init__(self, node_id: int, settings: Settings) -> None:
         self._node_id = node_id
-        self._settings = settings
+        self._settings = replace(settings, node_id=node_id)
         self._shared: dict[tuple[bool, bool], dict[str, DescribeConfigsResourceResult]] = {}
         """Settings, by whether synonyms and documentation are included."""
 
@@ -156,10 +163,9 @@ class BrokerConfigs:
     def _setting(
         self, row: Setting, request: DescribeConfigsRequest
     ) -> DescribeConfigsResourceResult:
-        is_node_id = row.key == "node.id"
-        used = self._node_id if is_node_id else getattr(self._settings, row.attribute)
-        # Settings do not record whether a value equal to the default was given.
-        config = broker_config(row.key, _kind(row), row.key, _text(used), _text(row.default))
+        value = value_text(getattr(self._settings, row.attribute))
+        synonyms = broker_synonyms(row.key, self._settings)
+        config = inherited_config(row.key, _kind(row), value, synonyms)
         text = row.doc if request.include_documentation else None
         result = config_result(config, request, text)
         result.read_only = True
@@ -249,11 +255,13 @@ def _number(text: str) -> int | None:
     return int(text)
 
 
+_KINDS: Final[Mapping[type, ConfigKind]] = {
+    bool: ConfigKind.BOOLEAN,
+    float: ConfigKind.DOUBLE,
+    str: ConfigKind.LIST,
+}
+
+
 def _kind(row: Setting) -> ConfigKind:
-    if row.kind is bool:
-        return ConfigKind.BOOLEAN
-    return ConfigKind.INT if row.high <= INT_MAX else ConfigKind.LONG
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    whole = ConfigKind.INT if row.high <= INT_MAX else ConfigKind.LONG
+    return _KINDS.get(row.kind, whole)

@@ -97,7 +97,7 @@ class DeleteRecordsHandler:
             return _refused(partition_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if partition.topic.internal:
             return _refused(partition_id, ErrorCode.INVALID_TOPIC_EXCEPTION)
-        if not partition.topic.deletes_records:
+        if not partition.policy.deletes:
             return _refused(partition_id, ErrorCode.POLICY_VIOLATION)
         log = partition.log
         if log is None:

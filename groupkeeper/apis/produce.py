@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.topics.batches import NO_TRANSACTIONS, check_batch
+from groupkeeper.topics.batches import NO_TRANSACTIONS, check_batch, stated_timestamp
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.refusals import Refusal, Refused
@@ -82,20 +82,18 @@ class ProduceHandler:
 
         def look(topic: TopicProduceData, data: PartitionProduceData) -> None:
             partition = self._partitions.find(topic.name, data.index)
-            size = min(len(data.records or b""), self._message_max_bytes)
-            if partition is not None and not self._is_ready(partition, size):
+            if partition is not None and not self._is_ready(partition, data.records):
                 unready[partition] = None
 
         yield from visit_within(request.topic_data, lambda topic: topic.partition_data, look)
         return unready
 
-    def _is_ready(self, partition: TopicPartition, size: int) -> bool:
+    def _is_ready(self, partition: TopicPartition, records: bytes | memoryview | None) -> bool:
         """Whether to append without preparation; true if it will be refused anyway."""
-        return (
-            partition.topic.internal
-            or self._partitions.refuses_writes(partition)
-            or partition.may_append(size)
-        )
+        if partition.topic.internal or self._partitions.refuses_writes(partition):
+            return True
+        size = min(len(records or b""), self._message_max_bytes)
+        return partition.may_append(size, stated_timestamp(records))
 
     def _append_all(self, request: ProduceRequest, api_version: int) -> Slices[Response]:
         pace = Pace()

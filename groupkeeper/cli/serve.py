@@ -11,8 +11,15 @@ from typing import Any
 
 import click
 
-from groupkeeper.settings.options import Address, ServeOptions, format_address, parse_address
-from groupkeeper.settings.table import INT_MAX, Settings, SettingsError, load
+from groupkeeper.settings.options import (
+    MEMORY,
+    Address,
+    ServeOptions,
+    format_address,
+    parse_address,
+)
+from groupkeeper.settings.setting import INT_MAX
+from groupkeeper.settings.table import Settings, SettingsError, load
 
 DATA_DIR = Path("groupkeeper-data")
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
@@ -49,6 +56,11 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
     help=f"The data directory.  [default: {DATA_DIR}; with --dev a temporary directory]",
 )
 @click.option(
+    "--memory",
+    is_flag=True,
+    help="Keep everything in memory instead: the disk is not touched, and nothing survives.",
+)
+@click.option(
     "--http",
     callback=_address,
     metavar="HOST:PORT|off",
@@ -78,6 +90,7 @@ def serve(
     config: Path | None,
     assignments: tuple[str, ...],
     dev: bool,
+    memory: bool,
     **given: Any,
 ) -> int:
     """Run a server until it is interrupted.
@@ -89,6 +102,7 @@ def serve(
     \b
       groupkeeper serve --data-dir /var/lib/groupkeeper
       groupkeeper serve --dev --listen 127.0.0.1:0 --set num.partitions=6
+      groupkeeper serve --dev --memory
       groupkeeper serve --listen 0.0.0.0:9092 --advertise kafka.example:9092
     """
     # Any: click's own values of the options left, each converted by its type above.
@@ -96,12 +110,24 @@ def serve(
         settings, unused = load(config, os.environ, assignments, dev=dev)
     except SettingsError as problem:
         raise click.ClickException(str(problem)) from None
+    if memory:
+        _check_memory(data_dir, settings)
+        data_dir = MEMORY
     with _data_dir(data_dir, temporary=dev) as folder:
         options = _options(folder, settings, unused, given)
-        options.dev = dev
+        options.dev, options.memory = dev, memory
         from groupkeeper.server.main import run
 
         return run(options)
+
+
+def _check_memory(data_dir: Path | None, settings: Settings) -> None:
+    if data_dir is not None:
+        raise click.ClickException("--memory and --data-dir exclude each other: leave one out")
+    if settings.data_dir_must_exist:
+        raise click.ClickException(
+            "--memory begins without data, and data.dir.must.exist asks for some: leave one out"
+        )
 
 
 # Any: see serve().

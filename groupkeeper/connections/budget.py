@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from groupkeeper.settings.table import LONG_MAX, Settings
+from groupkeeper.settings.setting import LONG_MAX
+from groupkeeper.settings.table import Settings
 
 UNSENT_BYTES: Final = 256 * 1024 * 1024
 """Answers that clients have not read yet, over all connections."""

@@ -1,14 +1,15 @@
 """Drives one partition of `__consumer_offsets`: connects its decisions to log, clock and replies.
 
-`coordinator` and `storage` do not know each other; the driver passes the records of one to the
-other. It takes a `Partition` through its life: claimed, loaded from the log, active, and after any
-failure closed and loaded again, because no step can be undone.
+The decisions are those of a `Partition`, the log is any `PartitionLog`; the driver passes the
+records of one to the other. It takes both through their life (`driver_state.py`): claimed, loaded,
+active, and after any failure closed and loaded again, because no step can be undone. It ends when
+another process has claimed the log.
 
 Source: Kafka's PartitionWriter and CoordinatorRuntime.CoordinatorContext.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
 from groupkeeper.coordinator.apis import GroupRequest, refuse
@@ -17,25 +18,22 @@ from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.gate import Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
-from groupkeeper.coordinator.partition import ABSENCE, Partition, PartitionState
-from groupkeeper.coordinator.step import KeyValue, Step
+from groupkeeper.coordinator.partition import Partition
+from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.groups.driver_life import DriverLife
 from groupkeeper.groups.driver_services import DriverServices
-from groupkeeper.groups.loader import ReloadBackoff, claimed_log, read
+from groupkeeper.groups.driver_state import DriverState
+from groupkeeper.groups.partition_log import LogBatch, PartitionLog
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import PartitionSnapshot
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
-from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.storage.errors import StorageError, SyncFailed
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.queued_log import Append
-from groupkeeper.storage.store import Store
 from groupkeeper.turns import Slices, when_read
 
-OFFSETS_TOPIC = "__consumer_offsets"
 LATE_MS = 1_000
 """An alarm that rings later than this waits until the sockets have been read."""
 READ_FIRST_S = 1.0
@@ -49,28 +47,20 @@ _log = Logger("partition")
 class PartitionDriver:
     """Drives one partition."""
 
-    def __init__(self, index: int, services: DriverServices, epoch: int) -> None:
+    def __init__(self, index: int, log: PartitionLog, services: DriverServices) -> None:
         self.index = index
-        self.name = f"{OFFSETS_TOPIC}-{index}"
-        self.log: Log | None = None
+        self._life = DriverLife(index)
+        self._log = log
         self._services = services
         self._loop = asyncio.get_running_loop()
         self._partition = self._new_partition()
         self._writing = self._partition
         """The partition whose records are in the current round; it may have been closed since."""
-        self._epoch: int | None = epoch
-        """None after a failure: the next load claims a new one."""
-        self._origin = Origin(index, epoch)
-        """Passed to the readers of facts."""
-        self._size = 0
-        self._problem = ""
-        self.cannot_be_loaded = False
-        """The last load failed: the log is damaged or the disk fails, and it may stay so."""
-        self._stopping = False
+        self._origin = Origin(index, -1)
+        """Passed to the readers of facts; with the epoch of the last claim."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._loading: asyncio.Task[None] | None = None
-        self._backoff = ReloadBackoff()
         self._round_over = asyncio.Event()
 
     def _new_partition(self) -> Partition:
@@ -81,8 +71,8 @@ class PartitionDriver:
 
     def call(self, request: GroupRequest, caller: Caller, reply_to: ReplyTo) -> None:
         """Decide one request. The reply leaves now, later, or when its records are durable."""
-        if self._stopping:
-            reply_to.answer(refuse(request, caller, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        if self._life.refusal:
+            reply_to.answer(refuse(request, caller, self._life.refusal))
             return
         try:
             step = self._partition.handle(request, caller, reply_to, self._time())
@@ -103,7 +93,12 @@ class PartitionDriver:
     @property
     def absence(self) -> ErrorCode:
         """The error that every request gets; NONE if the partition is active."""
-        return ABSENCE.get(self._partition.state, ErrorCode.NONE)
+        return self._life.answers.new
+
+    @property
+    def cannot_be_loaded(self) -> bool:
+        """The log is damaged, the disk fails, or another process owns it: it may stay so."""
+        return self._life.cannot_be_loaded
 
     def prepare(self, request: OffsetCommitRequest) -> PreparedCommit:
         """A large commit, to be prepared in pieces and then passed to `call`."""
@@ -111,7 +106,7 @@ class PartitionDriver:
 
     def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
         """See `Partition.steady_beat`."""
-        return None if self._stopping else self._partition.steady_beat(request)
+        return None if self._life.refusal else self._partition.steady_beat(request)
 
     def beat(self, beat: Beat, now: int) -> bool:
         """Repeat a heartbeat. False if the request has to be decoded and decided instead."""
@@ -149,7 +144,7 @@ class PartitionDriver:
     def _carry_out(self, step: Step) -> None:
         """Do what a step asks for: first write and set the alarm, because a reply may raise."""
         if self._partition.has_unwritten:
-            self._services.writer.enqueue(self)
+            self._log.append_from(self)
         self._set_alarm()
         if step.told:
             self._services.readers.tell(self._origin, step.told)
@@ -190,7 +185,7 @@ class PartitionDriver:
 
     def _advance(self) -> None:
         self._alarm = None
-        if self._stopping or self.absence:  # set again when the partition is active
+        if self.absence:  # set again when the partition is active
             return
         clock = self._services.clock
         now, wall = max(clock.now(), self._alarm_at), clock.wall()
@@ -198,18 +193,14 @@ class PartitionDriver:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def take(self) -> Unwritten | None:
-        """What the next round writes for this partition; None if nothing."""
+    def take(self) -> Sequence[LogBatch]:
+        """What is appended next; see `Author`."""
         self._writing = self._partition
-        return self._partition.take()
-
-    def append_of(self, records: list[KeyValue], wall_ms: int) -> Append:
-        """The records as the store takes them."""
-        assert self.log is not None and self._epoch is not None
-        return Append(self.log, self._epoch, wall_ms, records)
+        unwritten = self._partition.take()
+        return () if unwritten is None else (LogBatch(self._log, self, unwritten),)
 
     def written(self, unwritten: Unwritten) -> None:
-        """A round is durable. Replies and facts leave first: a later failure must not lose them."""
+        """A batch is durable. Replies and facts leave first: a later failure must not lose them."""
         self._round_over.set()
         partition = self._partition
         if self._writing is partition:
@@ -222,62 +213,62 @@ class PartitionDriver:
                 partition.resume(self._services.clock.now())
                 self._set_alarm()
             if partition.has_unwritten:  # more than one batch may hold
-                self._services.writer.enqueue(self)
-
-    def grown(self) -> None:
-        """The segments have caught up with the journal: wake fetches of the offsets topic."""
-        if self.log is not None and not self.log.closed:  # else: woken after the load
-            self._tell_size(self.log)
-
-    def _tell_size(self, log: Log) -> None:
-        before, self._size = self._size, log.size
-        if self._size > before:
-            self._services.grew(self.index, self._size - before)
+                self._log.append_from(self)
 
     def not_written(self, error: BaseException) -> None:
-        """A round failed: nothing of it may be acknowledged."""
+        """A batch failed: nothing of it may be acknowledged."""
         if isinstance(error, SyncFailed):
             self._services.give_up(error)
         if self._writing is self._partition:
             self._fail(error, "the log could not be written")
 
-    def fence(self, error: StorageError) -> None:
+    def lost(self, error: BaseException) -> None:
+        """The log may have another owner: close the partition; the next claim tells."""
         self._fail(error, "the partition may have another owner")
 
     # -- life cycle ----------------------------------------------------------------------------
 
     def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
-        """Close, refuse parked requests, and load again from the log, even if closing raises."""
-        self._note(event, error)
+        """Close, refuse parked requests, and load again from the log, even if closing raises.
+
+        Not if a newer owner has the log, or if the process ends.
+        """
+        if self._life.is_absent:
+            return
+        life, now = self._life, self._services.clock.seconds()
+        pause = life.fail(event, error, now)
         self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
         try:
-            refused = self._partition.close()
+            refused = self._partition.close(life.answers.waiting)
         finally:
-            if not self._stopping:
-                self.start_loading(self._backoff.failed(error, self._services.clock.seconds()))
+            if life.state is DriverState.CLOSED:
+                self._load_in_background(pause)
+            elif life.is_absent:
+                self._in_background(self._release())
         self._dismiss(refused, answered)
-
-    def _note(self, event: str, error: BaseException) -> None:
-        self._problem = f"{event}: {error}"
-        self._epoch = None
-        bug = not isinstance(error, StorageError | CorruptBatch | OSError)
-        _log.error(event, partition=self.index, error=str(error), exc_info=error if bug else None)
 
     def _dismiss(self, replies: Replies, answered: ReplyTo | None = None) -> None:
         # A step that raised may have left a token both parked in its member and in its replies.
         once = {id(to): (to, reply) for to, reply in replies if to is not answered}
         self._services.replies.send(list(once.values()))
 
-    def start_loading(self, pause: float = 0.0) -> None:
-        """Load the partition in the background after `pause` seconds; retry until it works.
+    def start_loading(self) -> None:
+        """Load the partition in the background; retry until it works.
 
         Until it is active, requests get COORDINATOR_LOAD_IN_PROGRESS: members should wait for it,
         not look for another coordinator.
         """
+        self._load_in_background(0.0)
+
+    def _load_in_background(self, pause: float) -> None:
+        self._partition = self._new_partition()
+        self._in_background(self._load_until_it_works(pause))
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        """Instead of what was done there before: a load, or nothing."""
         if self._loading is not None:
             self._loading.cancel()
-        self._partition = self._new_partition()
-        self._loading = self._loop.create_task(self._load_until_it_works(pause))
+        self._loading = self._loop.create_task(work)
 
     async def _load_until_it_works(self, pause: float) -> None:
         while True:
@@ -286,26 +277,29 @@ class PartitionDriver:
                 async with self._services.loader.place():
                     await self._load()
             except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
-                self._note("cannot be loaded", error)
-                self.cannot_be_loaded = True
+                pause = self._life.fail_to_load(error, self._services.clock.seconds())
+                self._partition.close()
+                if self._life.is_absent:
+                    await self._release()
+                    return
                 if isinstance(error, SyncFailed):
                     self._services.give_up(error)
-                self._partition.close()
                 self._partition = self._new_partition()
-                pause = self._backoff.failed(error, self._services.clock.seconds())
             else:
                 return
 
+    async def _release(self) -> None:
+        try:
+            await self._log.release()
+        except (StorageError, OSError) as error:
+            _log.error("the log could not be closed", partition=self.index, error=str(error))
+
     async def _load(self) -> None:
         began = self._services.clock.seconds()
-        loader, partition = self._services.loader, self._partition
-        own = self.index, self.name, self._epoch
-        epoch, log = await claimed_log(self._services.writer, loader, *own)
-        self._epoch, self._origin, self.log = epoch, Origin(self.index, epoch), log
-        for what in log.take_repairs():
-            _log.warning("log repaired", partition=self.index, what=what)
-        batches = log.batches(log.start_offset)
-        await loader.run(read(batches, partition.replay, partition.restore()))
+        partition = self._partition
+        self._origin = Origin(self.index, await self._log.claim(self))
+        await self._log.read(partition.replay)
+        await self._services.loader.run(partition.restore())
         await self._delete_offsets_late(partition)
         await self._services.turns.run(self._start_sessions(partition))
         await self._delete_offsets_late(partition)  # topics that were deleted meanwhile
@@ -321,36 +315,31 @@ class PartitionDriver:
             partition.start_sessions(left, *self._time())
             yield
 
-    def load_empty(self, store: Store) -> bool:
-        """Activate a partition whose log has no records, at once. Call before the writer has work.
+    def load_empty(self) -> bool:
+        """Activate a partition whose log has no records, at once: see `PartitionLog.claim_empty`.
 
         Returns False if it has to be loaded in the background.
         """
         began = self._services.clock.seconds()
         if self._services.late_offset_deleter.is_due(self.index):
             return False  # its log was removed: the note about deleted topics has to be, too
-        try:
-            self.log = store.open_log(self.name)
-        except (StorageError, OSError):
-            return False  # the load in the background meets the error again and logs it
-        if self.log.next_offset > 0 or self.log.repairs:
-            return False  # the folder was lost in a power cut, and restored from the journal
+        epoch = self._log.claim_empty(self)
+        if epoch is None:
+            return False
+        self._origin = Origin(self.index, epoch)
         self._activate(began)
         return True
 
     def _activate(self, began: float) -> None:
         step = self._partition.activate(*self._time())
-        self._problem = ""
-        self._backoff.active(self._services.clock.seconds())
-        self.cannot_be_loaded = False
-        if self.log is not None:
-            self._tell_size(self.log)
-        self._services.metrics.replay_seconds.observe(self._services.clock.seconds() - began)
+        now = self._services.clock.seconds()
+        self._life.activate(now)
+        self._services.metrics.replay_seconds.observe(now - began)
         self._carry_out(step)
 
     def stop(self) -> None:
         """Refuse new requests from now on, and stop loading: the process ends."""
-        self._stopping = True
+        self._life.drain()
         if self._loading is not None:
             self._loading.cancel()
         if self._alarm is not None:
@@ -358,22 +347,13 @@ class PartitionDriver:
 
     def close(self) -> None:
         """After `stop`, when everything is written: refuse the requests that are still parked."""
-        self._dismiss(self._partition.close())
+        self._dismiss(self._partition.close(self._life.answers.waiting))
 
     # -- metrics -------------------------------------------------------------------------------
 
     def snapshot(self) -> PartitionSnapshot:
         """The state of the partition, without its groups."""
-        partition = self._partition
-        state: str = partition.state
-        waits = partition.state is PartitionState.LOADING and self._problem
-        if self._stopping or waits:  # only shown here: clients get LOADING
-            state = PartitionState.CLOSED
-        reason = self._problem or ("" if state == PartitionState.ACTIVE else state)
-        left = self._backoff.left(self._services.clock.seconds())
-        if self._problem and left:
-            reason += f"; tried again in {left:.1f} s"
-        return PartitionSnapshot(partition=self.index, state=state, reason=reason)
+        return self._life.snapshot(self._services.clock.seconds())
 
     def counted(self) -> Slices[PartitionSnapshot]:
         """The snapshot with groups, members and offsets, counted in slices between requests."""

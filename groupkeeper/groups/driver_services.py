@@ -9,7 +9,6 @@ from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.reply_queue import ReplyQueue
-from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.turns import Turns
@@ -20,14 +19,11 @@ class DriverServices:
     """Shared services, configuration and callbacks."""
 
     clock: Clock
-    writer: Writer
     loader: Loader
     metrics: Metrics
     config: GroupConfig
     new_member_id: Callable[[str], str]
     readers: FactReaders
-    grew: Callable[[int, int], None]
-    """Called with partition and bytes when a log has grown, for fetches of the offsets topic."""
     give_up: Callable[[BaseException], None]
     """Called when the disk cannot be trusted any more: ends the process."""
     turns: Turns

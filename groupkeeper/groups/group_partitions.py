@@ -1,18 +1,13 @@
-"""All partitions of `__consumer_offsets` in this process, and which of them each group is in.
-
-This process owns all of them.
-"""
+"""All partitions of `__consumer_offsets` in this process, and which of them each group is in."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.driver_services import DriverServices
+from groupkeeper.groups.partition_log import PartitionLog
 from groupkeeper.groups.topic_check import DeletedTopics
 from groupkeeper.observe.metrics import PartitionSnapshot
-from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.store import Store
 from groupkeeper.turns import Slices
 
 PLACEMENTS = 10_000
@@ -24,9 +19,9 @@ PLACEMENT_LENGTH = 255
 class GroupPartitions:
     """The drivers of all partitions, by index."""
 
-    def __init__(self, epochs: Sequence[int], services: DriverServices) -> None:
-        """`epochs`: the leader epoch under which each partition was claimed, by index."""
-        self._drivers = [PartitionDriver(n, services, epoch) for n, epoch in enumerate(epochs)]
+    def __init__(self, logs: Sequence[PartitionLog], services: DriverServices) -> None:
+        """`logs`: of all partitions, by index."""
+        self._drivers = [PartitionDriver(n, log, services) for n, log in enumerate(logs)]
         self.deleted_topics = DeletedTopics()
         """The topics deleted while this process runs."""
         self._replies = services.replies
@@ -49,21 +44,12 @@ class GroupPartitions:
                 self._placed[group_id] = driver
         return driver
 
-    def start(self, store: Store) -> None:
+    def start(self) -> None:
         """Load all partitions: those without a log at once, the others in the background."""
-        existing = set(store.log_names())
-        waiting = [
-            driver
-            for driver in self._drivers
-            if driver.name in existing or not driver.load_empty(store)
-        ]
-        # Not before: the store may be used by one thread at a time.
+        waiting = [driver for driver in self._drivers if not driver.load_empty()]
+        # Not before: they append to their logs.
         for driver in waiting:
             driver.start_loading()
-
-    def fence(self, partition: int, error: StorageError) -> None:
-        """Another process may own the partition: close it, then claim and load it again."""
-        self._drivers[partition].fence(error)
 
     def stop(self) -> None:
         """Refuse new requests from now on: the process ends."""
@@ -75,10 +61,6 @@ class GroupPartitions:
         for driver in self._drivers:
             driver.close()
         self._replies.flush()
-
-    def log_of(self, partition: int) -> Log | None:
-        """The log of one partition, for fetches of the offsets topic; None if not open."""
-        return self._drivers[partition].log if 0 <= partition < len(self._drivers) else None
 
     def snapshots(self) -> Iterable[PartitionSnapshot]:
         """The state of every partition, without groups."""

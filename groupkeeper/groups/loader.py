@@ -6,16 +6,14 @@ holds the interpreter's lock, so the lock is requested more often while a partit
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 from groupkeeper.backoff import Backoff
-from groupkeeper.groups.writer import Writer
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.storage.errors import Corrupt
-from groupkeeper.storage.log import Log
 from groupkeeper.turns import Slices, Work
 
 T = TypeVar("T")
@@ -115,33 +113,3 @@ class ReloadBackoff:
     def left(self, now: float) -> float:
         """Seconds left of the last pause."""
         return max(self._next - now, 0.0)
-
-
-def read(
-    pieces: Iterator[bytes], take: Callable[[bytes], None], then: Slices[None]
-) -> Slices[None]:
-    """Pass the pieces of a log to `take`, then run `then`: work for `Loader.run`."""
-    for piece in pieces:
-        take(piece)
-        yield
-    yield from then
-
-
-async def claimed_log(
-    writer: Writer, loader: Loader, shard: int, name: str, epoch: int | None
-) -> tuple[int, Log]:
-    """An epoch under which the log of a shard may be written, and the log.
-
-    The epoch is the given one, or that of a new claim if none is given or if the log has batches of
-    a newer epoch (its folder was copied). Raises Locked, Corrupt and other errors of the store.
-    """
-    store = writer.store
-    if epoch is None:
-        epoch = await loader.call(store.claim, shard)
-    # After the current round, which may still write to the log.
-    log = await writer.call(store.usable_log, name)
-    if log is None:
-        log = await loader.call(store.recover_log, name)
-    if epoch <= log.last_epoch:
-        epoch = await loader.call(store.claim, shard, log.last_epoch)
-    return epoch, log

@@ -1,18 +1,19 @@
 """The process's writer: group commit in rounds, one at a time.
 
-Records written by steps during a round go into the next one: under light load a round has one
-request and waits for nothing, under heavy load rounds grow. A round costs one hop to the writer
-thread and one back. Only that thread uses the store.
+What authors have to write is taken when a round begins, and is written with one journal entry and
+one sync for all logs. So the records of steps during a round go into the next one: under light load
+a round has one request and waits for nothing, under heavy load rounds grow. A round costs one hop
+to the writer thread and one back. Only that thread uses the store.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from groupkeeper.clock import Clock
-from groupkeeper.coordinator.gate import Unwritten
-from groupkeeper.coordinator.step import KeyValue
+from groupkeeper.groups.embedded_log import EmbeddedLog
+from groupkeeper.groups.partition_log import Author, LogBatch, LogOwner
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import AppendStats
 from groupkeeper.storage.errors import StorageError
@@ -34,38 +35,23 @@ CATCH_UP_S = 0.02
 _log = Logger("writer")
 
 
-class RecordSource(Protocol):
-    """What has records to write: the driver of a partition."""
-
-    def take(self) -> Unwritten | None:
-        """What the next round writes; None if nothing."""
-
-    def append_of(self, records: list[KeyValue], wall_ms: int) -> Append:
-        """The records as the store takes them."""
-
-    def written(self, unwritten: Unwritten) -> None:
-        """A round is durable."""
-
-    def not_written(self, error: BaseException) -> None:
-        """A round failed: nothing in it may be acknowledged."""
-
-    def grown(self) -> None:
-        """The segments have caught up with the journal."""
+Work = list[tuple[EmbeddedLog, LogBatch]]
+"""The batches of a round."""
 
 
 class Writer:
-    """Collects the records of partitions and makes them durable together."""
+    """Collects the batches of all authors and makes them durable together."""
 
     def __init__(self, store: Store, clock: Clock, executor: Executor, stats: AppendStats) -> None:
         """`executor` has exactly one thread, which serialises access to the store."""
         self.store = store
-        self._clock = clock
+        self.clock = clock
         self._executor = executor
         self._stats = stats
         self._loop = asyncio.get_running_loop()
-        self._dirty: dict[RecordSource, None] = {}
-        self._behind: dict[RecordSource, None] = {}
-        """Sources whose segments may be behind the journal."""
+        self._dirty: dict[Author, None] = {}
+        self._behind: dict[EmbeddedLog, LogOwner] = {}
+        """Logs whose segments may be behind the journal."""
         self._resting: asyncio.TimerHandle | None = None
         self._bytes = 0
         self._round: asyncio.Future[list[StorageError | None]] | None = None
@@ -77,9 +63,9 @@ class Writer:
         """Run another job with the store, between rounds."""
         return self._loop.run_in_executor(self._executor, job, *args)
 
-    def enqueue(self, source: RecordSource) -> None:
-        """Take the records of this source in the next round."""
-        self._dirty[source] = None
+    def enqueue(self, author: Author) -> None:
+        """Take the batches of this author in the next round."""
+        self._dirty[author] = None
         if self._round is None and not self._scheduled:
             self._idle.clear()
             self._schedule()
@@ -90,16 +76,16 @@ class Writer:
         loop iterates twice in no time; a slow one reads them all in the first iteration.
         """
         self._scheduled = True
-        self._loop.call_soon(self._linger, self._clock.seconds() + LINGER_S)
+        self._loop.call_soon(self._linger, self.clock.seconds() + LINGER_S)
 
     def _linger(self, until: float) -> None:
-        if self._clock.seconds() < until:
+        if self.clock.seconds() < until:
             self._loop.call_soon(self._start)
         else:
             self._start()
 
     async def drain(self) -> None:
-        """Wait until no source has records to write, and no round is under way."""
+        """Wait until no author has records to write, and no round is under way."""
         await self._idle.wait()
 
     def stop(self) -> None:
@@ -109,36 +95,39 @@ class Writer:
 
     def _start(self) -> None:
         self._scheduled = False
-        work: list[tuple[RecordSource, Unwritten]] = []
+        work: Work = []
         appends: list[Append] = []
-        wall = self._clock.wall()
-        broken: list[tuple[RecordSource, Exception]] = []
+        wall = self.clock.wall()
+        broken: list[tuple[LogOwner, Exception]] = []
         size = 0
         while self._dirty and size < ROUND_BYTES:
-            source = next(iter(self._dirty))
-            del self._dirty[source]
+            author = next(iter(self._dirty))
+            del self._dirty[author]
             try:
-                unwritten = source.take()
-                if unwritten is not None:
-                    appends.append(source.append_of(unwritten.records, wall))
-                    work.append((source, unwritten))
-                    size += unwritten.size
+                batches = author.take()
             except Exception as bug:  # noqa: BLE001  # the round goes on without it
-                broken.append((source, bug))
+                broken.append((author, bug))
+                continue
+            for batch in batches:
+                try:
+                    log = batch.log
+                    assert isinstance(log, EmbeddedLog), "an author's logs are in one store"
+                    appends.append(log.append_of(batch.unwritten.records, wall))
+                    work.append((log, batch))
+                    size += batch.unwritten.size
+                except Exception as bug:  # noqa: BLE001  # and of several logs with the others
+                    broken.append((batch.owner, bug))
         if work:
-            began = self._clock.seconds()
+            began = self.clock.seconds()
             self._round = self.call(self.store.commit, appends)
             self._round.add_done_callback(lambda done: self._finish(done, work, began))
         else:
             self._rest()
-        for source, error in broken:  # only now: it may enqueue itself again
-            _tell_failure(source, error)
+        for owner, error in broken:  # only now: it may enqueue itself again
+            _tell_failure(owner, error)
 
     def _finish(
-        self,
-        done: "asyncio.Future[list[StorageError | None]]",
-        work: list[tuple[RecordSource, Unwritten]],
-        began: float,
+        self, done: "asyncio.Future[list[StorageError | None]]", work: Work, began: float
     ) -> None:
         self._round = None
         try:
@@ -150,28 +139,25 @@ class Writer:
                 self._rest()
 
     def _report(
-        self,
-        done: "asyncio.Future[list[StorageError | None]]",
-        work: list[tuple[RecordSource, Unwritten]],
-        began: float,
+        self, done: "asyncio.Future[list[StorageError | None]]", work: Work, began: float
     ) -> None:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
-            took = self._clock.seconds() - began
-            for (source, unwritten), left_out in zip(work, done.result(), strict=True):
+            took = self.clock.seconds() - began
+            for (log, batch), left_out in zip(work, done.result(), strict=True):
                 if left_out is None:
-                    self._behind[source] = None
-                    _tell(source, unwritten)
+                    self._behind[log] = batch.owner
+                    _tell(batch)
                 else:
                     self._stats.failures += 1
-                    _tell_failure(source, left_out)
-            records = sum(len(unwritten.records) for _, unwritten in work)
+                    _tell_failure(batch.owner, left_out)
+            records = sum(len(batch.unwritten.records) for _, batch in work)
             size, self._bytes = self._bytes, self.store.committed_bytes
             self._stats.record(took, records, self._bytes - size)
         else:
             self._stats.failures += 1
-            for source, _ in work:
-                _tell_failure(source, error or asyncio.CancelledError())
+            for _, batch in work:
+                _tell_failure(batch.owner, error or asyncio.CancelledError())
 
     # -- the segments --------------------------------------------------------------------------
 
@@ -184,32 +170,34 @@ class Writer:
     def _catch_up(self) -> None:
         self._resting = None
         if self._round is None and self._behind:  # else: after the round under way
-            sources, self._behind = self._behind, {}
+            logs, self._behind = self._behind, {}
             done = self.call(self.store.catch_up)
-            done.add_done_callback(lambda done: self._caught_up(done, sources))
+            done.add_done_callback(lambda done: self._caught_up(done, logs))
 
-    def _caught_up(self, done: "asyncio.Future[None]", sources: dict[RecordSource, None]) -> None:
+    def _caught_up(
+        self, done: "asyncio.Future[None]", logs: Mapping[EmbeddedLog, LogOwner]
+    ) -> None:
         error = None if done.cancelled() else done.exception()
-        for source in sources:
+        for log, owner in logs.items():
             if error is None:
-                source.grown()
+                log.grown()
             else:
-                _tell_failure(source, error)
+                _tell_failure(owner, error)
 
 
-def _tell(source: RecordSource, unwritten: Unwritten) -> None:
+def _tell(batch: LogBatch) -> None:
     """Report success. An error in one partition must not keep others from their replies."""
     try:
-        source.written(unwritten)
+        batch.owner.written(batch.unwritten)
     except Exception as bug:  # noqa: BLE001  # the partition closes and loads again
-        _tell_failure(source, bug)
+        _tell_failure(batch.owner, bug)
 
 
-def _tell_failure(source: RecordSource, error: BaseException) -> None:
+def _tell_failure(owner: LogOwner, error: BaseException) -> None:
     """Report a failure. An error in one partition must not keep the others from learning that
     their records are lost: they would acknowledge them with their next round.
     """
     try:
-        source.not_written(error)
+        owner.not_written(error)
     except Exception:  # noqa: BLE001
         _log.exception("a failed partition could not be closed", error=str(error))

@@ -25,6 +25,7 @@ from groupkeeper import __version__
 from groupkeeper.observe.log_writer import counts
 from groupkeeper.observe.metrics import (
     AppendStats,
+    CleanerStats,
     ConnectionStats,
     Histogram,
     Metrics,
@@ -41,7 +42,7 @@ HEADING_LINES = 2
 """HELP and TYPE."""
 
 GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
-PARTITION_STATES = ("loading", "active", "closed")
+PARTITION_STATES = ("loading", "active", "closed", "absent", "draining")
 
 COUNTERS = {
     "rebalances": ("cause", "Rebalances started, by what triggered them."),
@@ -133,6 +134,7 @@ def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Itera
     yield from _facts(metrics)
     yield from _requests(metrics.requests)
     yield from _appends(metrics.appends)
+    yield from _cleaner(metrics.cleaner)
     yield from _connections(metrics.connections)
     yield _histogram(
         "loop_iteration_seconds",
@@ -198,6 +200,22 @@ def _appends(appends: AppendStats) -> Iterator[Metric]:
     yield _counter("append_records", "Records made durable.", {(): appends.records})
     yield _counter("append_bytes", "Bytes of record batches made durable.", {(): appends.bytes})
     yield _counter("append_failures", "Rounds that failed.", {(): appends.failures})
+
+
+def _cleaner(cleaner: CleanerStats) -> Iterator[Metric]:
+    for name, text in (
+        ("runs", "Compactions of a log that ended well."),
+        ("failures", "Compactions that failed; nothing has changed, and they are tried again."),
+        ("seconds", "Time spent on compactions."),
+        ("bytes_read", "Bytes of segments read by compactions."),
+        ("bytes_written", "Bytes of segments written by compactions."),
+    ):
+        yield _counter(f"cleaner_{name}", text, {(): getattr(cleaner, name)})
+    yield _gauge(
+        "cleaner_uncleanable_logs",
+        "Logs that are not compacted because their segments are damaged.",
+        {(): cleaner.uncleanable},
+    )
 
 
 def _connections(connections: ConnectionStats) -> Iterator[Metric]:

@@ -102,12 +102,31 @@ class AppendStats:
 
 
 @dataclass(slots=True)
+class CleanerStats:
+    """Compactions of logs. All but `uncleanable` only rise."""
+
+    runs: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    uncleanable: int = 0
+    """Logs that are not compacted because segments of theirs are damaged."""
+
+    def record(self, seconds: float, bytes_read: int, bytes_written: int) -> None:
+        self.runs += 1
+        self.seconds += seconds
+        self.bytes_read += bytes_read
+        self.bytes_written += bytes_written
+
+
+@dataclass(slots=True)
 class PartitionSnapshot:
     """One partition of the offsets log at the moment of a request for it."""
 
     partition: int
     state: str
-    """loading, active or closed."""
+    """loading, active, closed, absent or draining."""
     groups: Counter[str] = field(default_factory=Counter)
     """Groups by state, in DescribeGroups' words."""
     members: int = 0
@@ -132,6 +151,7 @@ class Metrics:
         self.requests = RequestTimes(Histogram)
         self.connections = ConnectionStats()
         self.appends = AppendStats()
+        self.cleaner = CleanerStats()
         self.iterations = Histogram(ITERATION_SECONDS)
         self.replay_seconds = Histogram()
         """How long partitions took to load from their logs."""

@@ -1,16 +1,16 @@
 """A catalog of topics whose two copies are both damaged: what is left of it, from both together.
 
-What one copy lacks the other may have: the copies hold the same batches. What is left is written as
-one batch with all current values, as a compaction of the catalog does it, behind everything else.
+What one copy lacks the other may have: the copies hold the same records, apart from those that
+newer ones replace. What is left is written as one batch, after everything else.
 """
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import product
 
 from groupkeeper.coordinator.replay import Replay
-from groupkeeper.protocol.record_batch import KeyValue, decode_records, encode_batch, iter_batches
+from groupkeeper.protocol.record_batch import KeyValue, encode_batch
 from groupkeeper.repair.logs import LIMITS, topic_of
 from groupkeeper.storage.errors import Loss
 from groupkeeper.storage.files import Files
@@ -25,9 +25,6 @@ from groupkeeper.topics.catalog import (
 )
 from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, FOLDERS, CatalogFolders
 from groupkeeper.topics.names import RESERVED, check_name
-
-_CONTENT: Final = 17
-"""From this byte on, a batch is the same whatever its offset and epoch."""
 
 Newest = Mapping[bytes, tuple[int, bytes | None]]
 
@@ -69,6 +66,37 @@ def contents_of(newest: Newest) -> CatalogContents:
 
 
 @dataclass
+class _Copy:
+    """What is left of one copy."""
+
+    newest: Newest
+    losses: Sequence[Loss]
+    end: int
+    """The offset after its last record."""
+
+    @classmethod
+    def of(cls, files: Files, folder: str) -> "_Copy":
+        """Open a copy with its losses accepted. Raises StorageError and OSError."""
+        accept_loss(files, folder)
+        log = open_log(files, folder, LIMITS)
+        try:
+            replay = Replay()
+            for chunk in log.batches(log.start_offset):
+                replay.take(chunk)
+            losses = [*log.losses]
+            if FIRST_KEY not in replay.newest and not losses:
+                losses.append(Loss(f"{folder} is missing or empty", 0, None))
+            return cls(replay.newest, losses, log.next_offset)
+        finally:
+            log.close()
+
+    def knows_after(self, offset: int) -> bool:
+        """Whether it has all records after an offset, but for those that newer ones replace."""
+        lost = any(loss.end is None or loss.end > offset for loss in self.losses)
+        return offset < self.end and not lost
+
+
+@dataclass
 class LeftOfCatalog:
     """What both copies together still have."""
 
@@ -80,41 +108,17 @@ class LeftOfCatalog:
     @classmethod
     def of(cls, files: Files, data_dir: str) -> "LeftOfCatalog":
         """Open both copies with their losses accepted. Raises StorageError and OSError."""
-        batches: dict[bytes, tuple[int, bytes]] = {}
-        end, is_end_known = 0, False
-        for name in FOLDERS:
-            accept_loss(files, f"{data_dir}/{name}")
-            log = open_log(files, f"{data_dir}/{name}", LIMITS)
-            for chunk in log.batches(log.start_offset):
-                for header in iter_batches(chunk):
-                    batch = chunk[header.position : header.end]
-                    one = header.base_offset, batch
-                    # A batch that is there at two offsets has the wrong one at the end of a copy.
-                    batches[batch[_CONTENT:]] = min(batches.get(batch[_CONTENT:], one), one)
-            end = max(end, log.next_offset, *(loss.end or 0 for loss in log.losses))
-            is_end_known |= bool(log.next_offset) and all(loss.end for loss in log.losses)
-            log.close()
-        return cls._from(sorted(batches.values()), end, is_end_known=is_end_known)
-
-    @classmethod
-    def _from(
-        cls, batches: list[tuple[int, bytes]], end: int, *, is_end_known: bool
-    ) -> "LeftOfCatalog":
-        replay, due = Replay(), 0
-        losses: list[Loss] = []
-        for base, batch in batches:
-            [header] = iter_batches(batch)
-            if next(decode_records(batch, header)).key == FIRST_KEY:
-                replay, losses = Replay(), []  # all current values, or the very first one
-            elif base > due:
-                losses.append(Loss(f"offsets {due} to {base - 1} of the catalog", due, base))
-            replay.take(batch)
-            due = header.next_offset
-        if not is_end_known:
-            losses.append(Loss(f"what followed offset {due} of the catalog", due, None))
-        elif end > due:
-            losses.append(Loss(f"offsets {due} to {end - 1} of the catalog", due, end))
-        return cls(replay.newest, losses, end)
+        copies = [_Copy.of(files, f"{data_dir}/{name}") for name in FOLDERS]
+        first, second = copies
+        newest: dict[bytes, tuple[int, bytes | None]] = {}
+        for one, other in ((first, second), (second, first)):
+            for key, state in one.newest.items():
+                # Else it was deleted, and the other copy is compacted.
+                if key in other.newest or not other.knows_after(state[0]):
+                    newest[key] = max(state, newest.get(key, state), key=lambda each: each[0])
+        ends = [loss.end or 0 for copy in copies for loss in copy.losses]
+        end = max(first.end, second.end, *ends)
+        return cls(newest, _lost_in_both(first.losses, second.losses), end)
 
     @property
     def contents(self) -> CatalogContents:
@@ -168,6 +172,20 @@ class LeftOfCatalog:
         known: int = json.loads(value)["next"] if value is not None else 0
         lost = sum((loss.end or loss.first) - loss.first for loss in self.losses)
         return known + lost * PRODUCER_ID_BLOCK
+
+
+def _lost_in_both(losses: Iterable[Loss], others: Iterable[Loss]) -> list[Loss]:
+    """The offsets that neither copy has."""
+    found: list[Loss] = []
+    for one, other in product(losses, others):
+        first = max(one.first, other.first)
+        ends = [loss.end for loss in (one, other) if loss.end is not None]
+        end = min(ends) if ends else None
+        if end is None:
+            found.append(Loss(f"what followed offset {first} of the catalog", first, None))
+        elif end > first:
+            found.append(Loss(f"offsets {first} to {end - 1} of the catalog", first, end))
+    return found
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,23 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import is_partition
 from groupkeeper.storage.format import FILE_NAME, VERSION
 from groupkeeper.storage.journal import FOLDER as JOURNALS
-from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
+from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.names import GROUP_TOPIC
 
 LOOK_S: Final = 0.5
 """Seconds between two checks. A round of commits notices at once that the directory is gone; an
 idle server, or one that lost only the journal or the node's lock, after this time. Until then,
 produced messages may be acknowledged and lost."""
+
+MEMORY_JOURNAL_BYTES: Final = 4 * 1024 * 1024
+"""When a journal rolls that is in memory, too. What is in it is also in segments, so journals take
+memory twice: the current one, and those that are full until each of their logs was synced."""
+
+MEMORY_SEGMENT_BYTES: Final = 4 * 1024 * 1024
+"""When a segment of the offsets topic rolls that is in memory, unless a setting says otherwise:
+only segments that no longer grow are compacted."""
 
 NAMED: Final = 5
 """How many folders without a topic the log line names."""
@@ -51,7 +59,12 @@ class Directory:
                 f"{self._path} holds no data, and data.dir.must.exist is set: is its volume "
                 "mounted? For a first start, set it to false"
             )
-        limits = Limits(segment_bytes=settings.offsets_topic_segment_bytes)
+        self._in_memory = options.memory
+        limits = EffectiveConfigs(settings).group_topic_policy.limits
+        if options.memory:
+            limits = replace(limits, journal_bytes=MEMORY_JOURNAL_BYTES)
+            if "offsets.topic.segment.bytes" not in settings.given:
+                limits = replace(limits, segment_bytes=MEMORY_SEGMENT_BYTES)
         self.store = Store(files, self._path, options.node_id, limits)
         for what in self.store.take_repairs():
             _log.warning("data directory repaired", what=what)
@@ -111,7 +124,9 @@ class Directory:
         made = self.store.format
         assert made is not None, "written before"
         about = {"data_dir": self._path, "directory": made.directory_id, "cluster": cluster_id}
-        if self.is_new:
+        if self._in_memory:
+            _log.info("data is in memory and ends with this process", cluster=cluster_id)
+        elif self.is_new:
             _log.info("new data directory", **about)
         elif self.was_older:
             _log.info("data directory upgraded", to_format=VERSION, **about)

@@ -6,6 +6,7 @@ The Kafka port opens first; expensive modules are imported after it, or when the
 import asyncio
 import gc
 import signal
+from functools import partial
 
 from groupkeeper.observe import logs
 from groupkeeper.observe.http_server import HttpServer
@@ -13,7 +14,7 @@ from groupkeeper.observe.pages import pages
 from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
-from groupkeeper.server.server import Server
+from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.turns import Turns
@@ -27,7 +28,7 @@ def run(options: ServeOptions) -> int:
     raise_limit()
     keep_collections_short()
     try:
-        server = Server(options)
+        server = Server(options, _world(options))
         loop, watch = watched_loop()
         watch.turns, watch.iterations = server.turns, server.metrics.iterations
         count_failed_accepts(loop, server.metrics.connections)
@@ -35,6 +36,16 @@ def run(options: ServeOptions) -> int:
             return runner.run(_serve(server, options))
     except (StorageError, OSError) as error:
         return _exit_with(str(error))
+
+
+def _world(options: ServeOptions) -> World | None:
+    if not options.memory:
+        return None
+    from groupkeeper.storage.compaction import compact
+    from groupkeeper.storage.memory_files import MemoryFiles
+
+    files = MemoryFiles()
+    return World(files=files, compact=partial(compact, files))
 
 
 async def _serve(server: Server, options: ServeOptions) -> int:

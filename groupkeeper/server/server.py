@@ -23,6 +23,7 @@ from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.groups.driver_services import DriverServices
+from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
@@ -35,13 +36,15 @@ from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.server.cleaning import Cleaning, Compact, Threads
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
-from groupkeeper.storage.errors import Fenced, Locked, StorageError
+from groupkeeper.storage.errors import Locked, StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.topics.limits import OverLimitError
+from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import Turns
 
@@ -71,6 +74,8 @@ class World:
     executor: Callable[[str], Executor] = _thread
     """Makes an executor with one thread of this name."""
     topics: TopicsWorld | None = None
+    compact: Compact | None = None
+    """Runs a compaction. None: a process of its own does."""
 
 
 def _topics_failed(where: str, error: BaseException) -> None:
@@ -139,13 +144,11 @@ class Server:
         self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
         services = DriverServices(
             clock=clock,
-            writer=self._writer,
             loader=self._loader,
             metrics=self.metrics,
             config=group_config(settings),
             new_member_id=self._world.new_member_id,
             readers=self.readers,
-            grew=self.topics.group_log_grew,
             give_up=self._give_up,
             turns=self.turns,
             replies=ReplyQueue(self.turns),
@@ -154,22 +157,29 @@ class Server:
             ),
             member_bytes=Total(),
         )
-        self.group_partitions = GroupPartitions(self._epochs, services)
+        log_services = LogServices(self._writer, self._loader, self.topics.group_log_grew)
+        self.logs = EmbeddedLogs(log_services, GROUP_TOPIC, self._epochs)
+        self.group_partitions = GroupPartitions(self.logs.by_partition, services)
         self.metrics.snapshots, self.metrics.counted = (
             self.group_partitions.snapshots,
             self.group_partitions.counted,
         )
         self.metrics.topics = self.topics.snapshot
-        self.topics.serve_group_logs(self.group_partitions.log_of)
+        self.topics.serve_group_logs(self.logs.log_of)
         deleter = OffsetDeleter(
             self.group_partitions, self.turns, self.topics.pending_offset_deletions
         )
         self.topics.topics_deleted.append(deleter)
         self.listener = self._listener(clock)
         self.kafka = await self.listener.start(self._options.listen)
-        self.group_partitions.start(self.store)
+        self.group_partitions.start()
         self.topics.finish_deletions()
-        self._watch = DirectoryWatch(self._writer, self._fence, self._give_up)
+        self._watch = DirectoryWatch(self._writer, self.logs.lost, self._give_up)
+        threads = Threads(
+            self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
+        )
+        self._cleaning = Cleaning(self._world.files, self.logs, self.topics, threads, self.metrics)
+        self._cleaning.start()
 
     async def log_findings(self) -> None:
         """Log what is remarkable about the data directory. Call it when clients are served: the
@@ -208,6 +218,7 @@ class Server:
         """Refuse new requests, finish those under way, close connections, release the locks."""
         self.listener.stop()
         self._watch.stop()
+        await self._cleaning.stop()
         self.group_partitions.stop()
         await self._writer.drain()
         self._writer.stop()
@@ -227,9 +238,6 @@ class Server:
         driver = self.group_partitions.of(request.group_id)
         beat = driver.steady_beat(request)
         return None if beat is None else (driver, beat)
-
-    def _fence(self, shard: int) -> None:
-        self.group_partitions.fence(shard, Fenced(f"the lock of shard {shard} was removed"))
 
     def _give_up(self, error: BaseException) -> None:
         if not self.failed.done():

@@ -5,11 +5,15 @@ Values are checked where they are read. The settings under Kafka's names are one
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from groupkeeper.settings.table import Settings
 
 Address = tuple[str, int]
 """Host and port, as asyncio takes them. Port 0 asks for any free one."""
+
+MEMORY: Final = Path("memory")
+"""What is said in place of the data directory if there is none."""
 
 
 @dataclass(slots=True)
@@ -24,6 +28,8 @@ class ServeOptions:
     """None: no HTTP port."""
     node_id: int = 0
     dev: bool = False
+    memory: bool = False
+    """All files are in memory, and end with the process; `data_dir` is `MEMORY`."""
     settings: Settings = field(default_factory=Settings)
     unused_keys: tuple[str, ...] = ()
     """Given settings that only Kafka uses; they are named in a log line."""

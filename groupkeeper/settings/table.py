@@ -16,109 +16,185 @@ from typing import Any
 
 from groupkeeper.settings.injected import injected
 from groupkeeper.settings.properties import parse
-
-INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
-
-ENVIRONMENT_PREFIX = "GROUPKEEPER_"
+from groupkeeper.settings.setting import (
+    ENVIRONMENT_PREFIX,
+    INT_MAX,
+    LONG_MAX,
+    Setting,
+    boolean,
+    ratio,
+    whole,
+    words,
+)
 
 ALIASES = {"broker.id": "node.id"}
 """Older names that Kafka still accepts."""
+
+
+CLEANUP_POLICIES = ("compact", "delete")
+"""What a topic's cleanup.policy may have."""
 
 
 class SettingsError(Exception):
     """A setting that cannot be used. One line: the key, what is wrong, what to do."""
 
 
-def _int(
-    default: int, doc: str, *, low: int = 0, high: int = INT_MAX, dev: int | None = None
-) -> Any:
-    # Any: as dataclasses.field itself, this stands where a value of the field's type is expected.
-    return field(default=default, metadata={"low": low, "high": high, "doc": doc, "dev": dev})
-
-
-def _bool(default: bool, doc: str) -> Any:
-    # Any: see _int.
-    return field(default=default, metadata={"doc": doc, "dev": None})
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every setting in use. Times in the unit that the name ends with, sizes in bytes."""
 
-    auto_create_topics_enable: bool = _bool(
+    auto_create_topics_enable: bool = boolean(
         True, "Create a topic when a client asks for its metadata and allows it."
     )
-    connections_max_idle_ms: int = _int(
+    connections_max_idle_ms: int = whole(
         600_000,
         "How long a connection may be idle between two requests; -1 for no limit.",
         low=-1,
         high=LONG_MAX,
     )
-    data_dir_must_exist: bool = _bool(
+    data_dir_must_exist: bool = boolean(
         False,
         "Refuse to start on a data directory without data, such as one whose volume is not "
         "mounted; turn it on after the first start.",
     )
-    fetch_max_bytes: int = _int(
+    fetch_max_bytes: int = whole(
         57_671_680, "Most bytes of record batches in one Fetch response.", low=1024
     )
-    group_initial_rebalance_delay_ms: int = _int(
+    group_initial_rebalance_delay_ms: int = whole(
         3_000, "How long the first rebalance of an empty group waits for more members.", dev=0
     )
-    group_max_session_timeout_ms: int = _int(
+    group_max_session_timeout_ms: int = whole(
         1_800_000, "Longest session timeout that a member may ask for.", low=1
     )
-    group_max_size: int = _int(INT_MAX, "Most members of one group.", low=1)
-    group_min_session_timeout_ms: int = _int(
+    group_max_size: int = whole(INT_MAX, "Most members of one group.", low=1)
+    group_min_session_timeout_ms: int = whole(
         6_000, "Shortest session timeout that a member may ask for.", dev=100
     )
-    log_segment_bytes: int = _int(
+    log_cleaner_backoff_ms: int = whole(
+        15_000, "How long the cleaner waits when no log needs compaction.", high=LONG_MAX
+    )
+    log_cleaner_dedupe_buffer_size: int = whole(
+        134_217_728,
+        "Most memory for the keys of one compaction; a log with more keys needs several.",
+        low=1_048_576,
+        high=LONG_MAX,
+    )
+    log_cleaner_delete_retention_ms: int = whole(
+        86_400_000,
+        "How long compaction keeps the tombstone of a deleted key, so that readers see it.",
+        high=LONG_MAX,
+    )
+    log_cleaner_enable: bool = boolean(
+        True, "Compact `__consumer_offsets` and topics whose cleanup.policy has `compact`."
+    )
+    log_cleaner_max_compaction_lag_ms: int = whole(
+        LONG_MAX, "The longest time that a record waits for compaction.", low=1, high=LONG_MAX
+    )
+    log_cleaner_min_cleanable_ratio: float = ratio(
+        0.5, "The share of a log that has to be uncompacted before it is compacted."
+    )
+    log_cleaner_min_compaction_lag_ms: int = whole(
+        0, "The shortest time that a record is kept from compaction.", high=LONG_MAX
+    )
+    log_cleanup_policy: str = words(
+        "delete",
+        CLEANUP_POLICIES,
+        "What happens to old records of a topic: `delete` applies retention, `compact` keeps the "
+        "newest of each key.",
+    )
+    log_index_interval_bytes: int = whole(
+        4_096, "How many bytes of a log share one entry of its offset index."
+    )
+    log_index_size_max_bytes: int = whole(
+        10_485_760, "Size of an index at which a log begins a new segment.", low=4
+    )
+    log_retention_bytes: int = whole(
+        -1,
+        "Size of a topic partition beyond which its oldest segments are deleted; -1 for no limit.",
+        low=-1,
+        high=LONG_MAX,
+    )
+    log_retention_check_interval_ms: int = whole(
+        300_000,
+        "How often topics are searched for segments to delete; the first time this long after the "
+        "start.",
+        low=1,
+        high=LONG_MAX,
+    )
+    log_retention_hours: int = whole(
+        168,
+        "Age at which segments of topics are deleted; -1 for no limit. `log.retention.minutes` and "
+        "`log.retention.ms` come first.",
+        low=-1,
+    )
+    log_retention_minutes: int | None = whole(
+        None, "As `log.retention.hours`, in minutes. `log.retention.ms` comes first.", low=-1
+    )
+    log_retention_ms: int | None = whole(
+        None, "As `log.retention.hours`, in milliseconds.", low=-1, high=LONG_MAX
+    )
+    log_roll_hours: int = whole(
+        168,
+        "Age at which a log begins a new segment file, also one of `__consumer_offsets`. "
+        "`log.roll.ms` comes first.",
+        low=1,
+    )
+    log_roll_ms: int | None = whole(
+        None, "As `log.roll.hours`, in milliseconds.", low=1, high=LONG_MAX
+    )
+    log_segment_bytes: int = whole(
         1_073_741_824, "Size at which a topic partition begins a new segment file.", low=14
     )
-    max_connections: int = _int(
+    max_connections: int = whole(
         INT_MAX,
         "Most client connections at a time; more are closed at once. Never more than the process "
         "may open files.",
     )
-    max_connections_per_ip: int = _int(
+    max_connections_per_ip: int = whole(
         INT_MAX, "Most client connections from one address; more are closed at once."
     )
-    message_max_bytes: int = _int(
+    message_max_bytes: int = whole(
         1_048_588, "Largest record batch, from a producer or written for a group."
     )
-    node_id: int = _int(0, "Id of this node, unless the command line gives `--node-id`.")
-    num_partitions: int = _int(1, "Partitions of a topic that is created without a count.", low=1)
-    offset_metadata_max_bytes: int = _int(
+    node_id: int = whole(0, "Id of this node, unless the command line gives `--node-id`.")
+    num_partitions: int = whole(1, "Partitions of a topic that is created without a count.", low=1)
+    offset_metadata_max_bytes: int = whole(
         4_096, "Longest metadata string of one committed offset, in UTF-16 units."
     )
-    offsets_retention_check_interval_ms: int = _int(
+    offsets_raw_retention_ms: int = whole(
+        0,
+        "How long segments of `__consumer_offsets` are kept in `archive/` as they were before "
+        "compaction, for analysis; 0 keeps none, -1 keeps them for good.",
+        low=-1,
+        high=LONG_MAX,
+    )
+    offsets_retention_check_interval_ms: int = whole(
         600_000, "How often expired offsets are searched for and removed.", low=1, high=LONG_MAX
     )
-    offsets_retention_minutes: int = _int(
+    offsets_retention_minutes: int = whole(
         10_080, "How long offsets are kept after the group has become empty.", low=1
     )
-    offsets_topic_num_partitions: int = _int(
+    offsets_topic_num_partitions: int = whole(
         50, "Partitions of `__consumer_offsets`; fixed once data exists.", low=1, dev=1
     )
-    offsets_topic_segment_bytes: int = _int(
+    offsets_topic_segment_bytes: int = whole(
         104_857_600,
         "Size at which a partition of `__consumer_offsets` begins a new segment.",
         low=1,
     )
-    producer_id_expiration_ms: int = _int(
+    producer_id_expiration_ms: int = whole(
         86_400_000,
         "How long a partition remembers an idempotent producer that does not write to it.",
         low=1,
     )
-    queued_max_request_bytes: int = _int(
+    queued_max_request_bytes: int = whole(
         268_435_456,
         "Bytes of received requests that are not answered, over all connections; without room, no "
         "more of a long request is read. -1, Kafka's default, for no limit.",
         low=-1,
         high=LONG_MAX,
     )
-    socket_request_max_bytes: int = _int(
+    socket_request_max_bytes: int = whole(
         104_857_600,
         "Largest Produce request; a connection that announces more is closed. Others may have 4 "
         "MiB, or four times `message.max.bytes` if that is more.",
@@ -127,53 +203,20 @@ class Settings:
     given: frozenset[str] = field(default=frozenset(), compare=False)
     """Keys that were set, to any value. Not a setting itself."""
 
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One row of the table."""
-
-    key: str
-    kind: type
-    default: int | bool
-    dev: int | None
-    """Default under `--dev`, where it differs."""
-    low: int
-    high: int
-    doc: str
+    @property
+    def log_retention_time_ms(self) -> int:
+        """The retention that the three settings give, in milliseconds; -1 for no limit."""
+        ms = self.log_retention_ms
+        if ms is None and self.log_retention_minutes is not None:
+            ms = self.log_retention_minutes * 60_000
+        if ms is None:
+            ms = self.log_retention_hours * 3_600_000
+        return max(ms, -1)
 
     @property
-    def attribute(self) -> str:
-        return self.key.replace(".", "_")
-
-    @property
-    def variable(self) -> str:
-        """Name of the environment variable."""
-        return ENVIRONMENT_PREFIX + self.attribute.upper()
-
-    @property
-    def bounds(self) -> str:
-        """The allowed values, in words."""
-        if self.kind is bool:
-            return "true or false"
-        if self.high in (INT_MAX, LONG_MAX):
-            return f"{self.low} or more"
-        return f"{self.low} to {self.high}"
-
-    def read(self, text: str) -> int | bool:
-        """The typed value. Raises ValueError, whose text says what is wrong."""
-        text = text.strip()
-        if self.kind is bool:
-            if text.lower() not in ("true", "false"):
-                raise ValueError("not true or false")
-            return text.lower() == "true"
-        digits = text[1:] if text.startswith(("+", "-")) else text
-        if not (digits.isascii() and digits.isdigit()):
-            raise ValueError(f"not a whole number ({self.bounds})")
-        # Every long has at most twenty digits; int() of a longer text would take long.
-        value = int(text) if len(digits) <= 20 else LONG_MAX + 1
-        if not self.low <= value <= self.high:
-            raise ValueError(f"out of range ({self.low} to {self.high})")
-        return value
+    def log_roll_time_ms(self) -> int:
+        """The age that the two settings give, in milliseconds."""
+        return self.log_roll_hours * 3_600_000 if self.log_roll_ms is None else self.log_roll_ms
 
 
 def _table() -> dict[str, Setting]:
@@ -181,10 +224,18 @@ def _table() -> dict[str, Setting]:
     for item in fields(Settings):
         if item.name == "given":
             continue
-        assert item.default is not MISSING and isinstance(item.type, type)
-        meta, key = item.metadata, item.name.replace("_", ".")
-        low, high = meta.get("low", 0), meta.get("high", 1)
-        rows[key] = Setting(key, item.type, item.default, meta["dev"], low, high, meta["doc"])
+        assert item.default is not MISSING
+        about, key = item.metadata, item.name.replace("_", ".")
+        rows[key] = Setting(
+            key,
+            about["kind"],
+            item.default,
+            about.get("dev"),
+            about.get("low", 0),
+            about.get("high", 1),
+            about.get("words", ()),
+            about["doc"],
+        )
     return rows
 
 
@@ -273,3 +324,16 @@ def _check_combinations(settings: Settings) -> None:
             f"group.min.session.timeout.ms = {low} is more than group.max.session.timeout.ms = "
             f"{high}: no session timeout could be accepted; lower the one or raise the other"
         )
+    least, most = (
+        settings.log_cleaner_min_compaction_lag_ms,
+        settings.log_cleaner_max_compaction_lag_ms,
+    )
+    if least > most:
+        raise SettingsError(
+            f"log.cleaner.min.compaction.lag.ms = {least} is more than "
+            f"log.cleaner.max.compaction.lag.ms = {most}: lower the one or raise the other"
+        )
+    if settings.log_retention_time_ms == 0:
+        keys = [f"log.retention.{unit}" for unit in ("ms", "minutes", "hours")]
+        key = next(key for key in keys if getattr(settings, TABLE[key].attribute) is not None)
+        raise SettingsError(f"{key} = 0: give -1 to keep records without limit, or 1 or more")

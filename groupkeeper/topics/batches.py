@@ -26,7 +26,17 @@ NO_TRANSACTIONS: Final = Refusal(
 )
 """No client retries this error, so a transactional producer fails at once."""
 
+NO_TIMESTAMP: Final = -1
+"""The timestamp of messages without one."""
+
 _MAGIC_AT: Final = 16
+_MAX_TIMESTAMP: Final = slice(35, 43)
+
+
+def stated_timestamp(records: bytes | memoryview | None) -> int:
+    """The largest timestamp by the header of a batch, which is not checked."""
+    stated = records[_MAX_TIMESTAMP] if records else b""
+    return int.from_bytes(stated, "big", signed=True) if len(stated) == 8 else NO_TIMESTAMP
 
 
 def check_batch(

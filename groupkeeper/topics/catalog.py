@@ -15,7 +15,7 @@ loop. A change that failed is cut off the log again, durably, before the request
 that no later start replays it. If that fails, too, it is retried before the next change; a process
 that ends before it has succeeded may leave the change to the next start.
 
-A start that finds more old values than current ones appends the current ones and deletes the rest.
+Both copies are compacted like other logs (`cleaner`).
 """
 
 import hashlib
@@ -27,21 +27,19 @@ from typing import Final, NotRequired, TypedDict, TypeVar
 
 from groupkeeper.protocol.record_batch import KeyValue, decode_records, encode_batch, iter_batches
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import NO_END
 from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogLog
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
+from groupkeeper.topics.log_policy import KnownPolicy
 from groupkeeper.topics.names import GROUP_TOPIC, collision_key
 from groupkeeper.topics.slices import each
 from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Turns
 
-COMPACTED_BYTES: Final = 1024 * 1024
-"""A smaller catalog is not compacted: it is read in milliseconds."""
-
 PRODUCER_ID_BLOCK: Final = 1_000
 """Producer ids are taken in blocks; a restart wastes the rest of a block, as in Kafka."""
 
-_CLEANUP_POLICY = "cleanup.policy"
 TOPIC_PREFIX = "topic:"
 _PENDING_PREFIX = "unforgotten:"
 _CLUSTER = FIRST_KEY.decode()
@@ -78,17 +76,14 @@ class Topic:
     internal: bool = False
     deleted: bool = False
     """Unknown to clients; its partitions must no longer be used."""
+    policy: KnownPolicy | None = None
+    """For `EffectiveConfigs.policy`, which knows whether it is up to date."""
 
     @property
     def max_message_bytes(self) -> int | None:
         """The topic's own limit on batches, or None."""
         limit = self.configs.get(MAX_MESSAGE_BYTES)
         return None if limit is None else int(limit)
-
-    @property
-    def deletes_records(self) -> bool:
-        """Whether records may be deleted from its start: not if it is only compacted."""
-        return "delete" in self.configs.get(_CLEANUP_POLICY, "delete").replace(" ", "").split(",")
 
     def entry(self, *, deleted: bool = False) -> Entry:
         value: dict[str, object] = {
@@ -164,8 +159,6 @@ class Catalog:
         Raises StorageError and OSError: a catalog that cannot be read is not an empty one.
         """
         self._reopen()
-        with suppress(StorageError, OSError):  # nothing has changed, and the next start retries
-            self._compact(wall_ms)
         if not self.cluster_id:
             cluster_id = new_cluster_id()
             self._append([record_of((_CLUSTER, {"id": cluster_id}))], wall_ms)
@@ -222,6 +215,10 @@ class Catalog:
         await self._write([following], _producer_ids, wall_ms)
         self._next_producer_id = following
         return range(first, following)
+
+    def logs(self) -> Sequence[Log]:
+        """The open copies, for the cleaner."""
+        return self._log.logs if self._log is not None else ()
 
     def close(self) -> None:
         log, self._log = self._log, None
@@ -288,33 +285,6 @@ class Catalog:
         with self._cutting_off():
             log.write(batch)
         self._end = log.next_offset
-
-    def _compact(self, wall_ms: int) -> None:
-        """Append all current values, durably, then delete what is before them."""
-        log = self._opened()
-        if log.size < COMPACTED_BYTES:
-            return
-        start = log.next_offset
-        snapshot = encode_batch(
-            start, EPOCH, wall_ms, [record_of(entry) for entry in self._entries()]
-        )
-        if len(snapshot) > log.size // 2:
-            return
-        with self._cutting_off():
-            log.write(snapshot, in_new_segment=True)
-        self._end = log.next_offset
-        with self._cutting_off():
-            log.forget(start)
-
-    def _entries(self) -> list[Entry]:
-        """All current keys and values."""
-        return [
-            (_CLUSTER, {"id": self.cluster_id}),
-            (PRODUCER_IDS, {"next": self._next_producer_id}),
-            *(topic.entry() for topic in self.by_name.values() if not topic.internal),
-            *(topic.entry(deleted=True) for topic in self.being_deleted.values()),
-            *map(_pending_offset_deletions, self.pending_offset_deletions.items()),
-        ]
 
     def _opened(self) -> CatalogLog:
         """The log without failed changes, all of it durable."""

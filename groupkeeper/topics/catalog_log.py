@@ -24,10 +24,14 @@ FOLDERS: Final = ("catalog", "catalog-copy")
 """Not of the form `<topic>-<partition>`, so that no topic has such a folder."""
 
 FIRST_KEY: Final = b"cluster"
-"""Key of the first record, whether the log is new or was compacted."""
+"""Key of the first record: it is written once, so that no compaction removes it."""
 
 EPOCH: Final = 0
 """Leader epoch of every batch. No checksum covers it."""
+
+SEGMENT_BYTES: Final = 1024 * 1024
+"""When a segment of the catalog rolls. A smaller catalog is not compacted: it is read in
+milliseconds."""
 
 COPY_BYTES: Final = 1024 * 1024
 """How many bytes are copied at a time."""
@@ -50,57 +54,45 @@ class CatalogLog:
     """Both copies, with the same content. Not thread-safe."""
 
     def __init__(self, logs: list[Log]) -> None:
-        self._logs = logs
+        self.logs = logs
+        """The cleaner compacts each by itself, so they may differ in what is not current."""
 
     @property
     def next_offset(self) -> int:
-        return self._logs[0].next_offset
+        return self.logs[0].next_offset
 
     @property
     def size(self) -> int:
         """Bytes of one copy."""
-        return self._logs[0].size
+        return self.logs[0].size
 
     def batches(self) -> Iterator[bytes]:
         """All of it, in chunks of whole batches."""
-        return self._logs[0].batches()
+        return self.logs[0].batches()
 
-    def write(self, batch: bytes, *, in_new_segment: bool = False) -> None:
+    def write(self, batch: bytes) -> None:
         """Make a batch durable in both, blocking. Raises StorageError and OSError: either copy may
         then have a part of it, or all. Close the log and open it up to this batch.
         """
-        for log in self._logs:
-            if in_new_segment:
-                log.roll()
+        for log in self.logs:
             log.append(batch)
             log.sync()
 
-    def forget(self, offset: int) -> None:
-        """Delete what is before an offset. Raises as `write`."""
-        for log in self._logs:
-            log.delete_before(offset)
-
     def close(self) -> None:
         with ExitStack() as stack:
-            for log in self._logs:
+            for log in self.logs:
                 stack.callback(log.close)
 
 
 @dataclass(slots=True)
-class LogFolders:
-    """Where logs are kept, and how they are opened."""
+class CatalogFolders:
+    """The folders of the two copies."""
 
     files: Files
     data_dir: str
     limits: Limits
     repaired: Callable[[str], None]
     """Told, in words, what was damaged and repaired."""
-
-
-@dataclass(slots=True)
-class CatalogFolders(LogFolders):
-    """The folders of the two copies."""
-
     must_exist: bool = False
     """A catalog existed before, so its absence is a loss."""
 
@@ -190,11 +182,13 @@ class CatalogFolders(LogFolders):
 
 def _check_whole(log: Log, folder: str) -> None:
     """Raise Corrupt if records are missing at the start of a log or in the middle."""
-    expected = log.start_offset
+    expected, loose = log.start_offset, _compacted_up_to(log)
     first = True
     for chunk in log.batches():
         for header in iter_batches(chunk):
-            if header.base_offset != expected or header.leader_epoch != EPOCH:
+            is_next = header.base_offset == expected
+            may_follow = expected < header.base_offset <= loose
+            if not (is_next or may_follow) or header.leader_epoch != EPOCH:
                 raise Corrupt(
                     f"{folder} has offset {header.base_offset} in epoch {header.leader_epoch} "
                     f"where offset {expected} in epoch {EPOCH} belongs"
@@ -202,3 +196,14 @@ def _check_whole(log: Log, folder: str) -> None:
             if first and next(decode_records(chunk, header)).key != FIRST_KEY:
                 raise Corrupt(f"{folder} has lost what was before offset {expected}")
             expected, first = header.next_offset, False
+
+
+def _compacted_up_to(log: Log) -> int:
+    """The offset before which records may be missing between others.
+
+    If the manifest does not know a segment, it may be compacted.
+    """
+    for segment, end in reversed(log.finished):
+        if segment.finished is None or segment.finished.compacted:
+            return end
+    return 0

@@ -12,9 +12,12 @@ from typing import Final, NamedTuple, TypedDict, Unpack
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import ConfigKind
+from groupkeeper.settings.table import CLEANUP_POLICIES
 from groupkeeper.topics.refusals import Refused
 
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"
+RETENTION_MS: Final = "retention.ms"
+SEGMENT_MS: Final = "segment.ms"
 _LEAST_LAG: Final = "min.compaction.lag.ms"
 _MOST_LAG: Final = "max.compaction.lag.ms"
 _TIERED: Final = "remote.storage.enable"
@@ -83,7 +86,7 @@ class TopicConfig(NamedTuple):
         if found is None:
             raise self._invalid(text, "Not a number of type DOUBLE")
         value = float(found[1] or text)
-        shown = _java_double(value)
+        shown = java_double(value)
         self._check_range(value, shown)
         return shown
 
@@ -147,7 +150,7 @@ _TIMES = ("CreateTime", "LogAppendTime")
 TABLE: Final[Mapping[str, TopicConfig]] = {
     row.name: row
     for row in (
-        _row("cleanup.policy", _LIST, "delete", "log.cleanup.policy", words=("compact", "delete")),
+        _row("cleanup.policy", _LIST, "delete", "log.cleanup.policy", words=CLEANUP_POLICIES),
         _row("compression.gzip.level", _INT, -1, "=", low=1, high=9, besides=-1),
         _row("compression.lz4.level", _INT, 9, "=", low=1, high=17),
         _row("compression.type", _STRING, "producer", "=", words=_CODECS),
@@ -199,18 +202,18 @@ TABLE: Final[Mapping[str, TopicConfig]] = {
         _row("remote.log.delete.on.disable", _BOOLEAN, "false"),
         _row(_TIERED, _BOOLEAN, "false"),
         _row("retention.bytes", _LONG, -1, "log.retention.bytes"),
-        _row("retention.ms", _LONG, 604_800_000, low=-1),
+        _row(RETENTION_MS, _LONG, 604_800_000, "log.retention.ms", low=-1),
         _row("segment.bytes", _INT, 1_073_741_824, "log.segment.bytes", low=1_048_576),
         _row("segment.index.bytes", _INT, 10_485_760, "log.index.size.max.bytes", low=4),
         _row("segment.jitter.ms", _LONG, 0, low=0),
-        _row("segment.ms", _LONG, 604_800_000, low=1),
+        _row(SEGMENT_MS, _LONG, 604_800_000, "log.roll.ms", low=1),
         _row("unclean.leader.election.enable", _BOOLEAN, "false", "="),
     )
 }
 """Every config by its name, in alphabetical order."""
 
 
-def _java_double(value: float) -> str:
+def java_double(value: float) -> str:
     """As Java's `Double.toString`, which Kafka shows."""
     shown = repr(value)
     if math.isnan(value) or math.isinf(value):

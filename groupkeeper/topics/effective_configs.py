@@ -1,10 +1,13 @@
 """The configs of a topic that are in effect, and their sources.
 
-Values are validated in configs.py. Settings of the server stand for three of Kafka's broker
-configs; for the others, Kafka's defaults apply.
+Values are validated in configs.py. Where the server has no setting of a broker config, Kafka's
+default applies.
+Source: Kafka's `ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and
+`ServerTopicConfigSynonyms`.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from groupkeeper.protocol.messages.describe_configs import (
@@ -12,9 +15,11 @@ from groupkeeper.protocol.messages.describe_configs import (
     ConfigSource,
     DescribeConfigsSynonym,
 )
+from groupkeeper.settings.table import TABLE as SETTINGS
 from groupkeeper.settings.table import Settings
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.configs import MAX_MESSAGE_BYTES, TABLE, TopicConfig
+from groupkeeper.topics.configs import RETENTION_MS, SEGMENT_MS, TABLE, TopicConfig, java_double
+from groupkeeper.topics.log_policy import KnownPolicy, LogPolicy, read_policy
 
 
 class EffectiveConfig(NamedTuple):
@@ -22,32 +27,60 @@ class EffectiveConfig(NamedTuple):
 
     name: str
     kind: ConfigKind
-    value: str
+    value: str | None
+    """None: it has none, which only a broker's can."""
     source: ConfigSource
     synonyms: list[DescribeConfigsSynonym]
     """All sources with a value, highest precedence first."""
 
 
-def broker_config(
-    name: str, kind: ConfigKind, key: str, value: str, default: str
+def inherited_config(
+    name: str, kind: ConfigKind, value: str | None, synonyms: list[DescribeConfigsSynonym]
 ) -> EffectiveConfig:
-    """A config whose value is that of the broker's `key`."""
-    source = ConfigSource.DEFAULT
-    synonyms = [DescribeConfigsSynonym(name=key, value=default, source=source)]
-    if value != default:
-        source = ConfigSource.STATIC_BROKER
-        synonyms.insert(0, DescribeConfigsSynonym(name=key, value=value, source=source))
+    """A config whose value is that of the first of its synonyms, or Kafka's default."""
+    source = ConfigSource(synonyms[0].source) if synonyms else ConfigSource.DEFAULT
     return EffectiveConfig(name, kind, value, source, synonyms)
+
+
+_SYNONYMS: Final = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+)
+"""Broker configs that mean the same in other units; the first one that is given counts."""
+
+
+def value_text(value: object) -> str | None:
+    """The value of a setting as Kafka shows it; None if it is not set."""
+    if isinstance(value, float):
+        return java_double(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
+
+
+def broker_synonyms(key: str, settings: Settings) -> list[DescribeConfigsSynonym]:
+    """The settings that a broker config has its value from, highest precedence first.
+
+    Begins with the config itself, as in Kafka: empty if only another unit has a value.
+    """
+    rows = [SETTINGS[each] for each in next((keys for keys in _SYNONYMS if key in keys), (key,))]
+    given = [(row, getattr(settings, row.attribute), ConfigSource.STATIC_BROKER) for row in rows]
+    found = [
+        # Settings do not record whether a value equal to the default was given.
+        *((row.key, value, source) for row, value, source in given if value != row.default),
+        *((row.key, row.default, ConfigSource.DEFAULT) for row in rows if row.default is not None),
+    ]
+    return [
+        DescribeConfigsSynonym(name=name, value=value_text(value), source=source)
+        for name, value, source in dropwhile(lambda each: each[0] != key, found)
+    ]
 
 
 class EffectiveConfigs:
     """The configs of all topics, with the server's settings."""
 
     def __init__(self, settings: Settings) -> None:
-        self._of_server = {
-            MAX_MESSAGE_BYTES: str(settings.message_max_bytes),
-            "segment.bytes": str(settings.log_segment_bytes),
-        }
+        self._settings = settings
         # What a Kafka broker sets when it creates the topic.
         self._of_group_topic = {
             "cleanup.policy": "compact",
@@ -60,6 +93,7 @@ class EffectiveConfigs:
             row.name: self._inherited(row) for row in TABLE.values()
         }
         """Each config as in a topic that does not set it, by name in alphabetical order."""
+        self._default_policy = self._read_policy({})
 
     def of(self, topic: Topic) -> Iterator[EffectiveConfig]:
         """All configs, in alphabetical order."""
@@ -71,6 +105,25 @@ class EffectiveConfigs:
         """What the topic sets. Names may be unknown to this release."""
         return self._of_group_topic if topic.internal else topic.configs
 
+    def policy(self, topic: Topic) -> LogPolicy:
+        """How the topic's logs are kept, by its configs of this moment. On any thread."""
+        configs, known = self.own(topic), topic.policy
+        if not configs:
+            return self._default_policy
+        if known is None or known.configs is not configs:
+            known = topic.policy = KnownPolicy(configs, self._read_policy(configs))
+        return known.policy
+
+    @property
+    def group_topic_policy(self) -> LogPolicy:
+        """The policy of the group topic."""
+        return self._read_policy(self._of_group_topic)
+
+    def _read_policy(self, configs: Mapping[str, str]) -> LogPolicy:
+        return read_policy(
+            configs, {name: config.value or "" for name, config in self.inherited.items()}
+        )
+
     def with_topic_value(self, name: str, value: str) -> EffectiveConfig:
         """A known config that a topic sets."""
         inherited, source = self.inherited[name], ConfigSource.TOPIC
@@ -79,7 +132,20 @@ class EffectiveConfigs:
         return inherited._replace(value=value, source=source, synonyms=synonyms)
 
     def _inherited(self, row: TopicConfig) -> EffectiveConfig:
-        if row.broker_key is None:
-            return EffectiveConfig(row.name, row.kind, row.default, ConfigSource.DEFAULT, [])
-        value = self._of_server.get(row.name, row.default)
-        return broker_config(row.name, row.kind, row.broker_key, value, row.default)
+        key, source = row.broker_key, ConfigSource.DEFAULT
+        synonyms: list[DescribeConfigsSynonym] = []
+        if key is not None and key in SETTINGS:
+            synonyms = broker_synonyms(key, self._settings)
+        elif key is not None:
+            synonyms = [DescribeConfigsSynonym(name=key, value=row.default, source=source)]
+        return inherited_config(row.name, row.kind, self._value(row), synonyms)
+
+    def _value(self, row: TopicConfig) -> str:
+        settings = self._settings
+        if row.name == RETENTION_MS:
+            return str(settings.log_retention_time_ms)
+        if row.name == SEGMENT_MS:
+            return str(settings.log_roll_time_ms)
+        setting = SETTINGS.get(row.broker_key or "")
+        value = None if setting is None else value_text(getattr(settings, setting.attribute))
+        return row.default if value is None else value

@@ -132,9 +132,14 @@ class OpenFiles(Files):
             self._files.sync_folder(path)
 
     def rename(self, path: str, to: str) -> None:
-        self._lose(path)
         self._lose(to)
-        self._files.rename(path, to)
+        with self._lock:  # no file is opened again by its old name meanwhile
+            self._files.rename(path, to)
+            moved = self._by_path.pop(path, set())
+            for file in moved:
+                file.path = to
+            if moved:
+                self._by_path.setdefault(to, set()).update(moved)
 
     def link(self, path: str, to: str) -> None:
         self._files.link(path, to)
@@ -168,7 +173,13 @@ class OpenFiles(Files):
             raise
 
     def _opened_again(self, file: _File) -> int:
-        descriptor = self._descriptor(file.path)
+        path = file.path
+        try:
+            descriptor = self._descriptor(path)
+        except FileNotFoundError:
+            if file.path == path:
+                raise
+            descriptor = self._descriptor(file.path)  # renamed meanwhile
         with self._lock:
             if file.descriptor is None and not file.removed:
                 file.descriptor = descriptor

@@ -4,7 +4,6 @@ The folders are in partitions.py. As in Kafka, appends are acknowledged from the
 end after a crash is found when the log is opened.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
 from typing import Final, Protocol
@@ -12,9 +11,12 @@ from typing import Final, Protocol
 from groupkeeper.protocol.record_batch import BatchHeader, iter_batches, patch
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
+from groupkeeper.topics.batches import NO_TIMESTAMP
 from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.log_policy import LogPolicy
 from groupkeeper.topics.producers import ProducerMemory, ProducerStates
 from groupkeeper.topics.slices import ITEMS, Pace
+from groupkeeper.topics.topic_folders import TopicFolders
 from groupkeeper.turns import Slices, Turns
 
 LEADER_EPOCH: Final = 0
@@ -47,8 +49,9 @@ class TopicPartition:
     """One partition of one topic. The first append creates its files."""
 
     __slots__ = (
+        "_expected",
+        "_folders",
         "_full",
-        "_made",
         "_rolling",
         "_telling",
         "_turns",
@@ -67,10 +70,9 @@ class TopicPartition:
         index: int,
         turns: Turns,
         producers: ProducerMemory,
-        made: Callable[[str], None],
+        folders: TopicFolders,
     ) -> None:
-        """`made` is called with the name of the folder after the first append."""
-        self._made = made
+        self._folders = folders
         self.topic = topic
         self.index = index
         self.log: Log | None = None
@@ -78,6 +80,8 @@ class TopicPartition:
         self.unsynced_bytes = 0
         self._full = False
         """A batch to be appended needs a new segment."""
+        self._expected = 0, NO_TIMESTAMP
+        """Size and largest timestamp of the batch that the log is opened for."""
         self._rolling = Lock()
         """Held during an append, and while a new segment begins."""
         self.producers = ProducerStates(producers)
@@ -111,12 +115,22 @@ class TopicPartition:
         """False if the log must be opened first. The coordinator opens its own."""
         return self.log is not None or self.topic.internal
 
-    def may_append(self, size: int) -> bool:
-        """False if the worker must open the log, write it back or begin a new segment before
-        `size` bytes are appended.
+    @property
+    def policy(self) -> LogPolicy:
+        """How the log is kept, by the topic's configs of this moment."""
+        return self._folders.policy_of(self.topic)
+
+    def may_append(self, size: int, timestamp: int) -> bool:
+        """False if the worker must open the log, write it back or begin a new segment before a
+        batch of this size and largest timestamp is appended.
         """
-        if self.log is None or not self.log.has_room(size):
-            self._full = self.log is not None
+        log = self.log
+        if log is None:
+            self._expected = size, timestamp
+            return False
+        log.limits = self.policy.limits
+        if not log.has_room(size, timestamp):
+            self._full = True
             return False
         return self.ready
 
@@ -143,7 +157,7 @@ class TopicPartition:
             self.close()
             raise
         if not base_offset:
-            self._made(self.folder)
+            self._folders.note_made(self.folder)
         self.unsynced_bytes += header.size
         self._note(header, base_offset)
         self.grew(header.size)
@@ -177,15 +191,21 @@ class TopicPartition:
             if pace.spent():
                 yield
 
-    def open(self, open_log: Callable[[], Log]) -> None:
-        """Open the log, blocking, and find recent producers. Raises StorageError and OSError."""
-        log = open_log()
+    def open(self) -> None:
+        """Open the log, blocking, and find recent producers. Begins a new segment if the batch that
+        waits for this needs one. Raises StorageError and OSError.
+        """
+        log = self._folders.open_log(self.folder, self.policy.limits)
+        log.lock = Lock()
         self.producers.clear()
         self.unsynced_bytes = 0
         self._full = False
         for chunk in log.batches(_recent(log)):
             for header in iter_batches(chunk):
                 self._note(header, header.base_offset)
+        expected, self._expected = self._expected, (0, NO_TIMESTAMP)
+        if not log.has_room(*expected):
+            log.roll()
         self.log = log
 
     def write_back(self, log: Log) -> None:

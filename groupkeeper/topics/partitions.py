@@ -1,28 +1,24 @@
-"""All partitions used since the start, and their folders.
+"""All partitions used since the start.
 
-A single partition is in partition.py. The start opens none of them: the first request that needs a
-log lets the worker open it.
+A single partition is in partition.py, the folders are in topic_folders.py. The start opens none of
+them: the first request that needs a log lets the worker open it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Final
 
 from groupkeeper.backoff import RetryTimes
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.folders import FolderList, is_partition
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import NO_END, open_log
 from groupkeeper.storage.segment import Segment
-from groupkeeper.storage.start import write_start
 from groupkeeper.topics.catalog import Catalog, Topic
-from groupkeeper.topics.catalog_log import LogFolders
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.topic_folders import TopicFolders
 from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Slices, Turns
 
@@ -39,56 +35,6 @@ Read = tuple[TopicPartition, int, int]
 
 Failed = Callable[[str, BaseException], None]
 """Called with what failed and why; topics write no log lines themselves."""
-
-
-@dataclass(slots=True)
-class TopicFolders(LogFolders):
-    """One folder `<topic>-<partition>` for each log, in the data directory."""
-
-    known: FolderList | None = None
-    """The folders that must exist."""
-
-    def open_log(self, name: str, end: int = NO_END) -> Log:
-        """Open a log up to offset `end`; the rest is cut off. A log without a folder is empty.
-
-        Raises StorageError and OSError.
-        """
-        if self.known is not None and (what := self.known.check(name)):
-            self.repaired(what)
-        log = open_log(self.files, f"{self.data_dir}/{name}", self.limits, end=end)
-        for what in log.take_repairs():
-            self.repaired(what)
-        return log
-
-    def note_start(self, name: str, offset: int) -> None:
-        """Make it durable that a log begins at an offset, blocking. Raises as `write_start`."""
-        write_start(self.files, f"{self.data_dir}/{name}", offset)
-        if self.known is not None:
-            self.known.note(name, offset)
-
-    def note_made(self, name: str) -> None:
-        """A log has its first records: from now on its folder must exist."""
-        if self.known is not None:
-            self.known.note(name)
-
-    def remove(self, name: str) -> None:
-        """Remove a folder and its files, if it exists. Raises OSError."""
-        folder = f"{self.data_dir}/{name}"
-        for file in self.files.list_folder(folder):
-            self.files.remove(f"{folder}/{file}")
-        self.files.remove_folder(folder)
-        if self.known is not None:
-            self.known.note_removed(name)
-
-    def names(self) -> list[str]:
-        """All folders of partitions, known or not, blocking. Raises OSError."""
-        return [name for name in self.files.list_folder(self.data_dir) if is_partition(name)]
-
-    def sync(self) -> None:
-        """Make it durable which folders exist, blocking. Raises OSError."""
-        if self.known is not None:
-            self.known.save()
-        self.files.sync_folder(self.data_dir)
 
 
 class TopicPartitions:
@@ -124,9 +70,8 @@ class TopicPartitions:
             topic = self._catalog.by_name.get(topic_name)
             if topic is None or not 0 <= index < topic.partition_count:
                 return None
-            partition = self._known[topic_name, index] = TopicPartition(
-                topic, index, self._turns, self._producers, self._folders.note_made
-            )
+            partition = TopicPartition(topic, index, self._turns, self._producers, self._folders)
+            self._known[topic_name, index] = partition
         if partition.topic.internal:
             # The coordinator opens, closes and reloads it, so look it up each time.
             partition.log = self.group_log(index)
@@ -144,6 +89,13 @@ class TopicPartitions:
         # A topic that had a folder then is in one of these, unless deleted meanwhile.
         topics = [*self._catalog.by_name.values(), *self._catalog.being_deleted.values()]
         return await self._worker(lambda: _unknown_folders(names, topics))
+
+    def compacted(self) -> Iterator[TopicPartition]:
+        """Those of topics that are compacted, if their logs are open."""
+        for partition in list(self._known.values()):
+            is_open = partition.log is not None and not partition.deleted
+            if is_open and not partition.topic.internal and partition.policy.compacts:
+                yield partition
 
     def opened(self) -> int:
         """How many logs of topics are open."""
@@ -185,7 +137,7 @@ class TopicPartitions:
                 continue
             try:
                 if partition.log is None:
-                    partition.open(partial(self._folders.open_log, partition.folder))
+                    partition.open()
                 else:
                     partition.write_back(partition.log)
             except (StorageError, OSError) as error:

@@ -17,18 +17,19 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog import Catalog
-from groupkeeper.topics.catalog_log import CatalogFolders
+from groupkeeper.topics.catalog_log import SEGMENT_BYTES, CatalogFolders
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.fetch_reader import FetchReader
 from groupkeeper.topics.limits import OPEN_FILES_MOST
 from groupkeeper.topics.log_opener import LogOpener
 from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.topics.open_files import OpenFiles
-from groupkeeper.topics.partitions import Failed, TopicFolders, TopicPartitions
+from groupkeeper.topics.partitions import Failed, TopicPartitions
 from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.topics.topic_admin import TopicAdmin, TopicsDeleted
+from groupkeeper.topics.topic_folders import TopicFolders
 from groupkeeper.topics.worker import ResponseTasks, WorkerThread
 from groupkeeper.turns import Turns
 
@@ -82,7 +83,8 @@ class Topics:
         self.settings = settings
         self.wall_ms = world.wall_ms
         self.failed = world.failed
-        self._worker = world.worker
+        self.effective = EffectiveConfigs(settings)
+        self.worker = world.worker
         self._files = OpenFiles(world.files, world.open_files_most)
         self.catalog = self._catalog_of(store, world, turns)
         self.partitions = self._partitions_of(store, world, turns)
@@ -99,14 +101,13 @@ class Topics:
         self.reader = FetchReader(self.partitions, settings.fetch_max_bytes, world.failed)
         self.log_opener = LogOpener(self.partitions, self.response_tasks)
         self.lookup = TimeLookup(world.worker, turns)
-        self.effective = EffectiveConfigs(settings)
         self.waiting_fetches: dict[Any, None] = {}
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """Awaited before the files are closed."""
         self.catalog.load(world.wall_ms(), lambda: new_cluster_id(world.random_bytes))
 
     def _catalog_of(self, store: Store, world: TopicsWorld, turns: Turns) -> Catalog:
-        limits = Limits(segment_bytes=self.settings.log_segment_bytes)
+        limits = Limits(segment_bytes=SEGMENT_BYTES)
         must_exist = store.was_used
         folders = CatalogFolders(
             world.files, store.data_dir, limits, world.repaired, must_exist=must_exist
@@ -115,8 +116,9 @@ class Topics:
         return Catalog(folders.open, partitions, world.worker, turns)
 
     def _partitions_of(self, store: Store, world: TopicsWorld, turns: Turns) -> TopicPartitions:
-        limits = Limits(segment_bytes=self.settings.log_segment_bytes)
-        folders = TopicFolders(self._files, store.data_dir, limits, world.repaired, world.folders)
+        folders = TopicFolders(
+            self._files, store.data_dir, world.repaired, self.effective.policy, world.folders
+        )
         expiration_ms = self.settings.producer_id_expiration_ms
         producers = ProducerMemory(expiration_ms, world.wall_ms, world.failed)
         return TopicPartitions(self.catalog, folders, world.worker, turns, world.failed, producers)
@@ -166,9 +168,9 @@ class Topics:
             await close()
         await self.response_tasks.finish()
         await self.admin.close()
-        await self._worker(self.partitions.close)
-        await self._worker(self.catalog.close)
-        self._worker.close()
+        await self.worker(self.partitions.close)
+        await self.worker(self.catalog.close)
+        self.worker.close()
 
 
 def new_cluster_id(random_bytes: Callable[[int], bytes]) -> str:

@@ -100,6 +100,48 @@ def test_two_copies_of_one_partition_are_refused(folder, tmp_path):
         plan([tmp_path])
 
 
+@pytest.fixture
+def archived(tmp_path):
+    """Offsets 0 to 11: 4 to 8 are archived, and only 1, 3, 7 and what follows are not removed."""
+    log, archive = (tmp_path / name / "__consumer_offsets-3" for name in ("data", "data/archive"))
+    for base, last in ((4, 6), (6, 9)):
+        write_segment(archive, base, b"".join(BATCHES[base:last]))
+    write_segment(log, 0, b"".join(BATCHES[n] for n in (1, 3, 7)))
+    write_segment(log, 9, b"".join(BATCHES[9:]))
+    return log
+
+
+def places(segments):
+    return [(each.path.parent.parent.name, each.base, each.size) for each in segments]
+
+
+def test_an_archive_has_precedence_over_what_was_made_of_it(archived):
+    assert places(find_segments([archived.parent])) == [
+        ("data", 0, 2 * SIZE),
+        ("archive", 4, 2 * SIZE),
+        ("archive", 6, 3 * SIZE),
+        ("data", 9, 3 * SIZE),
+    ]
+
+
+def test_segments_that_are_archived_and_not_compacted_yet_are_read_once(archived):
+    write_segment(archived, 0, b"".join(BATCHES[:4]))
+    write_segment(archived, 4, b"".join(BATCHES[4:6]))
+    write_segment(archived, 6, b"".join(BATCHES[6:9]))
+    assert sum(each.size for each in find_segments([archived.parent])) == len(BATCHES) * SIZE
+
+
+@pytest.mark.parametrize(("name", "size"), [("archive", 5), ("__consumer_offsets-3", 6)])
+def test_an_archive_or_a_log_is_read_alone_if_it_is_named(archived, name, size):
+    assert plan([archived.parent / name]).size == size * SIZE
+
+
+def test_an_archive_of_another_log_is_refused(archived, tmp_path):
+    archived.rename(tmp_path / "__consumer_offsets-3")
+    with pytest.raises(AnalyticsError, match="partition 3 is there twice"):
+        plan([tmp_path])
+
+
 def test_a_path_named_twice_is_read_once(folder):
     assert plan([folder, folder.parent]).size == 12 * SIZE
 

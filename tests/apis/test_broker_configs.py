@@ -43,6 +43,25 @@ def test_a_broker_has_the_settings_in_use(keys: list[str] | None) -> None:
     assert told["node.id"] == ("7", STATIC), "as the command line gave it"
 
 
+def test_a_setting_in_another_unit_is_a_synonym_of_those_before_it() -> None:
+    settings = Settings(log_retention_minutes=5, log_retention_hours=24)
+    names = ["log.retention.ms", "log.retention.minutes", "log.retention.hours"]
+    resource = DescribeConfigsResource(
+        resource_type=BROKER, resource_name="7", configuration_keys=names
+    )
+    request = DescribeConfigsRequest(include_synonyms=True)
+    told = {
+        one.name: (one.value, [(each.name, each.value, each.source) for each in one.synonyms])
+        for one in BrokerConfigs(7, settings).describe(resource, request)
+    }
+    hours = [("log.retention.hours", "24", STATIC), ("log.retention.hours", "168", DEFAULT)]
+    assert told == {
+        "log.retention.ms": (None, []),
+        "log.retention.minutes": ("5", [("log.retention.minutes", "5", STATIC), *hours]),
+        "log.retention.hours": ("24", hours),
+    }
+
+
 def test_names_choose_and_unknown_ones_are_left_out() -> None:
     assert list(described(keys=["group.max.size", "nope"])) == ["group.max.size"]
 
@@ -57,6 +76,10 @@ def test_all_askers_share_what_is_told() -> None:
 def test_types_are_told() -> None:
     kinds = {each.name: each.config_type for each in described().values()}
     assert kinds["auto.create.topics.enable"] == ConfigKind.BOOLEAN
+    assert kinds["log.cleaner.min.cleanable.ratio"] == ConfigKind.DOUBLE
+    assert kinds["log.cleanup.policy"] == ConfigKind.LIST
+    assert kinds["log.retention.minutes"] == ConfigKind.INT
+    assert kinds["log.retention.ms"] == ConfigKind.LONG
     assert kinds["group.max.size"] == ConfigKind.INT
     assert kinds["offsets.retention.check.interval.ms"] == ConfigKind.LONG
 

@@ -190,13 +190,23 @@ async def test_the_group_topic_keeps_its_records(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "code"), [("compact", ErrorCode.POLICY_VIOLATION), ("compact, delete", 0)]
+    ("policy", "code"),
+    [
+        ("compact", ErrorCode.POLICY_VIOLATION),
+        ("", ErrorCode.POLICY_VIOLATION),
+        ("compact, delete", 0),
+    ],
 )
 async def test_a_topic_that_is_only_compacted_keeps_its_records(scene, policy, code):
     config = CreatableTopicConfig(name="cleanup.policy", value=policy)
     await scene.create("c", configs=[config])
     await scene.produce("c", 0, batch("a", "b"))
     assert [error for _, error in await delete(scene, ("c", 0, 1))] == [code]
+
+
+async def test_the_servers_cleanup_policy_holds_for_topics_that_have_none(scene: Scene) -> None:
+    scene = await scene.restart(log_cleanup_policy="compact")
+    assert [error for _, error in await delete(scene, ("t", 0, 0))] == [ErrorCode.POLICY_VIOLATION]
 
 
 async def test_a_full_disk_deletes_nothing(scene: Scene) -> None:

@@ -116,6 +116,61 @@ async def test_what_no_broker_setting_stands_behind_has_no_synonyms_by_default(
     assert (await one(scene, "retention.ms", include_synonyms=True)).synonyms == []
 
 
+@pytest.mark.parametrize(
+    ("key", "settings", "value", "source", "synonyms"),
+    [
+        # As Kafka 4.1 answers: what is given in another unit alone is in effect, and not named.
+        ("retention.ms", {"log_retention_hours": 24}, "86400000", DEFAULT, []),
+        ("retention.ms", {"log_retention_hours": -1}, "-1", DEFAULT, []),
+        (
+            "retention.ms",
+            {"log_retention_ms": 9000, "log_retention_minutes": 3},
+            "9000",
+            STATIC,
+            [
+                ("log.retention.ms", "9000", STATIC),
+                ("log.retention.minutes", "3", STATIC),
+                ("log.retention.hours", "168", DEFAULT),
+            ],
+        ),
+        (
+            "segment.ms",
+            {"log_roll_ms": 1000, "log_roll_hours": 3},
+            "1000",
+            STATIC,
+            [
+                ("log.roll.ms", "1000", STATIC),
+                ("log.roll.hours", "3", STATIC),
+                ("log.roll.hours", "168", DEFAULT),
+            ],
+        ),
+        (
+            "min.cleanable.dirty.ratio",
+            {"log_cleaner_min_cleanable_ratio": 0.00001},
+            "1.0E-5",
+            STATIC,
+            [
+                ("log.cleaner.min.cleanable.ratio", "1.0E-5", STATIC),
+                ("log.cleaner.min.cleanable.ratio", "0.5", DEFAULT),
+            ],
+        ),
+        (
+            "cleanup.policy",
+            {"log_cleanup_policy": ""},
+            "",
+            STATIC,
+            [("log.cleanup.policy", "", STATIC), ("log.cleanup.policy", "delete", DEFAULT)],
+        ),
+    ],
+)
+async def test_settings_stand_behind_configs_of_topics(
+    scene, key, settings, value, source, synonyms
+):
+    found = await one(await scene.restart(**settings), key, include_synonyms=True)
+    assert (found.value, found.config_source) == (value, source)
+    assert [(s.name, s.value, s.source) for s in found.synonyms] == synonyms
+
+
 async def test_documentation_is_given_when_asked_for(scene: Scene) -> None:
     found = await one(scene, "retention.ms", include_documentation=True)
     assert "without effect" in found.documentation

@@ -294,7 +294,7 @@ def test_a_fetch_in_several_parts_is_refused_as_one(
     served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(offset_fetch, "PART_TOPICS", 1)
-    served.driver("g").start_loading()
+    served.fail()
     client.deliver(client.frame(8, fetch_request("g", topics={"orders": [0], "payments": [0]})))
     [group] = client.take().groups
     assert (group.error_code, group.topics) == (LOADING, [])

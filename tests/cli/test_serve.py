@@ -96,9 +96,22 @@ def test_dev_uses_a_directory_that_is_named(server: Server, tmp_path: Path) -> N
     assert tmp_path.exists()
 
 
+def test_in_memory_there_is_no_directory(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for dev in ([], ["--dev"]):
+        found = options(server, "--memory", *dev)
+        assert (found.memory, str(found.data_dir), found.dev) == (True, "memory", bool(dev))
+        assert not server.data_dir_existed
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
+        (["--memory", "--data-dir", "d"], "--memory and --data-dir exclude each other"),
+        (["--memory", "--set", "data.dir.must.exist=true"], "data.dir.must.exist asks for some"),
         (["--listen", "9092"], "Invalid value for '--listen': '9092' is not HOST:PORT"),
         (["--listen", "off"], "'off' is not HOST:PORT"),
         (["--advertise", "host:0"], "clients cannot connect to port 0"),

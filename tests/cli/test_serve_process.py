@@ -1,12 +1,16 @@
 """The real process: what a user sees of `groupkeeper serve`."""
 
+import os
 import signal
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.support.process import Process
+from tests.support.requests import commit_request, fetch_request
+from tests.support.wire import connect
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -21,6 +25,33 @@ def test_it_says_that_it_is_ready_serves_and_stops(number: signal.Signals) -> No
         assert process.wait(10) == 0
     assert process.output == ""
     assert not Path(data).exists()
+
+
+def test_in_memory_it_serves_touches_no_disk_and_forgets(tmp_path: Path) -> None:
+    offsets = []
+    for _ in range(2):
+        with Process("--memory", "--http", "off", cwd=tmp_path) as process:
+            ready = process.ready()
+            assert ready.data_dir == "memory"
+            client = connect(ready.kafka)
+            offsets.append(client.call(8, fetch_request("g")).groups[0].topics)
+            topic = CreatableTopic(name="orders", num_partitions=1, replication_factor=1)
+            client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+            committed = client.call(8, commit_request({("orders", 0): 7}))
+            assert committed.topics[0].partitions[0].error_code == 0
+            assert client.call(8, fetch_request("g")).groups[0].topics != []
+            assert files_of(process) == []
+            client.close()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0
+    assert offsets == [[], []]
+    assert list(tmp_path.iterdir()) == []
+
+
+def files_of(process: Process) -> list[str]:
+    """What it has open and could write to, without pipes, sockets and devices."""
+    opened = [os.readlink(each) for each in Path(f"/proc/{process.pid}/fd").iterdir()]
+    return [path for path in opened if path.startswith("/") and not path.startswith("/dev/")]
 
 
 def test_a_second_process_on_the_same_data_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_list_is_an_error_and_not_short_when_a_partition_becomes_active_meanwh
     groups = groups_apart(len(served.server.group_partitions), 4)
     for group_id in groups:
         assert client.commit(1, group_id) == 0
-    served.driver(groups[0]).start_loading()
+    served.fail(groups[0])
     listing = Sliced(served, 16, 4, ListGroupsRequest())
     listing.run(len(served.server.group_partitions))
     served.settled()

@@ -118,9 +118,7 @@ def test_every_start_writes_under_a_higher_epoch(served: Served) -> None:
         served.restart()
         served.settled()
         served.client().commit(1)
-        log = served.driver("g").log
-        assert log is not None
-        epochs.append(log.last_epoch)
+        epochs.append(served.log().last_epoch)
     assert epochs == sorted(set(epochs))
 
 
@@ -167,7 +165,7 @@ def damage(served: Served, group_id: str) -> Callable[[], None]:
     client = served.client()
     for offset in (*[0] * 9, 0, 1, 2):
         assert client.commit(offset, group_id) == 0
-    path = f"data/{served.driver(group_id).name}/00000000000000000000.log"
+    path = f"data/{served.partition_log(group_id).name}/00000000000000000000.log"
     served.stop()
 
     def flip() -> None:
@@ -222,10 +220,8 @@ def test_a_repaired_partition_serves_again_without_a_restart(served: Served) -> 
 
 
 def test_a_record_that_cannot_be_decoded_closes_its_partition(served: Served, lines: Lines) -> None:
-    driver = served.driver("g")
-    assert driver.log is not None
     key = encode_key(GroupMetadataKey(group="g"))
-    served.server.store.commit([Append(driver.log, 1 << 20, 0, [(key, b"\0\3odd")])])
+    served.server.store.commit([Append(served.log(), 1 << 20, 0, [(key, b"\0\3odd")])])
     served.restart()
     served.advance(1)
     assert served.states().count("active") == PARTITIONS - 1
@@ -425,46 +421,52 @@ def test_the_alarm_stays_where_it_is_when_deadlines_move_away(served: Served) ->
 # -- the offsets topic -----------------------------------------------------------------------------
 
 
-def test_who_fetches_the_offsets_topic_hears_how_much_is_new(served: Served) -> None:
+@pytest.fixture
+def grown(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Partitions and bytes, as those who fetch hear of them from now on."""
     grown: list[tuple[int, int]] = []
-    driver = served.driver("g")
-    driver._services.grew = lambda index, size: grown.append((index, size))
+    services = served.partition_log()._services
+    monkeypatch.setattr(services, "grew", lambda index, size: grown.append((index, size)))
+    return grown
+
+
+def test_who_fetches_the_offsets_topic_hears_how_much_is_new(
+    served: Served, grown: list[tuple[int, int]]
+) -> None:
     served.client().commit(1)
     served.advance(0.1)
     served.client().commit(2)
     served.advance(0.1)
-    assert driver.log is not None
-    assert [index for index, _ in grown] == [driver.index] * 2
-    assert sum(size for _, size in grown) == driver.log.size
+    assert [index for index, _ in grown] == [served.driver("g").index] * 2
+    assert sum(size for _, size in grown) == served.log().size
 
 
-def test_who_fetches_hears_of_what_a_reload_brought(served: Served) -> None:
-    driver = served.driver("g")
-    grown: list[int] = []
-    driver._services.grew = lambda index, size: grown.append(size)
+def test_who_fetches_hears_of_what_a_reload_brought(
+    served: Served, grown: list[tuple[int, int]]
+) -> None:
     served.client().commit(1)
     served.fail()
-    assert driver.log is not None
-    driver.log.close()
-    driver.grown()
+    served.log().close()
+    served.partition_log().grown()
     assert grown == []
     served.settled()
     served.advance(0.1)
-    assert sum(grown) == driver.log.size > 0
+    assert sum(size for _, size in grown) == served.log().size > 0
 
 
-def test_what_was_there_before_the_start_is_not_new(served: Served) -> None:
+def test_what_was_there_before_the_start_is_not_new(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served.client().commit(1)
     served.restart()
     served.settled()
     grown: list[int] = []
-    driver = served.driver("g")
-    assert driver.log is not None
-    before = driver.log.size
-    driver._services.grew = lambda index, size: grown.append(size)
+    services = served.partition_log()._services
+    monkeypatch.setattr(services, "grew", lambda index, size: grown.append(size))
+    before = served.log().size
     served.client().commit(2)
     served.advance(0.1)
-    assert grown == [driver.log.size - before]
+    assert grown == [served.log().size - before]
 
 
 # -- the end ---------------------------------------------------------------------------------------

@@ -32,16 +32,6 @@ def test_only_ids_of_a_usual_length_are_remembered(served: Served) -> None:
     assert [len(group_id) for group_id in group_partitions._placed] == [255]
 
 
-def test_the_log_of_a_partition_that_is_not_there_is_none(served: Served) -> None:
-    group_partitions = served.server.group_partitions
-    assert [group_partitions.log_of(index) is not None for index in (-1, 0, 3, 4)] == [
-        False,
-        True,
-        True,
-        False,
-    ]
-
-
 def test_every_partition_is_in_the_snapshot(served: Served) -> None:
     client = served.client()
     for group_id in groups_apart(4, 4):

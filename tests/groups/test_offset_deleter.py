@@ -104,7 +104,7 @@ def test_the_answer_leaves_when_the_offsets_are_durably_gone(served: Served) -> 
 def test_a_partition_that_is_loading_is_told_again(served: Served) -> None:
     client = served.client()
     assert client.commit(5) == 0
-    served.driver("g").start_loading()
+    served.fail()
     served.run(offset_deleter(served)(["orders"]))
     served.cut_power("lose")
     served.settled()

@@ -89,8 +89,7 @@ def test_several_partitions_share_a_round(served: Served) -> None:
     assert [client.committed() for client in in_flight(served, *groups)] == [0] * 4
     assert served.syncs() == before + 1
     store = served.server.store
-    drivers = served.server.group_partitions
-    logs = [store.open_log(driver.name) for driver in drivers if driver.log]
+    logs = [store.open_log(log.name) for log in served.server.logs.by_partition]
     assert [log.next_offset for log in logs] == [1, 1, 1, 1]
 
 
@@ -110,12 +109,8 @@ def test_what_exceeds_a_round_is_written_in_the_next_one(
 def test_the_segments_catch_up_when_the_writer_rests(served: Served) -> None:
     [client.committed() for client in in_flight(served, *groups_apart(PARTITIONS, 4))]
     served.advance(0.1)
-    assert [driver.log.next_offset for driver in served.server.group_partitions if driver.log] == [
-        1,
-        1,
-        1,
-        1,
-    ]
+    logs = [each.log for each in served.server.logs.by_partition]
+    assert [log.next_offset for log in logs if log] == [1, 1, 1, 1]
 
 
 def test_a_rounds_records_and_bytes_are_counted(served: Served) -> None:
@@ -123,9 +118,7 @@ def test_a_rounds_records_and_bytes_are_counted(served: Served) -> None:
     served.client().commit(2)
     stats = served.server.metrics.appends
     assert (stats.records, stats.failures) == (2, 0)
-    log = served.driver("g").log
-    assert log is not None
-    assert stats.bytes == log.size
+    assert stats.bytes == served.log().size
 
 
 # -- acknowledged means durable --------------------------------------------------------------------
@@ -357,7 +350,7 @@ def test_a_partition_that_cannot_say_what_to_write_is_left_out_of_the_round(
         raise RuntimeError("a bug")
 
     one, other = groups_apart(PARTITIONS)
-    monkeypatch.setattr(served.driver(one), "append_of", fail)
+    monkeypatch.setattr(served.partition_log(one), "append_of", fail)
     broken, healthy = in_flight(served, one, other)
     assert healthy.committed() == 0
     assert broken.committed() == ErrorCode.NOT_COORDINATOR
@@ -377,9 +370,7 @@ def commit_to_all(served: Served) -> list[str]:
 
 def segment_sizes(served: Served) -> list[int]:
     """Of every partition's first segment, as its file is now."""
-    paths = [
-        f"data/{driver.name}/00000000000000000000.log" for driver in served.server.group_partitions
-    ]
+    paths = [f"data/{log.name}/00000000000000000000.log" for log in served.server.logs.by_partition]
     return [len(served.disk.contents(p)) if served.disk.has(p) else 0 for p in paths]
 
 
@@ -387,7 +378,7 @@ def test_when_nothing_is_left_to_do_the_segments_catch_up(served: Served) -> Non
     commit_to_all(served)
     served.advance(CATCH_UP_S + 0.01)
     assert segment_sizes(served) == [
-        driver.log.size for driver in served.server.group_partitions if driver.log
+        each.log.size for each in served.server.logs.by_partition if each.log
     ]
     assert 0 not in segment_sizes(served)
 

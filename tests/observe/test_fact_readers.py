@@ -163,8 +163,7 @@ def test_a_reader_knows_partition_epoch_time_and_order(served: Served) -> None:
     epochs = [origin.leader_epoch - first for origin, _ in told]
     assert epochs == [0, 0, 1, 1]
     assert {origin.partition for origin, _ in told} == {driver.index}
-    log = driver.log
-    assert log is not None and log.last_epoch == first + 1
+    assert served.log().last_epoch == first + 1
     assert all(each.wall - each.now == told[0][1].wall - told[0][1].now for _, each in told)
 
 

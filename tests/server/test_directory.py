@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.server.directory import NoDataError
 from groupkeeper.server.partition_count import UnknownCountError
@@ -17,7 +18,7 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.opening import open_log
 from tests.support.directories import restore
 from tests.support.fake_files import FakeFiles
-from tests.support.served import Served, groups_apart, settle
+from tests.support.served import Lines, Served, groups_apart, settle
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 FROM_KAFKA = FIXTURES / "kafka-consumer-offsets"
@@ -241,23 +242,38 @@ def test_a_lock_that_is_removed_costs_a_reload_of_its_partition_only(served: Ser
     served.settled()
     assert client.commit(2, first) == 0
     assert client.beat(member_id, generation, second) == 0
-    assert served.server.metrics.counts["partitions_closed", "Fenced"] == 1
+    assert served.server.metrics.counts["partitions_closed", "LockLost"] == 1
     served.restart()
     served.settled()
     assert served.client().fetched(first) == {("orders", 0): 2}
 
 
-def test_a_partition_locked_by_another_process_is_closed(served: Served) -> None:
+def locked_by_another(served: Served) -> FakeFiles:
+    """The lock of group g's partition was removed, and another process has it now."""
+    path = f"data/leases/{served.driver('g').index}"
+    served.disk.remove(path)
+    other = FakeFiles(served.disk)
+    handle = other.open(path, create=True)
+    other.write(handle, b"9 4", 0)
+    assert other.lock(handle)
+    return other
+
+
+def test_a_partition_locked_by_another_process_is_given_up(served: Served, lines: Lines) -> None:
     client = served.client()
     assert client.commit(1) == 0
     index = served.driver("g").index
-    served.disk.remove(f"data/leases/{index}")
-    other = FakeFiles(served.disk)
-    assert other.lock(other.open(f"data/leases/{index}", create=True))
-    assert client.commit(2) == 16
+    other = locked_by_another(served)
+    assert client.commit(2) == ErrorCode.NOT_COORDINATOR
     served.advance(5)
-    assert served.states()[index] == "closed"
-    assert client.commit(2) == 14
+    assert served.states()[index] == "absent"
+    assert client.commit(2) == ErrorCode.NOT_COORDINATOR
+    [line] = [line for line in lines() if line["event"] == "another process owns the partition"]
+    assert (line["partition"], line["error"]) == (index, f"shard {index} is held by node 4")
+    assert "restart this one" in line["remedy"]
     other.kill()
     served.advance(31)
-    assert client.commit(3) == 0
+    assert served.states()[index] == "absent"
+    served.restart()
+    served.settled()
+    assert served.client().commit(3) == 0

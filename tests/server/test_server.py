@@ -91,6 +91,16 @@ def test_segments_of_the_offsets_topic_roll_at_their_setting(serve: Any) -> None
     assert served.client().fetched() == {("orders", 0): 9}
 
 
+@pytest.mark.parametrize("setting", ["log.roll.ms", "log.cleaner.max.compaction.lag.ms"])
+def test_segments_of_the_offsets_topic_roll_when_they_are_old(serve: Any, setting: str) -> None:
+    served: Served = serve(f"{setting}=60000", "offsets.topic.num.partitions=1")
+    for offset in range(4):
+        served.client().commit(offset)
+        served.advance(40)
+    files = served.disk.children("data/__consumer_offsets-0")
+    assert [int(name[:20]) for name in files if name.endswith(".log")] == [0, 2]
+
+
 def test_clients_are_told_the_advertised_address(served: Served) -> None:
     served.server._options.advertise = ("kafka.example", 9093)
     client = served.client()

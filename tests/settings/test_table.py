@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.settings.kafka_keys import KEYS
-from groupkeeper.settings.table import LONG_MAX, TABLE, Settings, SettingsError, load
+from groupkeeper.settings.setting import LONG_MAX, Value
+from groupkeeper.settings.table import TABLE, Settings, SettingsError, load
 
 
 def settings(*assignments: str, **more: object) -> Settings:
@@ -31,18 +32,35 @@ def settings(*assignments: str, **more: object) -> Settings:
         ("message_max_bytes", 1048588),
         ("socket_request_max_bytes", 104857600),
         ("max_connections", 2147483647),
+        ("log_cleaner_backoff_ms", 15000),
+        ("log_cleaner_dedupe_buffer_size", 134217728),
+        ("log_cleaner_delete_retention_ms", 86400000),
+        ("log_cleaner_enable", True),
+        ("log_cleaner_max_compaction_lag_ms", LONG_MAX),
+        ("log_cleaner_min_cleanable_ratio", 0.5),
+        ("log_cleaner_min_compaction_lag_ms", 0),
+        ("log_cleanup_policy", "delete"),
+        ("log_index_interval_bytes", 4096),
+        ("log_index_size_max_bytes", 10485760),
+        ("log_retention_bytes", -1),
+        ("log_retention_check_interval_ms", 300000),
+        ("log_retention_hours", 168),
+        ("log_retention_minutes", None),
+        ("log_retention_ms", None),
+        ("log_roll_hours", 168),
+        ("log_roll_ms", None),
         ("log_segment_bytes", 1073741824),
         ("fetch_max_bytes", 57671680),
         ("node_id", 0),
     ],
 )
-def test_defaults_are_kafkas(attribute: str, value: int) -> None:
+def test_defaults_are_kafkas(attribute: str, value: Value | None) -> None:
     assert getattr(settings(), attribute) == value
 
 
 def test_every_default_is_one_that_could_be_given() -> None:
     for row in TABLE.values():
-        assert row.read(str(row.default)) == row.default
+        assert row.default is None or row.read(str(row.default)) == row.default
         assert row.dev is None or row.read(str(row.dev)) == row.dev
 
 
@@ -124,6 +142,14 @@ def test_values_may_have_space_and_sign() -> None:
         ("group.max.size=2147483648", "out of range (1 to 2147483647)"),
         ("num.partitions=" + "9" * 5000, "out of range (1 to 2147483647)"),
         ("auto.create.topics.enable=1", "'1' (--set): not true or false"),
+        ("log.cleaner.min.cleanable.ratio=half", "'half' (--set): not a number (0 to 1)"),
+        ("log.cleaner.min.cleanable.ratio=0_1", "'0_1' (--set): not a number (0 to 1)"),
+        ("log.cleaner.min.cleanable.ratio=३", "'३' (--set): not a number (0 to 1)"),
+        ("log.cleaner.min.cleanable.ratio=1.1", "'1.1' (--set): out of range (0 to 1)"),
+        ("log.cleaner.min.cleanable.ratio=nan", "'nan' (--set): out of range (0 to 1)"),
+        ("log.cleanup.policy=delete;compact", "is not one of: compact, delete"),
+        ("log.cleanup.policy=delete,", "'' is not one of: compact, delete"),
+        ("log.retention.ms=", "log.retention.ms = '' (--set): not a whole number (-1 or more)"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(assignment: str, message: str) -> None:
@@ -138,6 +164,49 @@ def test_session_bounds_that_exclude_each_other_are_refused() -> None:
         SettingsError, match=r"group\.min\.session\.timeout\.ms = 9000 is more than"
     ):
         settings("group.min.session.timeout.ms=9000", "group.max.session.timeout.ms=8000")
+
+
+def test_a_topic_that_must_be_compacted_before_it_may_be_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"log\.cleaner\.min\.compaction\.lag\.ms = 2 is more"):
+        settings("log.cleaner.min.compaction.lag.ms=2", "log.cleaner.max.compaction.lag.ms=1")
+
+
+@pytest.mark.parametrize("unit", ["ms", "minutes", "hours"])
+def test_retention_of_no_time_is_refused_under_the_key_that_was_given(unit: str) -> None:
+    with pytest.raises(SettingsError, match=rf"log\.retention\.{unit} = 0: give -1"):
+        settings(f"log.retention.{unit}=0")
+
+
+def test_retention_in_the_smallest_unit_comes_first() -> None:
+    hour = 3_600_000
+    assert settings().log_retention_time_ms == 168 * hour
+    assert settings("log.retention.hours=24").log_retention_time_ms == 24 * hour
+    assert settings("log.retention.hours=-1").log_retention_time_ms == -1
+    assert settings("log.retention.minutes=-1").log_retention_time_ms == -1
+    minutes = ("log.retention.hours=24", "log.retention.minutes=5")
+    assert settings(*minutes).log_retention_time_ms == 300_000
+    assert settings(*minutes, "log.retention.ms=7").log_retention_time_ms == 7
+    # Kafka looks at the one that counts only.
+    assert settings("log.retention.hours=0", "log.retention.ms=7").log_retention_time_ms == 7
+
+
+def test_the_age_to_roll_at_in_milliseconds_comes_first() -> None:
+    assert settings().log_roll_time_ms == 7 * 86_400_000
+    assert settings("log.roll.hours=2").log_roll_time_ms == 7_200_000
+    assert settings("log.roll.hours=2", "log.roll.ms=9").log_roll_time_ms == 9
+
+
+@pytest.mark.parametrize("text", ["0.25", "+.25", " 25e-2 "])
+def test_a_ratio_is_read(text: str) -> None:
+    found = settings(f"log.cleaner.min.cleanable.ratio={text}")
+    assert found.log_cleaner_min_cleanable_ratio == 0.25
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("compact", "compact"), (" compact , delete ", "compact,delete"), ("", "")]
+)
+def test_a_list_of_words_is_read(text: str, value: str) -> None:
+    assert settings(f"log.cleanup.policy={text}").log_cleanup_policy == value
 
 
 def test_an_unknown_variable_is_refused_by_its_name() -> None:

@@ -1,6 +1,7 @@
 """A machine with one server on it, under virtual time: start, kill, cut the power, start again."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from groupkeeper.clock import Clock
@@ -9,6 +10,7 @@ from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
+from groupkeeper.storage.compaction import compact
 from groupkeeper.topics.partitions import Failed
 from groupkeeper.topics.topics import TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
@@ -41,12 +43,15 @@ class Machine:
     async def start(self) -> None:
         """A new process on the same disk."""
         self.files = FakeFiles(self.disk)
-        writer, loader, worker = self.executors = [VirtualExecutor(self.loop) for _ in range(3)]
+        writer, loader, worker, cleaner = self.executors = [
+            VirtualExecutor(self.loop) for _ in range(4)
+        ]
         world = World(
             files=self.files,
             clock=VirtualClock,
             new_member_id=self._new_member_id,
-            executor={"writer": writer, "loader": loader}.__getitem__,
+            executor={"writer": writer, "loader": loader, "cleaner": cleaner}.__getitem__,
+            compact=partial(compact, self.files),
             topics=TopicsWorld(
                 files=self.files,
                 worker=worker,  # type: ignore[arg-type]  # the same calls as a WorkerThread

@@ -16,8 +16,8 @@ from groupkeeper.storage.store import Store
 from tests.support.fake_files import Crash, FakeDisk
 from tests.support.stored import make_claims_durable, open_store, values_in
 
-# Small, so that the run rolls journals and segments many times.
-LIMITS = Limits(segment_bytes=700, index_interval_bytes=200, journal_bytes=1200)
+# Small, so that the run rolls journals and segments many times, the latter by size and by age.
+LIMITS = Limits(segment_bytes=700, segment_ms=6, index_interval_bytes=200, journal_bytes=1200)
 NAMES = ("__consumer_offsets-0", "__consumer_offsets-1", "__group_events-1")
 
 

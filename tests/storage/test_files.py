@@ -1,4 +1,4 @@
-"""The real file system, and that the fake one behaves like it."""
+"""The real file system, and that the two in memory behave like it: the product's and the fake."""
 
 import os
 import stat
@@ -11,16 +11,19 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.storage.files import Files
+from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.storage.store import Store
 from tests.support.fake_files import FakeDisk, FakeFiles
 
 
-@pytest.fixture(params=["real", "fake"])
+@pytest.fixture(params=["real", "memory", "fake"])
 def any_files(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Files:
     monkeypatch.chdir(tmp_path)
-    return Files() if request.param == "real" else FakeFiles(FakeDisk())
+    if request.param == "fake":
+        return FakeFiles(FakeDisk())
+    return Files() if request.param == "real" else MemoryFiles()
 
 
 def test_bytes_are_read_where_they_were_written(any_files: Files) -> None:
@@ -59,6 +62,32 @@ def test_a_link_replaces_nothing_and_needs_a_file_and_a_folder(any_files: Files)
         any_files.link("missing", "c")
     with pytest.raises(FileNotFoundError):
         any_files.link("a", "no/folder")
+
+
+def test_a_removed_file_is_there_for_those_who_have_it_open(any_files: Files) -> None:
+    handle = any_files.open("c", create=True)
+    any_files.write(handle, b"hello", 0)
+    any_files.remove("c")
+    again = any_files.open("c", create=True)
+    any_files.write(again, b"other", 0)
+    assert any_files.read(handle, 100, 0) == b"hello"
+    assert any_files.list_folder(".") == ["c"]
+
+
+def test_a_closed_file_is_no_longer_open(any_files: Files) -> None:
+    handle = any_files.open("c", create=True)
+    any_files.close(handle)
+    calls: list[Callable[[], object]] = [
+        lambda: any_files.read(handle, 1, 0),
+        lambda: any_files.write(handle, b"x", 0),
+        lambda: any_files.truncate(handle, 0),
+        lambda: any_files.size(handle),
+        lambda: any_files.sync(handle),
+        lambda: any_files.close(handle),
+    ]
+    for call in calls:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            call()
 
 
 def test_random_bytes_do_not_come_twice(any_files: Files) -> None:

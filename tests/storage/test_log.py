@@ -98,6 +98,90 @@ def test_a_full_index_rolls_the_segment(files: FakeFiles, disk: FakeDisk) -> Non
     assert all_offsets(log) == list(range(20))
 
 
+AGED = Limits(segment_ms=1_000)
+
+
+def at(log: Log, *times: int) -> None:
+    """Append a batch with each of these times."""
+    for time in times:
+        log.append(batch(log.next_offset, b"v", time=time))
+
+
+def bases(disk: FakeDisk) -> list[int]:
+    return [int(path.rpartition("/")[2][:20]) for path in segment_paths(disk, "t-0")]
+
+
+@pytest.fixture
+def aged(files: FakeFiles) -> Log:
+    return open_log(files, "data/t-0", AGED)
+
+
+def test_a_segment_rolls_when_a_batch_is_younger_than_its_first_by_more(
+    aged: Log, disk: FakeDisk
+) -> None:
+    at(aged, TIME, TIME + 1_000)
+    assert bases(disk) == [0]
+    at(aged, TIME + 1_001, TIME + 1_002)
+    assert bases(disk) == [0, 2]
+    assert all_offsets(aged) == [0, 1, 2, 3]
+
+
+def test_the_age_is_counted_from_the_first_batch_not_from_the_oldest(
+    aged: Log, disk: FakeDisk
+) -> None:
+    at(aged, TIME + 5_000, TIME, TIME + 6_000)
+    assert bases(disk) == [0], "as Kafka: later batches may have any time"
+    at(aged, TIME + 6_001, TIME, TIME + 7_002)
+    assert bases(disk) == [0, 3, 5]
+
+
+def test_the_age_is_known_after_opening(aged: Log, files: FakeFiles, disk: FakeDisk) -> None:
+    at(aged, TIME, TIME + 900)
+    log = reopen(aged, files, AGED)
+    at(log, TIME + 1_001)
+    assert bases(disk) == [0, 2]
+
+
+def test_the_age_is_known_after_a_torn_end(aged: Log, files: FakeFiles, disk: FakeDisk) -> None:
+    at(aged, TIME, TIME + 900)
+    cut_file(disk, FIRST, 2 * SIZE - 1)
+    log = open_log(files, "data/t-0", AGED)
+    at(log, TIME + 1_001)
+    assert bases(disk) == [0, 1]
+
+
+def test_a_first_batch_without_a_timestamp_does_not_count(
+    aged: Log, files: FakeFiles, disk: FakeDisk
+) -> None:
+    at(aged, -1, TIME, TIME + 1_000)
+    assert bases(disk) == [0]
+    at(aged, TIME + 1_001)
+    assert bases(disk) == [0, 3]
+    log = reopen(aged, files, AGED)
+    at(log, -1)
+    assert bases(disk) == [0, 3]
+
+
+def test_an_empty_segment_has_no_age(aged: Log, files: FakeFiles, disk: FakeDisk) -> None:
+    at(aged, TIME)
+    aged.roll()
+    log = reopen(aged, files, AGED)
+    at(log, TIME + 5_000)
+    assert bases(disk) == [0, 1]
+
+
+def test_other_limits_hold_from_the_next_append_on(aged: Log, disk: FakeDisk) -> None:
+    at(aged, TIME, TIME + 500)
+    aged.limits = Limits(segment_ms=499)
+    assert not aged.has_room(SIZE, TIME + 500)
+    assert aged.has_room(SIZE, TIME + 499)
+    at(aged, TIME + 500)
+    assert bases(disk) == [0, 2]
+    aged.limits = Limits(segment_bytes=2 * SIZE)
+    at(aged, TIME, TIME)
+    assert bases(disk) == [0, 2, 4]
+
+
 def test_everything_is_read_again_after_reopening(log: Log, files: FakeFiles) -> None:
     fill(log, 23, epoch=4)
     log = reopen(log, files)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.storage.errors import DirectoryLost, Fenced, Locked, SyncFailed
+from groupkeeper.storage.errors import DirectoryLost, Locked, LockLost, SyncFailed
 from groupkeeper.storage.store import Store
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.stored import (
@@ -17,7 +17,7 @@ from tests.support.stored import (
 OTHER = "__consumer_offsets-1"
 
 
-def test_of_two_owners_the_one_whose_lock_file_was_removed_is_fenced(disk: FakeDisk) -> None:
+def test_of_two_owners_the_one_whose_lock_file_was_removed_writes_no_more(disk: FakeDisk) -> None:
     first = open_store(disk)
     epoch = first.claim(0)
     log = first.open_log(NAME)
@@ -28,7 +28,7 @@ def test_of_two_owners_the_one_whose_lock_file_was_removed_is_fenced(disk: FakeD
     assert newer > epoch
     put(second, b"the second's", epoch=newer)
     [error] = first.commit([append(log, b"too late", epoch=epoch)])
-    assert isinstance(error, Fenced)
+    assert isinstance(error, LockLost)
     assert "the lock of __consumer_offsets-0 was removed" in str(error)
     first.catch_up()
     assert values_of_log(second) == [b"acknowledged", b"the second's"]
@@ -63,7 +63,7 @@ def test_a_lock_that_no_other_process_took_is_taken_again(disk: FakeDisk) -> Non
     log = store.open_log(NAME)
     assert store.commit([append(log, b"a", epoch=epoch)]) == [None]
     disk.remove("data/leases/0")
-    assert isinstance(store.commit([append(log, b"b", epoch=epoch)])[0], Fenced)
+    assert isinstance(store.commit([append(log, b"b", epoch=epoch)])[0], LockLost)
     newer = store.claim(0)
     assert newer > epoch
     put(store, b"c", epoch=newer)
@@ -77,7 +77,7 @@ def test_other_shards_go_on(disk: FakeDisk) -> None:
     rounds = [append(log, b"v", epoch=e) for log, e in zip(logs, epochs, strict=True)]
     assert store.commit(rounds) == [None, None]
     disk.remove("data/leases/0")
-    assert [type(error) for error in store.commit(rounds)] == [Fenced, type(None)]
+    assert [type(error) for error in store.commit(rounds)] == [LockLost, type(None)]
 
 
 def test_an_idle_owner_finds_out_when_it_looks(disk: FakeDisk) -> None:
@@ -89,7 +89,7 @@ def test_an_idle_owner_finds_out_when_it_looks(disk: FakeDisk) -> None:
     assert store.verify() == [1]
     assert store.verify() == []
     [error] = store.commit([append(log, b"v", epoch=epochs[1])])
-    assert isinstance(error, Fenced)
+    assert isinstance(error, LockLost)
 
 
 def test_the_next_verify_reports_what_a_round_has_found(disk: FakeDisk) -> None:

@@ -12,7 +12,7 @@ from groupkeeper.storage.journal import JournalWriter
 from groupkeeper.storage.journal_format import batch_entry
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.queued_log import QUEUE_BYTES
+from groupkeeper.storage.queued_log import QUEUE_BYTES, Append
 from groupkeeper.storage.store import Store
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles, Inode
@@ -116,6 +116,21 @@ def test_what_is_queued_is_split_where_segments_end(disk: FakeDisk) -> None:
     assert len(sizes) > 1
     assert max(sizes) <= 210
     assert values_of_log(store, logs[7].name) == [b"v" * 20] * 6
+
+
+def test_what_is_queued_goes_into_a_new_segment_when_the_last_one_is_old(disk: FakeDisk) -> None:
+    store = open_store(disk, limits=Limits(segment_ms=1_000))
+    log = store.open_log(NAME)
+
+    def put_at(*times: int) -> None:
+        for time in times:
+            store.commit([Append(log, 1, time, [(b"key", b"%d" % time)])])
+        store.catch_up()
+
+    put_at(5_000, 5_900)
+    put_at(6_001, 6_002)
+    assert len(segment_paths(disk, NAME)) == 2
+    assert values_of_log(store) == [b"5000", b"5900", b"6001", b"6002"]
 
 
 def test_a_journal_is_dropped_only_when_what_is_queued_is_synced(disk: FakeDisk) -> None:

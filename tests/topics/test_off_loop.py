@@ -8,7 +8,7 @@ import pytest
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from tests.support.fake_files import FakeFiles
-from tests.topics.scene import HeldWorker, InlineWorker, Scene, Settings, batch
+from tests.topics.scene import NOW, HeldWorker, InlineWorker, Scene, Settings, batch
 
 T = TypeVar("T")
 LOG = "data/t-0/00000000000000000000.log"
@@ -52,6 +52,11 @@ class Calls:
         monkeypatch.setattr(FakeFiles, "read", noted_read)
 
 
+def bases(scene: Scene, folder: str = "data/t-0") -> list[int]:
+    """Where the segments of a log begin."""
+    return [int(name[:20]) for name in scene.disk.children(folder) if name.endswith(".log")]
+
+
 def values(records: bytes) -> list[bytes | None]:
     return [r.value for header in iter_batches(records) for r in decode_records(records, header)]
 
@@ -70,6 +75,35 @@ async def test_a_segment_is_finished_off_the_loop(monkeypatch: pytest.MonkeyPatc
     assert len(names) > 5
     assert "sync" not in calls.on_loop
     assert "sync" in calls.off_loop
+
+
+async def test_an_old_segment_is_finished_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, calls = await watched(monkeypatch, log_roll_ms=1_000)
+    for number in range(5):
+        await scene.produce("t", 0, batch(timestamp=NOW + 600 * number))
+    assert bases(scene) == [0, 2, 4]
+    assert "sync" not in calls.on_loop
+
+
+async def test_a_segment_that_is_old_when_its_log_is_opened_is_finished_off_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(settings=Settings(log_roll_ms=1_000))
+    await scene.create("t")
+    await scene.produce("t", 0, batch())
+    await scene.topics.close()
+    scene = Scene(scene.disk, scene.settings, Watched())
+    calls = Calls(scene.worker, monkeypatch)
+    await scene.produce("t", 0, batch(timestamp=NOW + 1_001))
+    assert bases(scene) == [0, 1]
+    assert "sync" not in calls.on_loop
+
+
+async def test_opening_a_log_to_read_it_begins_no_segment(scene: Scene) -> None:
+    await scene.produce("t", 0, batch())
+    scene = await scene.restart(log_roll_ms=1)
+    await scene.fetch(("t", 0, 0))
+    assert bases(scene) == [0]
 
 
 async def test_batches_of_any_size_are_stored_in_order_while_segments_roll(

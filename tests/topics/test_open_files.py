@@ -141,3 +141,13 @@ def test_threads_never_see_each_others_files(tmp_path: Path) -> None:
         thread.join()
     assert wrong == []
     assert len(files) <= 8
+
+
+def test_a_handle_leads_to_its_file_under_the_new_name(real: LimitedFiles) -> None:
+    files = OpenFiles(real, 2)
+    handles = written(files, 3)
+    files.rename("f0", "g0")
+    files.rename("f1", "f2")
+    written(files, 2)  # closes descriptors, and takes the old names
+    assert files.read(handles[0], 9, 0) == b"0"
+    assert files.read(handles[1], 9, 0) == b"1"

@@ -100,7 +100,7 @@ async def test_the_largest_time_is_looked_for_in_one_batch(scene, gone_through):
 
 async def test_a_batch_that_unfolds_to_much_is_unfolded_beside_the_loop(scene: Scene) -> None:
     jobs = []
-    worker = scene.topics._worker
+    worker = scene.topics.worker
 
     class Watched:
         async def __call__(self, job):
@@ -183,7 +183,7 @@ async def test_records_are_gone_through_in_slices(scene: Scene) -> None:
     turns = Counted()
     await scene.produce("t", 0, lying(batch(*["v"] * 20_000), NOW + 99_999))
     log = scene.topics.partitions.find("t", 0).log
-    lookup = time_lookup.TimeLookup(scene.topics._worker, turns)
+    lookup = time_lookup.TimeLookup(scene.topics.worker, turns)
     assert await lookup.newest(log) == (19_999, NOW + 19_999)
     assert turns.slices == 10
 

@@ -1,0 +1,201 @@
+"""Compacts logs one after the other in the background, the one that needs it most first.
+
+A compaction reads segments that no longer change, and writes new ones beside them, in a process of
+its own. Then the threads that own the log put the new ones into their places.
+
+Source: Kafka's LogCleaner and LogCleanerManager.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+from weakref import WeakSet
+
+from groupkeeper.backoff import RetryTimes
+from groupkeeper.cleaner.plan import Candidate, candidate
+from groupkeeper.clock import Clock
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.metrics import CleanerStats
+from groupkeeper.storage.compaction import Compacted, CompactionJob
+from groupkeeper.storage.errors import Corrupt, StorageError
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.segment_writer import remove_cleaned
+from groupkeeper.storage.swap import Swap
+from groupkeeper.topics.log_policy import LogPolicy
+from groupkeeper.turns import Slices, Turns
+
+RETRY_FIRST_S: Final = 15.0
+RETRY_MOST_S: Final = 600.0
+"""A log whose compaction failed is tried again at once, then after pauses that double up to the
+longest: each try may read all of it."""
+
+LOOKED_AT_IN_A_SLICE: Final = 200
+"""Logs; about a millisecond."""
+
+TOKEN_BYTES: Final = 4
+"""Of the random part of the names of the files that a compaction writes."""
+
+# Any: what a job returns is used by the caller only.
+Thread = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs a job where it may block, or where it has to run."""
+
+_log = Logger("cleaner")
+
+
+@dataclass(slots=True, frozen=True)
+class CleanableLog:
+    """An open log that is to be compacted, as its owner offers it."""
+
+    log: Log
+    policy: LogPolicy
+    archive: str
+    """The folder that keeps its segments as they are before their first compaction, or "" ."""
+    aside: Thread
+    """Where files of the log may be read and renamed, beside its appends."""
+    appending: Thread
+    """Where appends are made."""
+
+
+@dataclass(slots=True, frozen=True)
+class CleanerConfig:
+    """Settings of the cleaner. Times in ms, sizes in bytes."""
+
+    backoff_ms: int
+    """How long to wait for work when no log needs compaction."""
+    dedupe_bytes: int
+    """Memory for the keys of one compaction: it ends earlier in the log if more would be needed."""
+    producer_id_expiration_ms: int
+
+
+@dataclass(slots=True, frozen=True)
+class CleanerServices:
+    """What the cleaner shares with the rest of the server."""
+
+    clock: Clock
+    turns: Turns
+    stats: CleanerStats
+    random_bytes: Callable[[int], bytes]
+    compact: Callable[[CompactionJob], Awaitable[Compacted]]
+    """Runs a compaction. Raises StorageError and OSError."""
+
+
+class LogCleaner:
+    """The background work of one server."""
+
+    def __init__(
+        self,
+        sources: Iterable[Callable[[], Iterable[CleanableLog]]],
+        config: CleanerConfig,
+        services: CleanerServices,
+    ) -> None:
+        """`sources` return the open logs that are to be compacted."""
+        self._sources = tuple(sources)
+        self._config = config
+        self._clock = services.clock
+        self._turns = services.turns
+        self._stats = services.stats
+        self._random_bytes = services.random_bytes
+        self._compact = services.compact
+        self._retries: RetryTimes[str] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
+        self._damaged: WeakSet[Log] = WeakSet()
+        """Logs with damaged segments: not tried again before they are opened again."""
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin in the background, first with a pause."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Stop at once. Files that a compaction leaves behind are removed by the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._config.backoff_ms / 1000)
+            while (found := await self._turns.run(self._neediest())) is not None:
+                await self._clean(*found)
+
+    def _neediest(self) -> Slices[tuple[CleanableLog, Candidate] | None]:
+        """The log that needs compaction most, and what of it."""
+        best: tuple[CleanableLog, Candidate] | None = None
+        now, wall = self._clock.seconds(), self._clock.wall()
+        looked = 0
+        self._stats.uncleanable = len(self._damaged)
+        for source in self._sources:
+            for each in source():
+                looked += 1
+                if not looked % LOOKED_AT_IN_A_SLICE:
+                    yield
+                log = each.log
+                if log in self._damaged or log.failed or self._retries.waits(log.name, now):
+                    continue
+                found = candidate(log, each.policy, wall)
+                if found is not None and (best is None or found[:2] > best[1][:2]):
+                    best = each, found
+        return best
+
+    async def _clean(self, target: CleanableLog, found: Candidate) -> None:
+        log, began = target.log, self._clock.seconds()
+        token = self._random_bytes(TOKEN_BYTES).hex()
+        try:
+            compacted = await self._compact(self._job(target, found, token))
+            if compacted.first_dirty == log.first_dirty:
+                self._blocked(log, compacted.blocked_by)
+            switched = await self._swap(target, compacted, token)
+        except (StorageError, OSError) as error:
+            self._failed(log, error)
+            with suppress(StorageError, OSError):
+                await target.aside(lambda: remove_cleaned(log.files, log.folder, token))
+            return
+        if not switched:
+            return  # closed meanwhile, or the segments were deleted
+        took = self._clock.seconds() - began
+        self._stats.record(took, compacted.bytes_read, compacted.bytes_written)
+        _log.info(
+            "log compacted",
+            log=log.name,
+            bytes_before=found.size,
+            bytes_after=compacted.bytes_written,
+            records_removed=compacted.records_read - compacted.records_kept,
+            seconds=round(took, 3),
+        )
+
+    def _job(self, target: CleanableLog, found: Candidate, token: str) -> CompactionJob:
+        log = target.log
+        return CompactionJob(
+            folder=log.folder,
+            token=token,
+            segments=tuple(found.sources),
+            first_dirty=log.first_dirty,
+            now_ms=self._clock.wall(),
+            delete_retention_ms=target.policy.delete_retention_ms,
+            producer_id_expiration_ms=self._config.producer_id_expiration_ms,
+            dedupe_bytes=self._config.dedupe_bytes,
+            limits=log.limits,
+        )
+
+    async def _swap(self, target: CleanableLog, compacted: Compacted, token: str) -> bool:
+        swap = Swap(target.log, compacted)
+        await target.aside(lambda: swap.prepare(token, target.archive))
+        switched = bool(await target.appending(swap.switch))
+        await target.aside(swap.finish if switched else swap.discard)
+        return switched
+
+    def _blocked(self, log: Log, producer_id: int) -> None:
+        """Nothing could be compacted: an open transaction comes first."""
+        self._retries.failed(log.name, self._clock.seconds())
+        _log.info("compaction waits for a transaction", log=log.name, producer_id=producer_id)
+
+    def _failed(self, log: Log, error: StorageError | OSError) -> None:
+        self._stats.failures += 1
+        self._retries.failed(log.name, self._clock.seconds())
+        if isinstance(error, Corrupt):
+            self._damaged.add(log)
+            _log.error("log cannot be compacted", log=log.name, error=str(error))
+        else:
+            _log.warning("compaction failed", log=log.name, error=str(error))

@@ -1,0 +1,61 @@
+"""Which finished segments of a log are worth compacting now.
+
+Source: Kafka's LogCleanerManager, `cleanableOffsets` and `grabFilthiestCompactedLog`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.pieces import SourceSegment
+from groupkeeper.storage.segment import Segment
+from groupkeeper.topics.log_policy import LogPolicy
+
+
+class Candidate(NamedTuple):
+    """Segments that can be compacted together. Candidates compare by how much they need it."""
+
+    overdue: bool
+    """It has records older than the policy's `max_lag_ms`."""
+    dirty_ratio: float
+    sources: Sequence[SourceSegment]
+    """The oldest segments of the log: those that were compacted before, and others."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(source.size for source in self.sources)
+
+
+def candidate(log: Log, policy: LogPolicy, now_ms: int) -> Candidate | None:
+    """What of a log needs compaction at a time (epoch ms); None if nothing does.
+
+    The segment that takes appends is never part of it.
+    """
+    sources: list[SourceSegment] = []
+    dirty: list[Segment] = []
+    for segment, end in log.finished:
+        if end > log.first_dirty:
+            if policy.min_lag_ms and segment.index.max_timestamp > now_ms - policy.min_lag_ms:
+                break
+            dirty.append(segment)
+        crc = segment.finished.crc if segment.finished is not None else None
+        sources.append(SourceSegment(segment.base_offset, end, segment.size, crc))
+    dirty_bytes = sum(segment.size for segment in dirty)
+    if not dirty_bytes:
+        return None
+    ratio = dirty_bytes / sum(source.size for source in sources)
+    overdue = _has_older(dirty, now_ms - policy.max_lag_ms)
+    if not overdue and ratio <= policy.min_dirty_ratio:
+        return None
+    return Candidate(overdue, ratio, sources)
+
+
+def _has_older(segments: Sequence[Segment], timestamp_ms: int) -> bool:
+    """Whether one of them begins with a batch before a time."""
+    if timestamp_ms < 0:
+        return False
+    for segment in segments:
+        if segment.first_timestamp < 0:
+            segment.read_first_timestamp()
+    return any(0 <= segment.first_timestamp < timestamp_ms for segment in segments)

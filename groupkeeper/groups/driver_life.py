@@ -1,0 +1,96 @@
+"""The life of a driver: the state it is in, why, and when it is tried again."""
+
+from typing import Final
+
+from groupkeeper.groups.driver_state import ANSWERS, TRANSITIONS, Answers, DriverState
+from groupkeeper.groups.loader import ReloadBackoff
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.metrics import PartitionSnapshot
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.storage.errors import Fenced, StorageError
+
+NEWER_OWNER: Final = "another process owns the partition"
+REMEDY: Final = "end that process, then restart this one to claim the partition again"
+
+_log = Logger("partition")
+
+
+class DriverLife:
+    """What the driver of a partition knows of itself. Times are seconds of one clock."""
+
+    def __init__(self, partition: int) -> None:
+        self.state = DriverState.LOADING
+        self.refusal = ErrorCode.NONE
+        """What the driver answers by itself, without asking the partition; NONE: it asks."""
+        self._load_failed = False
+        self._partition = partition
+        self._problem = ""
+        self._backoff = ReloadBackoff()
+
+    @property
+    def answers(self) -> Answers:
+        """What requests get now."""
+        return ANSWERS[self.state]
+
+    @property
+    def is_absent(self) -> bool:
+        """Another process owns the log."""
+        return self.state is DriverState.ABSENT
+
+    @property
+    def cannot_be_loaded(self) -> bool:
+        """The last load failed (the log is damaged, or the disk fails), or another process owns the
+        log: it may stay so.
+        """
+        return self._load_failed or self.is_absent
+
+    def _become(self, state: DriverState) -> None:
+        assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
+        self.state = state
+        if state in (DriverState.ABSENT, DriverState.DRAINING):
+            self.refusal = ANSWERS[state].new
+
+    def activate(self, now: float) -> None:
+        """The partition is loaded."""
+        self._become(DriverState.ACTIVE)
+        self._problem, self._load_failed = "", False
+        self._backoff.active(now)
+
+    def fail(self, event: str, error: BaseException, now: float) -> float:
+        """Log what has failed, and close the partition: for good, if a newer owner has its log.
+
+        Returns the seconds until it is loaded again, if it is.
+        """
+        self._note(event, error)
+        if self.state is not DriverState.DRAINING:
+            gone = isinstance(error, Fenced)
+            self._become(DriverState.ABSENT if gone else DriverState.CLOSED)
+        return self._backoff.failed(error, now)
+
+    def fail_to_load(self, error: BaseException, now: float) -> float:
+        """As `fail`, after a load that did not come to its end."""
+        self._load_failed = True
+        return self.fail("cannot be loaded", error, now)
+
+    def drain(self) -> None:
+        """The process ends."""
+        if self.state is not DriverState.DRAINING:
+            self._become(DriverState.DRAINING)
+
+    def _note(self, event: str, error: BaseException) -> None:
+        if isinstance(error, Fenced):
+            self._problem = f"{NEWER_OWNER}: {error}; {REMEDY}"
+            _log.error(NEWER_OWNER, partition=self._partition, error=str(error), remedy=REMEDY)
+            return
+        self._problem = f"{event}: {error}"
+        bug = error if not isinstance(error, StorageError | CorruptBatch | OSError) else None
+        _log.error(event, partition=self._partition, error=str(error), exc_info=bug)
+
+    def snapshot(self, now: float) -> PartitionSnapshot:
+        """State and reason, without groups."""
+        reason = "" if self.state is DriverState.ACTIVE else self._problem or self.state
+        left = self._backoff.left(now)
+        if self.state is DriverState.CLOSED and left:
+            reason += f"; tried again in {left:.1f} s"
+        return PartitionSnapshot(self._partition, self.state, reason=reason)

@@ -1,0 +1,165 @@
+"""The partition logs in the data directory of this process: `PartitionLog` over `Store`.
+
+A log is claimed and opened on the loader's thread; only the rounds' thread looks whether it is open
+already, behind a round that may write to it. Appends are rounds of all logs together (`writer.py`).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from groupkeeper.groups.loader import Loader
+from groupkeeper.groups.partition_log import Author, LogOwner
+from groupkeeper.observe.logs import Logger
+from groupkeeper.protocol.record_batch import KeyValue
+from groupkeeper.storage.errors import Fenced, Locked, LockLost, StorageError
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.store import Store
+from groupkeeper.turns import Slices
+
+T = TypeVar("T")
+
+_log = Logger("partition")
+
+
+class Rounds(Protocol):
+    """What a log needs of the writer."""
+
+    store: Store
+
+    def call(self, job: Callable[..., T], *args: object) -> "asyncio.Future[T]":
+        """Run a job with the store, between rounds."""
+
+    def enqueue(self, author: Author) -> None:
+        """Take the author's batches in the next round."""
+
+
+@dataclass(slots=True)
+class LogServices:
+    """What the logs of a store share."""
+
+    rounds: Rounds
+    loader: Loader
+    grew: Callable[[int, int], None]
+    """Called with shard and bytes when a log has grown, for fetches of the offsets topic."""
+
+
+class EmbeddedLog:
+    """One partition folder, and the right to write to it."""
+
+    def __init__(
+        self, services: LogServices, shard: int, name: str, epoch: int | None = None
+    ) -> None:
+        """`name` is that of the folder. `epoch`: of a claim that was made already."""
+        self.shard = shard
+        self.name = name
+        self.log: Log | None = None
+        """As it was claimed last; None before and after."""
+        self.epoch = -1
+        self._services = services
+        self._claimed = epoch
+        """Of a claim that `claim` has not returned yet."""
+        self._owner: LogOwner | None = None
+        self._grown_to = 0
+
+    async def claim(self, owner: LogOwner) -> int:
+        """As `PartitionLog.claim`. A lock that was lost is taken again unless another living
+        process has it; a log with batches of a newer epoch (its folder was copied) is claimed above
+        that.
+        """
+        store, call = self._services.rounds.store, self._services.loader.call
+        epoch, self._claimed = self._claimed, None
+        try:
+            if epoch is None:
+                epoch = await call(store.claim, self.shard)
+            # After the current round, which may still write to the log.
+            log = await self._services.rounds.call(store.usable_log, self.name)
+            if log is None:
+                log = await call(store.recover_log, self.name)
+            if epoch <= log.last_epoch:
+                epoch = await call(store.claim, self.shard, log.last_epoch)
+        except Locked as error:
+            raise Fenced(str(error)) from error
+        self._take(log, epoch, owner)
+        for what in log.take_repairs():
+            _log.warning("log repaired", partition=self.shard, what=what)
+        return epoch
+
+    def claim_empty(self, owner: LogOwner) -> int | None:
+        """As `PartitionLog.claim_empty`: a log without a folder is opened at once."""
+        store, epoch = self._services.rounds.store, self._claimed
+        if epoch is None or store.has_log(self.name):
+            return None
+        try:
+            log = store.open_log(self.name)
+        except (StorageError, OSError):
+            return None  # `claim` meets the error again
+        if log.next_offset > 0 or log.repairs:
+            return None  # the folder was lost in a power cut, and restored from the journal
+        self._claimed = None
+        self._take(log, epoch, owner)
+        return epoch
+
+    def _take(self, log: Log, epoch: int, owner: LogOwner) -> None:
+        self.log, self.epoch, self._owner = log, epoch, owner
+        self.grown()
+
+    async def read(self, take: Callable[[bytes], None]) -> None:
+        """As `PartitionLog.read`: on the loader's thread, in turns with other logs."""
+        assert self.log is not None, "claimed before"
+        pieces = self.log.batches(self.log.start_offset)
+        await self._services.loader.run(_passed(pieces, take))
+
+    def append_from(self, author: Author) -> None:
+        """As `PartitionLog.append_from`: with the next round."""
+        self._services.rounds.enqueue(author)
+
+    def append_of(self, records: Sequence[KeyValue], wall_ms: int) -> Append:
+        """The records of a batch as the store takes them."""
+        assert self.log is not None, f"{self.name} is not claimed"
+        return Append(self.log, self.epoch, wall_ms, records)
+
+    def grown(self) -> None:
+        """The segments have caught up with the journal: wake fetches of the offsets topic."""
+        if self.log is not None and not self.log.closed:  # else: woken after the next claim
+            before, self._grown_to = self._grown_to, self.log.uncompacted_size
+            if self._grown_to > before:
+                self._services.grew(self.shard, self._grown_to - before)
+
+    def lost(self, error: StorageError) -> None:
+        """The lock of the shard is lost."""
+        if self._owner is not None:
+            self._owner.lost(error)
+
+    async def release(self) -> None:
+        """As `PartitionLog.release`: the shard is given back with the last of its logs."""
+        self.log = self._owner = None
+        await self._services.rounds.call(self._services.rounds.store.close_log, self.name)
+
+
+class EmbeddedLogs:
+    """The logs of one topic, whose shards are claimed already."""
+
+    def __init__(self, services: LogServices, topic: str, epochs: Sequence[int]) -> None:
+        """`epochs`: under which each shard was claimed."""
+        self.by_partition: Sequence[EmbeddedLog] = [
+            EmbeddedLog(services, shard, f"{topic}-{shard}", epoch)
+            for shard, epoch in enumerate(epochs)
+        ]
+
+    def log_of(self, partition: int) -> Log | None:
+        """The log of one partition, for fetches of the topic; None if it is not open."""
+        logs = self.by_partition
+        return logs[partition].log if 0 <= partition < len(logs) else None
+
+    def lost(self, shard: int) -> None:
+        """The lock of a shard is lost: its owner has to claim it again."""
+        self.by_partition[shard].lost(LockLost(f"the lock of shard {shard} was removed"))
+
+
+def _passed(pieces: Iterator[bytes], take: Callable[[bytes], None]) -> Slices[None]:
+    for piece in pieces:
+        take(piece)
+        yield

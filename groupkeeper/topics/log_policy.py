@@ -1,0 +1,89 @@
+"""How a topic's logs are kept: its configs in effect, as typed values.
+
+The cleaner, retention and the logs themselves read them here; effective_configs.py says which value
+is in effect. Source: Kafka's `LogConfig`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from groupkeeper.storage.limits import Limits
+
+CLEANUP_POLICY: Final = "cleanup.policy"
+_COMPACT: Final = "compact"
+_DELETE: Final = "delete"
+
+
+@dataclass(slots=True, frozen=True)
+class LogPolicy:
+    """Times are in milliseconds."""
+
+    compacts: bool
+    """cleanup.policy has `compact`."""
+    deletes: bool
+    """cleanup.policy has `delete`: retention applies, and DeleteRecords is allowed."""
+    retention_ms: int
+    """Negative for no limit, as are the bytes."""
+    retention_bytes: int
+    limits: Limits
+    """When segments roll; compacted ones also after max.compaction.lag.ms."""
+    delete_retention_ms: int
+    min_lag_ms: int
+    """min.compaction.lag.ms"""
+    max_lag_ms: int
+    """max.compaction.lag.ms"""
+    min_dirty_ratio: float
+    """min.cleanable.dirty.ratio"""
+
+    @property
+    def expires(self) -> bool:
+        """Whether retention may delete anything."""
+        return self.deletes and (self.retention_ms >= 0 or self.retention_bytes >= 0)
+
+
+class KnownPolicy(NamedTuple):
+    """A topic's policy, and the configs of the topic that it was read from."""
+
+    configs: Mapping[str, str]
+    policy: LogPolicy
+
+
+def read_policy(own: Mapping[str, str], inherited: Mapping[str, str]) -> LogPolicy:
+    """The policy of a topic with these configs; `inherited` has all configs that it may not set.
+
+    A number that an older release has stored in another form counts as not set.
+    """
+
+    def number(name: str) -> int:
+        try:
+            return int(own[name])
+        except (KeyError, ValueError):
+            return int(inherited[name])
+
+    def ratio(name: str) -> float:
+        try:
+            return float(own[name])
+        except (KeyError, ValueError):
+            return float(inherited[name])
+
+    words = own.get(CLEANUP_POLICY, inherited[CLEANUP_POLICY]).split(",")
+    policies = [word.strip() for word in words]
+    compacts = _COMPACT in policies
+    segment_ms, max_lag_ms = number("segment.ms"), number("max.compaction.lag.ms")
+    return LogPolicy(
+        compacts=compacts,
+        deletes=_DELETE in policies,
+        retention_ms=number("retention.ms"),
+        retention_bytes=number("retention.bytes"),
+        limits=Limits(
+            segment_bytes=number("segment.bytes"),
+            segment_ms=min(segment_ms, max_lag_ms) if compacts else segment_ms,
+            index_interval_bytes=number("index.interval.bytes"),
+            index_bytes=number("segment.index.bytes"),
+        ),
+        delete_retention_ms=number("delete.retention.ms"),
+        min_lag_ms=number("min.compaction.lag.ms"),
+        max_lag_ms=max_lag_ms,
+        min_dirty_ratio=ratio("min.cleanable.dirty.ratio"),
+    )

@@ -1,0 +1,65 @@
+"""The folders of topic partitions in the data directory, and how their logs are opened."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.folders import FolderList, is_partition
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.start import write_start
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.log_policy import LogPolicy
+
+
+@dataclass(slots=True)
+class TopicFolders:
+    """One folder `<topic>-<partition>` for each log, in the data directory."""
+
+    files: Files
+    data_dir: str
+    repaired: Callable[[str], None]
+    """Told, in words, what was damaged and repaired."""
+    policy_of: Callable[[Topic], LogPolicy]
+    known: FolderList | None = None
+    """The folders that must exist."""
+
+    def open_log(self, name: str, limits: Limits) -> Log:
+        """A log without a folder is empty. Raises StorageError and OSError."""
+        if self.known is not None and (what := self.known.check(name)):
+            self.repaired(what)
+        log = open_log(self.files, f"{self.data_dir}/{name}", limits)
+        for what in log.take_repairs():
+            self.repaired(what)
+        return log
+
+    def note_start(self, name: str, offset: int) -> None:
+        """Make it durable that a log begins at an offset, blocking. Raises as `write_start`."""
+        write_start(self.files, f"{self.data_dir}/{name}", offset)
+        if self.known is not None:
+            self.known.note(name, offset)
+
+    def note_made(self, name: str) -> None:
+        """A log has its first records: from now on its folder must exist."""
+        if self.known is not None:
+            self.known.note(name)
+
+    def remove(self, name: str) -> None:
+        """Remove a folder and its files, if it exists. Raises OSError."""
+        folder = f"{self.data_dir}/{name}"
+        for file in self.files.list_folder(folder):
+            self.files.remove(f"{folder}/{file}")
+        self.files.remove_folder(folder)
+        if self.known is not None:
+            self.known.note_removed(name)
+
+    def names(self) -> list[str]:
+        """All folders of partitions, known or not, blocking. Raises OSError."""
+        return [name for name in self.files.list_folder(self.data_dir) if is_partition(name)]
+
+    def sync(self) -> None:
+        """Make it durable which folders exist, blocking. Raises OSError."""
+        if self.known is not None:
+            self.known.save()
+        self.files.sync_folder(self.data_dir)

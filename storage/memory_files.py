@@ -1,0 +1,260 @@
+"""A file system in memory, for a process that keeps nothing: all calls of `Files`, and no disk.
+
+Names lead to files as on a disk: a file has any number of names, and lives on without one while it
+is open. Nothing is ever unsynced, and the end of the process is the end of everything. Any thread
+may call. A disk that forgets, tears and fails is in tests/support/fake_files.py.
+"""
+
+import errno
+import os
+from itertools import count
+from threading import Lock
+
+from groupkeeper.storage.files import Files
+
+
+class _File:
+    """Bytes, and the open file that has locked them."""
+
+    __slots__ = ("data", "holder", "lock")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.holder: int | None = None
+        self.lock = Lock()
+        """Held while the bytes are read or changed."""
+
+
+class _Folder:
+    """Names."""
+
+    __slots__ = ("changes", "names", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.names: dict[str, _File | _Folder] = {}
+        self.changes = 0
+
+    def put(self, name: str, node: "_File | _Folder") -> None:
+        self.names[name] = node
+        self.changes += 1
+
+    def drop(self, name: str) -> None:
+        del self.names[name]
+        self.changes += 1
+
+
+_Node = _File | _Folder
+
+
+class MemoryFiles(Files):
+    """A file system of this object's own. Errors are those of the system."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        """Held while names and open files are looked up or changed."""
+        self._numbers = count(1)
+        self._root = _Folder(0)
+        self._open: dict[int, _File] = {}
+
+    def boot_id(self) -> str:
+        return "-"
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def _node(self, path: str) -> _Node:
+        node: _Node = self._root
+        for name in _parts(path):
+            if isinstance(node, _File):
+                raise _error(errno.ENOTDIR, path)
+            if name not in node.names:
+                raise _error(errno.ENOENT, path)
+            node = node.names[name]
+        return node
+
+    def _folder(self, path: str) -> _Folder:
+        node = self._node(path)
+        if isinstance(node, _File):
+            raise _error(errno.ENOTDIR, path)
+        return node
+
+    def _place(self, path: str) -> tuple[_Folder, str]:
+        """The folder that a path ends in, which must be there, and the last name."""
+        *above, name = _parts(path) or [""]
+        if not name:
+            raise _error(errno.EBUSY, path)  # the root stays
+        return self._folder("/".join(above)), name
+
+    def make_folder(self, path: str) -> None:
+        with self._lock:
+            node: _Node = self._root
+            for name in _parts(path):
+                if isinstance(node, _File):
+                    raise _error(errno.ENOTDIR, path)
+                if name not in node.names:
+                    node.put(name, _Folder(next(self._numbers)))
+                node = node.names[name]
+            if isinstance(node, _File):
+                raise _error(errno.EEXIST, path)
+
+    def list_folder(self, path: str) -> list[str]:
+        with self._lock:
+            try:
+                return sorted(self._folder(path).names)
+            except FileNotFoundError:
+                return []
+
+    def stamp(self, folder: str) -> tuple[int, ...]:
+        with self._lock:
+            try:
+                found = self._folder(folder)
+            except OSError:
+                return ()
+            return found.number, found.changes
+
+    def is_at(self, handle: int, path: str) -> bool:
+        with self._lock:
+            try:
+                return self._node(path) is self._file(handle)
+            except OSError:
+                return False
+
+    def rename(self, path: str, to: str) -> None:
+        with self._lock:
+            folder, name = self._place(path)
+            target, new = self._place(to)
+            node, there = self._node(path), target.names.get(new)
+            if there is node:
+                return
+            code = _forbids(path, node, to, there)
+            if code:
+                raise _error(code, to)
+            folder.drop(name)
+            target.put(new, node)
+
+    def link(self, path: str, to: str) -> None:
+        with self._lock:
+            node = self._node(path)
+            folder, name = self._place(to)
+            if name in folder.names:
+                raise _error(errno.EEXIST, to)
+            if isinstance(node, _Folder):
+                raise _error(errno.EPERM, path)
+            folder.put(name, node)
+
+    def remove(self, path: str) -> None:
+        with self._lock:
+            try:
+                node = self._node(path)
+            except FileNotFoundError:
+                return
+            if isinstance(node, _Folder):
+                raise _error(errno.EISDIR, path)
+            folder, name = self._place(path)
+            folder.drop(name)
+
+    def remove_folder(self, path: str) -> None:
+        with self._lock:
+            try:
+                found = self._folder(path)
+            except FileNotFoundError:
+                return
+            if found.names:
+                raise _error(errno.ENOTEMPTY, path)
+            folder, name = self._place(path)
+            folder.drop(name)
+
+    def sync_folder(self, path: str) -> None:
+        with self._lock:
+            self._folder(path)
+
+    # -- open files ----------------------------------------------------------------------------
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        with self._lock:
+            folder, name = self._place(path)
+            node = folder.names.get(name)
+            if node is None:
+                if not create:
+                    raise _error(errno.ENOENT, path)
+                node = _File()
+                folder.put(name, node)
+            if isinstance(node, _Folder):
+                raise _error(errno.EISDIR, path)
+            handle = next(self._numbers)
+            self._open[handle] = node
+            return handle
+
+    def close(self, handle: int) -> None:
+        with self._lock:
+            file = self._file(handle)
+            del self._open[handle]
+            if file.holder == handle:
+                file.holder = None
+
+    def lock(self, handle: int) -> bool:
+        with self._lock:
+            file = self._file(handle)
+            if file.holder not in (None, handle):
+                return False
+            file.holder = handle
+            return True
+
+    def _file(self, handle: int) -> _File:
+        file = self._open.get(handle)
+        if file is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return file
+
+    def size(self, handle: int) -> int:
+        return len(self._file(handle).data)
+
+    def read(self, handle: int, size: int, position: int) -> bytes:
+        file = self._file(handle)
+        with file.lock:  # or the view below keeps another thread from appending
+            return bytes(memoryview(file.data)[position : position + size])
+
+    def write(self, handle: int, data: bytes, position: int) -> None:
+        file = self._file(handle)
+        with file.lock:
+            gap = position - len(file.data)
+            if data and gap > 0:
+                file.data += bytes(gap)
+            file.data[position : position + len(data)] = data
+
+    def truncate(self, handle: int, size: int) -> None:
+        file = self._file(handle)
+        with file.lock:
+            del file.data[size:]
+            file.data += bytes(size - len(file.data))
+
+    def sync(self, handle: int) -> None:
+        self._file(handle)
+
+
+def _parts(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def _forbids(path: str, node: _Node, to: str, there: _Node | None) -> int:
+    """Why a node cannot get another name, at which another one may be; 0: it can."""
+    if _is_below(to, path):
+        return errno.EINVAL
+    if _is_below(path, to):
+        return errno.ENOTEMPTY
+    if isinstance(there, _Folder):
+        if isinstance(node, _File):
+            return errno.EISDIR
+        return errno.ENOTEMPTY if there.names else 0
+    return errno.ENOTDIR if there and isinstance(node, _Folder) else 0
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """Whether a path goes through a folder."""
+    above = _parts(folder)
+    return _parts(path)[: len(above)] == above
+
+
+def _error(code: int, path: str) -> OSError:
+    """Of the class that belongs to the code: FileNotFoundError and so on."""
+    return OSError(code, os.strerror(code), path)
