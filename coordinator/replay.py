@@ -8,7 +8,7 @@ Source: `CoordinatorLoaderImpl`, `GroupMetadataManager.replay`, `OffsetMetadataM
 `replayEndTransactionMarker`.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
@@ -47,6 +47,11 @@ class Replay:
         self.record_count = 0
         self._newest: Newest = {}
         self._open: dict[int, Newest] = {}
+
+    @property
+    def newest(self) -> Mapping[bytes, tuple[int, bytes | None]]:
+        """Of every key, the offset in the log and the value of its newest record so far."""
+        return self._newest
 
     def take(self, batches: bytes) -> None:
         """Read a run of whole batches. Raises CorruptBatch."""

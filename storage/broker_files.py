@@ -44,7 +44,7 @@ def settle_brokers_files(files: Files, folder: str, findings: Findings) -> None:
             )
             continue
         if end is None:
-            findings.lost(f"{folder}/{name} is damaged")
+            findings.lost(f"{folder}/{name} is damaged", _base(name), None)
         ends[_base(name)] = end or 0
     for base, end in ends.items():
         following = min((other for other in ends if other > base), default=0)

@@ -4,7 +4,7 @@ Mistakes of clients are not among them. An error of the storage closes the parti
 its class says whether opening the partition again may help.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 ACCEPT_FILE: Final = "accept-loss"
 """An operator creates this file in the folder of a damaged log to keep what is left of it."""
@@ -12,7 +12,7 @@ ACCEPT_FILE: Final = "accept-loss"
 
 def remedy(folder: str) -> str:
     """What an operator can do about a damaged log."""
-    return f"restore it, or create {folder}/{ACCEPT_FILE} to keep what is left, and start again"
+    return f"restore it from a backup, or keep what is left of it: groupkeeper repair {folder}"
 
 
 class StorageError(Exception):
@@ -70,3 +70,18 @@ class Locked(StorageError):
 
 class NewerFormat(StorageError):
     """A newer version made the data directory."""
+
+
+class Loss(NamedTuple):
+    """Records of a log that are lost, or may be."""
+
+    what: str
+    """What is damaged or missing, in a line that names file and byte, or offset."""
+    first: int
+    """The first offset that is lost, or may be."""
+    end: int | None
+    """The offset after the last one; None if that is unknown."""
+    path: str = ""
+    start: int = 0
+    stop: int = 0
+    """The damaged file and bytes, if the records were in such bytes."""

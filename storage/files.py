@@ -9,11 +9,14 @@ import fcntl
 import os
 import stat
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 FOLDER_MODE = 0o750
 FILE_MODE = 0o640
 """The owner reads and writes records; the group may read them, for backups. Less the umask."""
+
+COPY_BYTES: Final = 1024 * 1024
+"""How many bytes are copied at a time."""
 
 
 class FileStat(NamedTuple):
@@ -136,6 +139,16 @@ class Files:
                 raise OSError(errno.EIO, "the write made no progress")
             written += more
 
+    def copy(self, source: int, start: int, size: int, target: int, position: int) -> None:
+        """Copy bytes of an open file into another one; fewer only at the end of the file.
+
+        After an OSError, any part of them may be written.
+        """
+        done = 0
+        while data := self.read(source, min(COPY_BYTES, size - done), start + done):
+            self.write(target, data, position + done)
+            done += len(data)
+
     def truncate(self, handle: int, size: int) -> None:
         os.ftruncate(handle, size)
 
@@ -191,9 +204,8 @@ class Files:
         return True
 
 
-class FilesToRead(Files):
-    """The real file system for who only reads: an account without the right to write is enough."""
+class ReadOnlyFiles(Files):
+    """The real file system, for those who may only read: files are opened for reading."""
 
     def open(self, path: str, *, create: bool = False) -> int:
-        """Open for reading. `create` makes nothing."""
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

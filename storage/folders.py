@@ -8,14 +8,14 @@ restarts (`boot` is the id that the system gives to each of its starts), except 
 are durable in their folders before. A folder that is deleted is taken off the list.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
-from groupkeeper.storage.errors import Corrupt, remedy
+from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, remedy
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.start import FILE_NAME as START_FILE
-from groupkeeper.storage.start import write_start
+from groupkeeper.storage.start import read_start, write_start
 from groupkeeper.storage.whole import checksum, read_whole, replace_whole
 
 FILE_NAME: Final = "folders"
@@ -46,6 +46,11 @@ class FolderList:
         self._read()
         self._saved = True
 
+    @property
+    def names(self) -> set[str]:
+        """The folders that must exist."""
+        return self._stopped.keys() | self._noted.keys()
+
     def check(self, name: str) -> str:
         """Raise Corrupt if a folder of the list is missing or empty.
 
@@ -59,10 +64,21 @@ class FolderList:
         names = self._files.list_folder(folder)
         if not names:
             raise Corrupt(f"{folder} is missing, with all its records: {remedy(folder)}")
-        if not start or START_FILE in names:
+        if not start or (START_FILE in names and not self._is_void(folder, names)):
             return ""
         write_start(self._files, folder, start)
-        return f"{folder}/{START_FILE} was missing: restored, the log begins at offset {start}"
+        found = "damaged" if START_FILE in names else "missing"
+        return f"{folder}/{START_FILE} was {found}: restored, the log begins at offset {start}"
+
+    def _is_void(self, folder: str, names: Collection[str]) -> bool:
+        """Whether the checkpoint of a folder is damaged, and an operator has accepted losses."""
+        if ACCEPT_FILE not in names:
+            return False
+        try:
+            read_start(self._files, folder)
+        except Corrupt:
+            return True
+        return False
 
     def note(self, name: str, start: int = 0) -> None:
         """Note that a folder has a log, whose records before `start` were deleted durably.

@@ -18,12 +18,12 @@ from groupkeeper.storage.journal_format import (
     BATCH,
     CLAIM,
     COUNTED,
-    ENTRY,
     MARK,
     ROUND,
     SALT_BYTES,
     ends_entry,
     ends_of,
+    entries_of,
     round_after,
     round_at,
 )
@@ -188,7 +188,7 @@ class JournalReader:
         self._told_since: set[str] = set()
         """The logs whose next offset is told by a round after the damage."""
         self.path = path
-        self.first_round, self._salt = _first_round_and_salt(path)
+        self.first_round, self._salt = first_round_and_salt(path)
         self._handle = files.open(path)
         self.epochs: dict[int, int] = {}
         """The newest epoch of each shard in the claims."""
@@ -307,16 +307,9 @@ class JournalReader:
         return self._end, -1
 
     def _read_round(self, window: Window, position: int, size: int) -> None:
-        end = position + size
-        while position < end:
-            at = window.find(position, ENTRY.size)
-            kind, name_size, data_size = ENTRY.unpack_from(window.buffer, at)
-            position += ENTRY.size
-            at = window.find(position, name_size + data_size)
-            name = window.buffer[at : at + name_size]
-            data = window.view[at + name_size : at + name_size + data_size]
+        for kind, name, data, at in entries_of(window, position, size):
             if kind == BATCH:
-                self._note_batch(name, data, position + name_size)
+                self._note_batch(name, data, at)
             elif kind == CLAIM:
                 shard, epoch = int(name), int.from_bytes(data, "big")
                 self.epochs[shard] = max(epoch, self.epochs.get(shard, 0))
@@ -325,7 +318,6 @@ class JournalReader:
                 self.marks[name.decode()] = newest(self.marks.get(name.decode()), mark) or mark
             else:
                 self._note_ends(bytes(data))
-            position += name_size + data_size
 
     def _note_batch(self, name: bytes, data: memoryview, position: int) -> None:
         base, _, _, _, _, delta, _ = FIELDS.unpack_from(data)
@@ -349,7 +341,8 @@ def node_of(name: str) -> int | None:
     return int(found["node"]) if found else None
 
 
-def _first_round_and_salt(path: str) -> tuple[int, bytes]:
+def first_round_and_salt(path: str) -> tuple[int, bytes]:
+    """What the name of a journal says of it."""
     found = _NAME.fullmatch(path.rpartition("/")[2])
     assert found, "not the name of a journal: see node_of"
     return int(found["first"]), bytes.fromhex(found["salt"])

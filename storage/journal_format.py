@@ -14,9 +14,9 @@ the logs that a damaged round has touched: number of logs int32, the first of th
 the end offset of each log int64, and the names of the logs with slashes between them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from struct import Struct, pack, unpack_from
-from typing import Final
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -62,6 +62,31 @@ def ends_of(data: bytes) -> tuple[int, dict[str, int]]:
     first, *numbers = unpack_from(f">{count + 1}Q", data, _COUNT.size)
     names = data[_COUNT.size + 8 * (count + 1) :].decode().split("/") if count else []
     return first, dict(zip(names, numbers, strict=True))
+
+
+class Entry(NamedTuple):
+    """An entry of a round: its kind, name and data, and where in the file its data begins."""
+
+    kind: int
+    name: bytes
+    data: memoryview
+    position: int
+
+
+def entries_of(window: Window, position: int, size: int) -> Iterator[Entry]:
+    """The entries of a checked round whose payload is at a position. `data` is valid until the next
+    one.
+    """
+    end = position + size
+    while position < end:
+        at = window.find(position, ENTRY.size)
+        kind, name_size, data_size = ENTRY.unpack_from(window.buffer, at)
+        position += ENTRY.size
+        at = window.find(position, name_size + data_size)
+        name = window.buffer[at : at + name_size]
+        data = window.view[at + name_size : at + name_size + data_size]
+        yield Entry(kind, name, data, position + name_size)
+        position += name_size + data_size
 
 
 def round_at(window: Window, position: int, salt: bytes, number: int) -> int:

@@ -76,6 +76,13 @@ class JournalCover:
         base, _, position, size, reader = self._entries[-1]
         return base, reader.batch(position, size)
 
+    def within(self, first: int, end: int) -> Iterator[bytes]:
+        """The batches with offsets from `first` up to `end`; one that is held twice comes once."""
+        for base, last, position, size, reader in self._entries:
+            if first <= base and last < end:
+                first = last + 1
+                yield reader.batch(position, size)
+
     def batches_from(self, offset: int) -> Iterator[bytes]:
         """The batches whose last offset is at least `offset`; one that is held twice comes once."""
         for _, last, position, size, reader in self._entries:
@@ -184,6 +191,12 @@ class Journals:
         """The logs that journals of earlier runs and of other nodes hold batches of."""
         readers = [*self._earlier, *self._foreign.values()]
         return {name for reader in readers for name in reader.names}
+
+    def told_names(self) -> set[str]:
+        """The logs that any journal tells of: those that rounds have been written to."""
+        self._read_foreign()
+        foreign = (name for reader in self._foreign.values() for name in reader.last_ends())
+        return self.names() | self._ends.keys() | set(foreign)
 
     def known_shards(self) -> int:
         """One more than the highest shard in any journal; 0 if no journal has a claim."""

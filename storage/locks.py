@@ -129,6 +129,42 @@ class Locks:
         self._files.close(self._node)
 
 
+class NodeLocks:
+    """The locks of all nodes that have run on a data directory: no server runs on it meanwhile.
+
+    Creates and changes no file.
+    """
+
+    def __init__(self, files: Files, data_dir: str) -> None:
+        """Raises Locked if a server is running, and OSError."""
+        self._files = files
+        self._handles: dict[int, int] = {}
+        try:
+            for name in files.list_folder(f"{data_dir}/{NODES}"):
+                if name.isdigit():
+                    self._take(data_dir, int(name))
+        except BaseException:
+            self.close()
+            raise
+
+    def _take(self, data_dir: str, node_id: int) -> None:
+        handle = self._handles[node_id] = self._files.open(f"{data_dir}/{NODES}/{node_id}")
+        if not self._files.lock(handle):
+            owner = _text(self._files, handle) or "unknown"
+            raise Locked(f"node {node_id} is running on {data_dir} (pid {owner}): stop it first")
+
+    def give_back(self, node_id: int) -> None:
+        """Give one lock back."""
+        handle = self._handles.pop(node_id, None)
+        if handle is not None:
+            self._files.close(handle)
+
+    def close(self) -> None:
+        """Give all locks back."""
+        for node_id in list(self._handles):
+            self.give_back(node_id)
+
+
 def _lock(files: Files, path: str) -> tuple[int, bool]:
     """Open a lock file, create it if it is missing, and try to lock it: handle and success."""
     for _ in range(LOCK_TRIES):

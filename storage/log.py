@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from groupkeeper.storage.chunks import checked_chunks
 from groupkeeper.storage.epochs import EpochFile
-from groupkeeper.storage.errors import AppendFailed, OffsetOutOfRange, SyncFailed
+from groupkeeper.storage.errors import AppendFailed, Loss, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import ManifestFile
@@ -69,6 +69,8 @@ class Log:
         """The end of the log at its last sync; None if it was never synced, or was empty."""
         self.repairs: list[str] = []
         """What was cut off or repaired when it was opened: a line each, with file and place."""
+        self.losses: Sequence[Loss] = ()
+        """The losses among these, which an operator has accepted."""
         self.lock: AbstractContextManager[object] = nullcontext()
         """Held while the list of segments changes. An owner that deletes records on another thread
         than the one that appends sets a lock."""

@@ -4,13 +4,14 @@ What a crash can explain is cut off or restored, and becomes a line in `Log.repa
 that is missing raises Corrupt, unless an operator has accepted the loss.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
 from groupkeeper.storage.broker_files import settle_brokers_files
 from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.epochs import EpochFile
-from groupkeeper.storage.errors import ACCEPT_FILE
+from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.findings import Findings
 from groupkeeper.storage.journals import JournalCover
@@ -19,8 +20,8 @@ from groupkeeper.storage.log import Contents, Log
 from groupkeeper.storage.manifest import FILE_NAME as MANIFEST_FILE
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.marks import Mark, RecoveryPoint, newest
-from groupkeeper.storage.recovery import Known, sound_end
-from groupkeeper.storage.salvage import salvage
+from groupkeeper.storage.recovery import Known, mend_tail, sound_end
+from groupkeeper.storage.salvage import Gap, SoundSegment, fill, mend, scan
 from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import Segment, base_of, segment_path
 from groupkeeper.storage.start import FILE_NAME as START_FILE
@@ -59,6 +60,14 @@ def open_log(
     return log
 
 
+def accept_loss(files: Files, folder: str) -> None:
+    """Let the next opening of a log keep what is left of it. Durable. Raises OSError."""
+    files.make_folder(folder)
+    files.close(files.open(f"{folder}/{ACCEPT_FILE}", create=True))
+    files.sync_folder(folder)
+    files.sync_folder(parent_of(folder))
+
+
 class LogFolder:
     """The folder of a log while it is opened."""
 
@@ -89,8 +98,26 @@ class LogFolder:
         names = files.list_folder(folder)
         self._names = frozenset(names)
         self._bases = sorted(base for base in map(base_of, names) if base is not None)
-        self._start = read_start(files, folder) if START_FILE in names else 0
+        self._written_anew: set[int] = set()
+        """The base offsets of segments that were written anew without their unsound parts."""
+        self._start = self._read_start() if START_FILE in names else 0
         """Records before this offset were deleted."""
+
+    def _read_start(self) -> int:
+        """The offset in the checkpoint. Raises Corrupt and OSError.
+
+        If a loss was accepted, a damaged checkpoint is removed: deleted records are better than
+        none.
+        """
+        try:
+            return read_start(self._files, self._folder)
+        except Corrupt:
+            if not self._accepted:
+                raise
+        path = f"{self._folder}/{START_FILE}"
+        self._files.remove(path)
+        self._findings.repairs.append(f"{path} was damaged: removed, deleted records may be back")
+        return 0
 
     def read(self) -> Contents:
         """The segments, their epochs and where they end. Raises Corrupt and OSError."""
@@ -99,13 +126,16 @@ class LogFolder:
         for segment in segments:
             segment.finished = finished.get(segment.base_offset)
         for segment in segments[:-1]:
-            self._check_size(segment)
-        if self._accepted:
-            segments = self._salvage()
+            self._cut_excess(segment)
+        if self._accepted and segments:
+            segments = self._salvage(segments)
+        for segment in segments[:-1]:
+            self._check_size(segment, segment.base_offset)
         for segment in segments[:-1]:
             segment.load_index()
         contents = Contents((*segments,), EpochFile(self._files, self._folder), self._manifest)
         if segments:
+            segments[-1].finished = None  # it takes appends, if those after it are lost
             self._cut_tail(segments[-1], contents)
             contents.epochs.write()
         return contents
@@ -121,40 +151,82 @@ class LogFolder:
                 finished[each.base] = each
             elif each.end > self._start:
                 path = segment_path(self._folder, each.base)
-                self._findings.lost(f"{path} is missing: offsets {each.base} to {each.end - 1}")
+                what = f"{path} is missing: offsets {each.base} to {each.end - 1}"
+                self._findings.lost(what, max(each.base, self._start), each.end)
         begun = manifest.begun
         if begun is not None and begun not in self._bases and begun >= self._start:
             path = segment_path(self._folder, begun)
-            self._findings.lost(f"{path} is missing: offsets from {begun} on")
+            what = f"{path} is missing: offsets from {begun} on"
+            # What the journal has of it, and where it ended, is looked at later.
+            self._findings.lost(what, begun, begun if self._told_end else None)
         return finished
 
-    def _check_size(self, segment: Segment) -> None:
+    def _cut_excess(self, segment: Segment) -> None:
+        """Cut off what follows the end of a finished segment."""
         finished = segment.finished
-        if finished is None or finished.end <= self._start:
-            return
-        if segment.size < finished.size:
-            self._findings.lost(
-                f"{segment.path} is cut: it has {segment.size} of {finished.size} bytes, offsets "
-                f"{segment.base_offset} to {finished.end - 1}"
-            )
-        elif segment.size > finished.size:
+        if finished is not None and finished.end > self._start and segment.size > finished.size:
             more = segment.size - finished.size
             self._findings.repairs.append(
                 f"{segment.path}: cut off {more} bytes at byte {finished.size}, after the end"
             )
             segment.truncate(finished.size)
 
-    def _salvage(self) -> list[Segment]:
-        """Rewrite segments that have unsound parts; what the manifest says of them is void then."""
-        for base, following in zip(self._bases, [*self._bases[1:], None], strict=False):
-            path = segment_path(self._folder, base)
-            self._findings.repairs += salvage(self._files, path, base, following)
-        return [self._segment(base) for base in self._bases]
+    def _check_size(self, segment: Segment, sound_to: int) -> None:
+        """Raise Corrupt if a finished segment is cut; up to `sound_to` its offsets are there."""
+        finished = segment.finished
+        if finished is None or finished.end <= self._start or segment.size >= finished.size:
+            return
+        self._findings.lost(
+            f"{segment.path} is cut: it has {segment.size} of {finished.size} bytes, offsets "
+            f"{segment.base_offset} to {finished.end - 1}",
+            sound_to,
+            finished.end,
+        )
+
+    def _salvage(self, segments: Sequence[Segment]) -> list[Segment]:
+        """Write segments anew that have unsound parts, without these.
+
+        What the manifest says of those, and of segments with another checksum, is void then.
+        """
+        mend_tail(segments[-1], self._mark(), self._findings)
+        dense = {each.base_offset for each in segments if _is_dense(each.finished)}
+        found = scan(self._files, self._folder, self._bases, dense)
+        self._findings.repairs += mend(self._files, found)
+        if self._cover is not None:
+            self._findings.repairs += fill(found, self._cover)
+        kept: list[Segment] = []
+        for segment, sound, going_on in zip(segments, found, [*self._bases[1:], None], strict=True):
+            for gap in sound.gaps(going_on):
+                self._note_gap(gap)
+            if going_on is not None:
+                self._check_size(segment, sound.following)
+            kept.append(self._without_unsound(segment, sound))
+        return kept
+
+    def _without_unsound(self, segment: Segment, sound: SoundSegment) -> Segment:
+        if not sound.is_whole:
+            sound.write(self._files)
+            self._written_anew.add(segment.base_offset)
+            known, segment = segment.finished, self._segment(segment.base_offset)
+            segment.finished = known  # if all of it was mended
+        if not _is_as_known(segment):
+            segment.finished = None
+        return segment
+
+    def _note_gap(self, gap: Gap) -> None:
+        if gap.start == gap.end and gap.first < self._void:
+            return  # given up before
+        self._findings.repairs.append(gap.line)
+        if gap.following is not None and gap.following > max(gap.first, self._start):
+            place = gap.path, gap.start, gap.end
+            self._findings.losses.append(Loss(gap.line, gap.first, gap.following, *place))
 
     def _cut_tail(self, active: Segment, contents: Contents) -> None:
         """Cut off what is not sound in the last segment, if nothing is lost by that."""
-        mark = self._mark()
-        known = Known(mark, self._points(active), self._cover, self._end, self._read_most)
+        # A mark knows where bytes were before others were left out.
+        anew = active.base_offset in self._written_anew
+        mark, points = (None, ()) if anew else (self._mark(), self._points(active))
+        known = Known(mark, points, self._cover, self._end, self._read_most)
         valid, contents.next_offset = sound_end(active, contents.epochs, known, self._findings)
         scanned = valid - (active.point.size if active.point is not None else 0)
         contents.unsynced = scanned > 0 or valid != active.size
@@ -195,18 +267,26 @@ class LogFolder:
         why = f" ({damage})" if damage else ""
         expected = self._expected_end()
         if EPOCH_FILE in self._names and given_up < 0 and not self._bases and not end:
-            self._findings.lost(f"{self._folder}: its segments are missing")
+            what = f"{self._folder}: its segments are missing"
+            self._findings.lost(what, 0, expected if self._told_end else None)
         elif end < expected:
-            self._findings.lost(
-                f"{self._folder} ends at offset {end}, but went on to {expected - 1}{why}"
-            )
+            what = f"{self._folder} ends at offset {end}, but went on to {expected - 1}{why}"
+            self._findings.lost(what, end, expected)
         elif self._cover is not None and self._cover.may_lack and end > given_up:
-            self._findings.lost(f"{self._folder} may lack records from offset {end} on{why}")
+            what = f"{self._folder} may lack records from offset {end} on{why}"
+            self._findings.lost(what, end, None)
         elif end <= rounds_lost_at and not self._is_covered(rounds_lost_at - 1):
-            self._findings.lost(
+            what = (
                 f"{self._folder} may lack records from offset {end} on: a journal that "
                 f"they went through is missing from {parent_of(self._folder)}/journals{why}"
             )
+            self._findings.lost(what, end, None)
+
+    @property
+    def _told_end(self) -> int:
+        """Where the log ended, if the journals know for certain; else 0."""
+        cover = self._cover
+        return cover.end if cover is not None and not cover.may_lack else 0
 
     def _is_covered(self, offset: int) -> bool:
         """Whether a journal holds it, or tells of it: the missing one was put back."""
@@ -246,10 +326,25 @@ class LogFolder:
 
         The journal that was put back is removed after the next round, so a note goes before that.
         """
-        log.repairs = self._findings.repairs
+        log.repairs, log.losses = self._findings.repairs, self._findings.losses
         if self._accepted:
             self._manifest.given_up = max(log.next_offset, self._expected_end())
             log.write_manifest()
             self._files.remove(f"{self._folder}/{ACCEPT_FILE}")
         elif self._manifest.on_disk.rounds_lost_at >= 0:
             log.write_manifest()
+
+
+def _is_dense(finished: FinishedSegment | None) -> bool:
+    """Whether the offsets of a segment are known to be consecutive."""
+    return finished is not None and finished.crc is not None and not finished.compacted
+
+
+def _is_as_known(segment: Segment) -> bool:
+    """Whether a segment is as the manifest says, as far as that is known."""
+    known = segment.finished
+    if known is None:
+        return True
+    return segment.size == known.size and (
+        known.crc is None or segment.is_as_written(segment.size, known.crc)
+    )

@@ -154,10 +154,12 @@ def sound_end(
     if next_offset >= end:
         return valid, next_offset
     if here is not None and valid >= here.size and not scan.fits_mark:
-        findings.lost(f"{active.path}: the header of a batch before byte {here.size} is damaged")
+        what = f"{active.path}: the header of a batch before byte {here.size} is damaged"
+        findings.lost(what, here.end, here.end)
     loss = _loss(active, valid, next_offset, cover, here)
     if loss and not scan.is_not_last:
-        findings.lost(loss)
+        known_end = here.end if here is not None else 0
+        findings.lost(loss, next_offset, max(known_end, next_offset))
     if valid < active.size:
         findings.repairs.append(
             f"{active.path}: cut off {active.size - valid} bytes at byte {valid}, from offset "

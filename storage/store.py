@@ -130,6 +130,10 @@ class Store:
         """The partition folders in the directory: `<topic>-<partition>`."""
         return [name for name in self._files.list_folder(self.data_dir) if is_partition(name)]
 
+    def told_names(self) -> set[str]:
+        """The logs that the journals tell of. Their folders, and those of the list, must exist."""
+        return self._journals.told_names()
+
     def has_log(self, name: str) -> bool:
         """Whether the folder of a log is there and has files."""
         return bool(self._files.list_folder(f"{self.data_dir}/{name}"))
@@ -159,24 +163,34 @@ class Store:
 
     def recover_log(self, name: str) -> Log:
         """The second half of `open_log`, which may take long: it reads all of the last segment."""
-        if not is_partition(name) or "/" in name:
-            raise ValueError(f"{name!r} is not <topic>-<partition>")
-        self.folders.check(name)
-        # Claims are durable before the batches of their epochs. So if a log has an epoch that the
-        # lease knows and the journals do not, a journal was removed.
-        known, leased = self._epochs_before.get(partition_of(name), (0, 0))
         try:
-            with self._journals.cover(name, range(known + 1, leased + 1)) as cover:
-                log = open_log(self._files, f"{self.data_dir}/{name}", self._limits, cover)
+            log = self.examine_log(name)
         except SyncFailed as error:
             self._rounds.failure = str(error)
             raise
-        if partition_of(name) in self._epochs_before and log.last_epoch > max(known, leased):
+        epochs = self._epochs_before.get(partition_of(name))
+        if epochs is not None and log.last_epoch > max(epochs):
             # Its folder is from elsewhere. The next claim brings that epoch into the lease, and a
             # crash before the next round leaves it in no journal: note that the log is whole.
             log.write_manifest()
         self._logs[name] = QueuedLog(log)
         self._journals.recovered(name, log.durable)
+        return log
+
+    def examine_log(self, name: str) -> Log:
+        """A log, repaired from the journals, that no round will be written to; close it.
+
+        For a process that only looks at logs or repairs them. Raises as `open_log`.
+        """
+        if not is_partition(name) or "/" in name:
+            raise ValueError(f"{name!r} is not <topic>-<partition>")
+        restored = self.folders.check(name)
+        # Claims are durable before the batches of their epochs. So if a log has an epoch that the
+        # lease knows and the journals do not, a journal was removed.
+        known, leased = self._epochs_before.get(partition_of(name), (0, 0))
+        with self._journals.cover(name, range(known + 1, leased + 1)) as cover:
+            log = open_log(self._files, f"{self.data_dir}/{name}", self._limits, cover)
+        log.repairs = [*([restored] if restored else []), *log.repairs]
         return log
 
     def close_log(self, name: str) -> None:
@@ -271,6 +285,15 @@ class Store:
         for queued in list(self._logs.values()):  # another thread may open logs
             if partition_of(queued.log.name) == shard:
                 queued.fence()
+
+    def leave(self) -> None:
+        """Give all locks back without a round: the journals stay as they are.
+
+        For a process that only examined logs.
+        """
+        assert not self._logs, "opened for rounds"
+        self._journals.close(clean=False)
+        self._locks.close()
 
     def close(self) -> None:
         """Sync and close the logs, leave short journals behind, and give all locks back."""

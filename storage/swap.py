@@ -147,7 +147,7 @@ def complete_swaps(files: Files, folder: str, manifest: ManifestFile, findings: 
         found = _look(files, path, base)
         new = _committed(files, segment_path(folder, base), manifest, base, found)
         if new is not None and new.crc != found.crc:
-            findings.lost(f"{path} is damaged")
+            findings.lost(f"{path} is damaged", base, base)  # what of it is lost is looked at later
         elif new is None and (not found.sound or found.end not in bases):
             what = f"{path} is damaged: removed, and the segments that it was made of are kept"
             findings.repairs.append(what)

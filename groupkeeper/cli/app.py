@@ -6,7 +6,7 @@ import click
 
 from groupkeeper import __version__
 
-COMMANDS = ("serve", "dump", "analyze", "backup", "restore")
+COMMANDS = ("serve", "dump", "repair", "backup", "restore", "analyze")
 """Each is a function in the module of this package with the same name."""
 
 
@@ -41,4 +41,7 @@ def command() -> None:
     Read its log, or that of an Apache Kafka broker:
       groupkeeper dump groupkeeper-data
       groupkeeper analyze groupkeeper-data --out report
+    \b
+    See what is left of damaged data, and keep that:
+      groupkeeper repair groupkeeper-data
     """

@@ -41,10 +41,10 @@ from groupkeeper.turns import Turns
 PRODUCER_ID_BLOCK: Final = 1_000
 """Producer ids are taken in blocks; a restart wastes the rest of a block, as in Kafka."""
 
-_TOPIC_PREFIX = "topic:"
+TOPIC_PREFIX = "topic:"
 _PENDING_PREFIX = "unforgotten:"
 _CLUSTER = FIRST_KEY.decode()
-_PRODUCER_IDS = "producer-ids"
+PRODUCER_IDS = "producer-ids"
 _LEADER_EPOCH = "leader-epoch"
 
 
@@ -62,7 +62,7 @@ Entry = tuple[str, dict[str, object] | None]
 Changed = TypeVar("Changed")
 
 
-def _record(entry: Entry) -> KeyValue:
+def record_of(entry: Entry) -> KeyValue:
     key, value = entry
     return key.encode(), None if value is None else json.dumps(value).encode()
 
@@ -97,7 +97,7 @@ class Topic:
         }
         if deleted:
             value["deleted"] = True
-        return _TOPIC_PREFIX + self.name, value
+        return TOPIC_PREFIX + self.name, value
 
 
 def _deletion(topic: Topic) -> Entry:
@@ -105,7 +105,7 @@ def _deletion(topic: Topic) -> Entry:
 
 
 def _tombstone(topic: Topic) -> Entry:
-    return _TOPIC_PREFIX + topic.name, None
+    return TOPIC_PREFIX + topic.name, None
 
 
 def _pending_offset_deletions(of: tuple[str, frozenset[int]]) -> Entry:
@@ -115,7 +115,7 @@ def _pending_offset_deletions(of: tuple[str, frozenset[int]]) -> Entry:
 
 
 def _producer_ids(following: int) -> Entry:
-    return _PRODUCER_IDS, {"next": following}
+    return PRODUCER_IDS, {"next": following}
 
 
 class Catalog:
@@ -168,7 +168,7 @@ class Catalog:
         self._reopen()
         if not self.cluster_id:
             cluster_id = new_cluster_id()
-            self._append([_record((_CLUSTER, {"id": cluster_id}))], wall_ms)
+            self._append([record_of((_CLUSTER, {"id": cluster_id}))], wall_ms)
             self.cluster_id = cluster_id
         self._add(
             Topic(
@@ -186,7 +186,7 @@ class Catalog:
         """
         if epoch <= self.leader_epoch:
             return
-        self._append([_record((_LEADER_EPOCH, {"epoch": epoch}))], wall_ms)
+        self._append([record_of((_LEADER_EPOCH, {"epoch": epoch}))], wall_ms)
         self._set_leader_epoch(epoch)
 
     def find_collision(self, name: str) -> str | None:
@@ -299,7 +299,7 @@ class Catalog:
         self, changed: Sequence[Changed], entry: Callable[[Changed], Entry], wall_ms: int
     ) -> None:
         if changed:
-            records = await self._turns.run(each(changed, lambda one: _record(entry(one))))
+            records = await self._turns.run(each(changed, lambda one: record_of(entry(one))))
             await self._worker(lambda: self._append(records, wall_ms))
 
     def _append(self, records: Sequence[KeyValue], wall_ms: int) -> None:
@@ -338,14 +338,14 @@ class Catalog:
         self._end = log.next_offset
 
     def _replay(self, key: str, data: bytes | None) -> None:
-        if key.startswith(_TOPIC_PREFIX):
-            self._replay_topic(key.removeprefix(_TOPIC_PREFIX), data)
+        if key.startswith(TOPIC_PREFIX):
+            self._replay_topic(key.removeprefix(TOPIC_PREFIX), data)
         elif key.startswith(_PENDING_PREFIX):
             partitions = frozenset[int](json.loads(data)["partitions"] if data else ())
             self._set_pending(key.removeprefix(_PENDING_PREFIX), partitions)
         elif data is not None and key == _CLUSTER:
             self.cluster_id = json.loads(data)["id"]
-        elif data is not None and key == _PRODUCER_IDS:
+        elif data is not None and key == PRODUCER_IDS:
             self._next_producer_id = json.loads(data)["next"]
         elif data is not None and key == _LEADER_EPOCH:
             self._set_leader_epoch(json.loads(data)["epoch"])

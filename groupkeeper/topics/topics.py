@@ -127,7 +127,7 @@ class Topics:
         self.waiting_fetches: dict[Any, None] = {}
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """Awaited before the files are closed."""
-        self.catalog.load(world.wall_ms(), lambda: _cluster_id(world.random_bytes))
+        self.catalog.load(world.wall_ms(), lambda: new_cluster_id(world.random_bytes))
 
     def _catalog_of(self, store: Store, world: TopicsWorld, turns: Turns) -> Catalog:
         limits = Limits(segment_bytes=SEGMENT_BYTES)
@@ -212,7 +212,7 @@ class Topics:
         self.worker.close()
 
 
-def _cluster_id(random_bytes: Callable[[int], bytes]) -> str:
+def new_cluster_id(random_bytes: Callable[[int], bytes]) -> str:
     """Like Kafka's: a random UUID as 22 URL-safe characters that do not look like an option."""
     while True:
         cluster_id = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")

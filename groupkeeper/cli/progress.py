@@ -1,0 +1,30 @@
+"""How far long work has come, on a terminal."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Progress = Callable[[str, int], None]
+"""Called with what is read, and how many more bytes of it were."""
+
+
+@contextmanager
+def progress(*, on_terminal: bool | None = None) -> Iterator[Progress]:
+    """A line on standard error that shows what is read, while the work runs; nothing if standard
+    error is no terminal.
+    """
+    if not (sys.stderr.isatty() if on_terminal is None else on_terminal):
+        yield lambda what, size: None
+        return
+    from rich.console import Console
+    from rich.progress import DownloadColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), DownloadColumn()
+    with Bar(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(what: str, size: int) -> None:
+            bar.update(task, description=f"reading {what}", advance=size)
+
+        yield show

@@ -1,0 +1,207 @@
+"""Data directories with damage, and what repairs them: the vocabulary of the repair's tests."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.list_offsets import (
+    EARLIEST_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.metadata import MetadataRequest
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.repair.survey import Survey, survey
+from groupkeeper.repair.target import target_of
+from groupkeeper.repair.writing import Repaired, Wishes, write
+from groupkeeper.storage.locks import NodeLocks
+from tests.support.batches import offsets_of
+from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.served import Served, settle
+from tests.support.stored import cut_file, write_file
+
+PARTITIONS = 4
+SETTINGS = (
+    f"offsets.topic.num.partitions={PARTITIONS}",
+    "offsets.topic.segment.bytes=3000",
+    "log.segment.bytes=2000",
+)
+"""Segments so small that every log has several."""
+
+GROUPS = [f"group-{number}" for number in range(8)]
+TOPICS = {"orders": 6, "payments": 6}
+CLUSTER = "a new cluster id"
+
+
+def live(served: Served, rounds: int = 30) -> None:
+    """Groups that commit, one of them with a member, and records in two partitions."""
+    settle(served.client(), "members", group_instance_id="reader-1")
+    live_on(served, rounds)
+
+
+def live_on(served: Served, rounds: int) -> None:
+    """More commits and records."""
+    client = served.client()
+    for number in range(rounds):
+        for group_id in GROUPS[: 3 + number % 6]:
+            assert client.commit(number, group_id) == 0
+        for topic, partition in (("orders", 0), ("payments", 2)):
+            produce(client, topic, partition, b"%d " % number + bytes(60))
+    served.advance(1)
+
+
+def commit_late(served: Served, offset: int) -> None:
+    """Commits of all groups in one iteration: until an idle moment only the journal has them."""
+    clients = [served.client() for _ in GROUPS]
+    pairs = zip(clients, GROUPS, strict=True)
+    served.at_once({client: client.commit_frame(offset, group) for client, group in pairs})
+    assert [client.committed() for client in clients] == [0] * len(GROUPS)
+
+
+def produce(client: Any, topic: str, partition: int, value: bytes) -> None:
+    records = encode_batch(0, -1, 1_700_000_000_000, [(None, value)])
+    data = PartitionProduceData(index=partition, records=records)
+    request = ProduceRequest(
+        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
+    answer = client.call(9, request).responses[0].partition_responses[0]
+    assert answer.error_code == 0, answer
+
+
+@dataclass
+class Seen:
+    """What clients see of a directory."""
+
+    groups: dict[str, tuple[int, dict[tuple[str, int], int]]] = field(default_factory=dict)
+    """Number of members and committed offsets by group."""
+    messages: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    """The offsets of the messages of each partition that has some."""
+    topics: dict[str, int] = field(default_factory=dict)
+
+
+def seen(served: Served) -> Seen:
+    """Ask for everything."""
+    client, found = served.client(), Seen()
+    metadata = client.call(12, MetadataRequest(topics=None))
+    found.topics = {each.name: len(each.partitions) for each in metadata.topics}
+    listed = client.call(4, ListGroupsRequest())
+    assert listed.error_code == 0
+    ids = [group.group_id for group in listed.groups]
+    for described in client.call(5, DescribeGroupsRequest(groups=ids)).groups:
+        offsets = client.fetched(described.group_id)
+        found.groups[described.group_id] = len(described.members), offsets
+    for topic, count in found.topics.items():
+        for index in range(count if not topic.startswith("__") else 0):
+            offsets = fetched(client, topic, index)
+            if offsets:
+                found.messages[topic, index] = offsets
+    return found
+
+
+def fetched(client: Any, topic: str, index: int) -> list[int]:
+    """The offsets of all messages of a partition."""
+    offsets: list[int] = []
+    at = first_offset(client, topic, index)
+    while True:
+        part = FetchPartition(partition=index, fetch_offset=at, partition_max_bytes=1 << 20)
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=1 << 20,
+            topics=[FetchTopic(topic=topic, partitions=[part])],
+        )
+        [found] = client.call(11, request).responses[0].partitions
+        assert found.error_code == 0, found
+        more = [offset for offset in offsets_of(found.records or b"") if offset >= at]
+        if not more:
+            return offsets
+        offsets += more
+        at = more[-1] + 1
+
+
+def first_offset(client: Any, topic: str, index: int) -> int:
+    wanted = ListOffsetsPartition(partition_index=index, timestamp=EARLIEST_TIMESTAMP)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+    [found] = client.call(1, request).topics[0].partitions
+    assert found.error_code == 0, found
+    return int(found.offset)
+
+
+# -- repair ----------------------------------------------------------------------------------------
+
+
+def looked(disk: FakeDisk, path: str = "data") -> Survey:
+    """A survey, which changes nothing."""
+    before = disk.calls
+    files = FakeFiles(disk)
+    target = target_of(files, path)
+    locks = NodeLocks(files, target.data_dir)
+    found = survey(files, target, lambda what, size: None)
+    locks.close()
+    assert disk.calls == before, disk.trace[before:]
+    assert files.open_paths == []
+    return found
+
+
+def repaired(disk: FakeDisk, path: str = "data") -> tuple[Survey, Repaired | None]:
+    """What `groupkeeper repair --write` does."""
+    files = FakeFiles(disk)
+    target = target_of(files, path)
+    locks = NodeLocks(files, target.data_dir)
+    found = survey(files, target, lambda what, size: None)
+    if not found.is_damaged:
+        locks.close()
+        return found, None
+    stamp = f"time{disk.calls}"
+    wishes = Wishes(stamp, 1_700_000_000_000, CLUSTER, "the report")
+    done = write(files, found, locks, wishes, lambda what, size: None)
+    locks.close()
+    return found, done
+
+
+def readable(found: Survey) -> dict[str, dict[tuple[str, int], int]]:
+    """The committed offsets that a survey calls readable, of the damaged logs, by group."""
+    offsets: dict[str, dict[tuple[str, int], int]] = {}
+    for log in found.logs:
+        for state in getattr(log.contents, "states", ()):
+            if state.topic is not None and state.value is not None:
+                offsets.setdefault(state.group, {})[state.topic, state.partition] = state.value
+    return offsets
+
+
+# -- damage ----------------------------------------------------------------------------------------
+
+
+def files_in(disk: FakeDisk, *folders: str) -> list[str]:
+    """The files in folders of the data directory that are not empty."""
+    paths = [
+        f"data/{folder}/{name}" for folder in folders for name in disk.children(f"data/{folder}")
+    ]
+    return [path for path in paths if disk.contents(path)]
+
+
+def spoil(disk: FakeDisk, path: str, how: str, random: Random) -> None:
+    """Flip a bit, cut, zero a sector, or remove a file."""
+    size = len(disk.contents(path))
+    if how == "remove":
+        FakeFiles(disk).remove(path)
+    elif how == "flip":
+        disk.flip(path, random.randrange(size), 1 << random.randrange(8))
+    elif how == "cut":
+        cut_file(disk, path, random.randrange(size))
+    else:
+        start = random.randrange(size)
+        write_file(disk, path, bytes(min(512, size - start)), start)
+
+
+Damage = Callable[[FakeDisk], None]
