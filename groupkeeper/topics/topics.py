@@ -17,6 +17,7 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.retention import RetentionLimits
 from groupkeeper.storage.store import Store
+from groupkeeper.topics.batch_reader import BatchReader
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.catalog_log import SEGMENT_BYTES, CatalogFolders
 from groupkeeper.topics.effective_configs import EffectiveConfigs
@@ -121,7 +122,8 @@ class Topics:
         """Offsets to delete in partitions of the group topic that could not be loaded."""
         self.reader = FetchReader(self.partitions, settings.fetch_max_bytes, world.failed)
         self.log_opener = LogOpener(self.partitions, self.response_tasks)
-        self.lookup = TimeLookup(world.worker, turns)
+        self.batch_reader = BatchReader(world.worker, turns)
+        self.lookup = TimeLookup(self.batch_reader, turns)
         self.waiting_fetches: dict[Any, None] = {}
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """Awaited before the files are closed."""
@@ -204,6 +206,7 @@ class Topics:
             await close()
         await self.response_tasks.finish()
         await self.admin.close()
+        await self.partitions.unread.close()
         await self.worker(self.partitions.close)
         await self.worker(self.catalog.close)
         self.worker.close()

@@ -13,13 +13,14 @@ from groupkeeper.observe import exposition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.records.consumer_offsets import GroupMetadataKey, encode_key
-from groupkeeper.storage.errors import Fenced
+from groupkeeper.storage.errors import Fenced, LockLost
 from groupkeeper.storage.queued_log import Append
 from tests.support.broken import boom, break_handler
 from tests.support.fake_files import FakeFiles
@@ -298,10 +299,29 @@ def test_a_partition_of_another_process_is_seen_everywhere(absent: Served) -> No
     assert b'groupkeeper_partitions{state="active"} 3.0' in metrics
 
 
-def test_groups_of_another_process_are_missing_in_a_list(absent: Served, lines: Lines) -> None:
-    assert absent.client().call(4, ListGroupsRequest()).error_code == 0
+def test_groups_of_another_process_are_missing_in_a_list(served: Served, lines: Lines) -> None:
+    served.client().commit(1)
+    served.driver("g").lost(Fenced("shard 3 is held by node 1"))
+    assert served.client().call(4, ListGroupsRequest()).error_code == 0
     [line] = [line for line in lines() if line["event"] == "groups are missing in a list"]
+    assert line["partitions"] == f"[{served.driver('g').index}]"
+
+
+def test_a_topic_is_deleted_without_waiting_for_it(absent: Served, lines: Lines) -> None:
+    request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
+    [deleted] = absent.client().call(5, request).responses
+    assert deleted.error_code == 0
+    [line] = [each for each in lines() if each["event"].startswith("offsets of deleted topics")]
     assert line["partitions"] == f"[{absent.driver('g').index}]"
+
+
+def test_what_comes_late_changes_nothing_about_it(absent: Served, lines: Lines) -> None:
+    before, driver = len(lines()), absent.driver("g")
+    driver.lost(LockLost("the lock was removed"))
+    driver.not_written(OSError("full"))
+    absent.advance(60)
+    assert absent.states()[driver.index] == "absent"
+    assert lines()[before:] == []
 
 
 def test_a_partition_of_another_process_ends_with_this_one(absent: Served) -> None:

@@ -1,4 +1,4 @@
-"""What a compaction keeps, by Kafka's rules; tests/cleaner compares it with Kafka's own cleaner."""
+"""What a compaction keeps, by Kafka's rules; compared with its cleaner in tests/kafka_cleaner."""
 
 import pytest
 from hypothesis import given, settings
@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from groupkeeper.protocol.record_batch import BatchHeader, read_header
 from groupkeeper.storage.key_map import KEY_BYTES
 from groupkeeper.storage.segment import segment_path
-from tests.cleaner import fixture
-from tests.cleaner.rounds import compare
+from tests.kafka_cleaner import fixture
+from tests.kafka_cleaner.rounds import compare
 from tests.protocol.test_record_batch import EMPTY, WITH_HORIZON
 from tests.support.compacting import DAY, HOUR, Folder, with_limits
 from tests.support.fake_files import FakeDisk, FakeFiles
@@ -259,6 +259,15 @@ def test_the_epoch_that_a_marker_began_is_kept(folder: Folder) -> None:
     assert bases(folder) == [2]
 
 
+def test_only_the_newest_epoch_of_a_producer_is_kept(folder: Folder) -> None:
+    folder.retention_ms = 0
+    markers = [marker(base, PRODUCER, ABORT, producer_epoch=base) for base in range(3)]
+    folder.add(*markers, plain(3, (A, b"1")))
+    for _ in range(3):
+        folder.compact(NOW)
+    assert bases(folder) == [2, 3]
+
+
 # -- transactions ----------------------------------------------------------------------------------
 
 
@@ -344,6 +353,15 @@ def test_control_records_of_other_kinds_stay(folder: Folder) -> None:
     assert folder.contents() == other + plain(1, (A, b"1"))
 
 
+def test_control_records_of_other_kinds_do_not_end_a_transaction(folder: Folder) -> None:
+    folder.add(
+        *(transactional(0, PRODUCER, (A, b"1")), marker(1, PRODUCER, b"\x00\x00\x00\x02")),
+        *(marker(2, PRODUCER, COMMIT), plain(3, (B, b"1"))),
+    )
+    folder.compact(NOW)
+    assert offsets(folder) == [0, 3]
+
+
 def test_an_open_transaction_ends_the_range(folder: Folder) -> None:
     folder.add(plain(0, (A, b"1")), plain(1, (A, b"2")), transactional(2, PRODUCER, (B, b"1")))
     folder.add(plain(3, (A, b"3")), plain(4, (A, b"4")))
@@ -424,6 +442,15 @@ def test_a_committed_key_counts_once(folder: Folder) -> None:
     for base in range(0, 20, 2):
         folder.add(transactional(base, PRODUCER, (A, b"1")), marker(base + 1, PRODUCER, COMMIT))
     assert folder.compact(NOW).first_dirty == 20
+
+
+def test_an_aborted_key_does_not_count(folder: Folder) -> None:
+    folder.dedupe_bytes = room_for(2)
+    for base in range(0, 20, 2):
+        folder.add(transactional(base, PRODUCER, (b"%d" % (base // 2), b"1")))
+        folder.add(marker(base + 1, PRODUCER, ABORT))
+    assert folder.compact(NOW).first_dirty == 20
+    assert offsets(folder) == []
 
 
 def test_the_range_ends_before_a_segment_whose_first_batch_does_not_fit(folder: Folder) -> None:

@@ -5,6 +5,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import pytest
+from crc32c import crc32c
 
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.storage import segment_writer
@@ -36,7 +37,7 @@ MIB = 1024 * 1024
 
 def fill(files: FakeFiles) -> Folder:
     """Two segments that become two, a batch of each kind among them."""
-    folder = with_limits(Folder(files), segment_bytes=400)
+    folder = with_limits(Folder(files), segment_bytes=400, index_interval_bytes=60)
     folder.add(plain(0, (A, b"1"), (B, b"1")), plain(2, (A, b"2")), plain(3, (C, None)))
     folder.add(
         transactional(4, 4000, (A, b"3")),
@@ -169,8 +170,6 @@ def test_older_batches_are_refused(folder: Folder, disk: FakeDisk, magic: int) -
 
 def malformed(batch: bytes) -> bytes:
     """Its record ends one byte early, under a right checksum."""
-    from crc32c import crc32c
-
     changed = bytearray(batch)
     changed[61] -= 2
     changed[17:21] = crc32c(bytes(changed[21:])).to_bytes(4, "big")
@@ -196,15 +195,35 @@ def test_records_that_cannot_be_read_are_refused(files: FakeFiles, batch: bytes)
     assert refusal(folder) == message
 
 
-def test_a_codec_that_nobody_knows_is_refused(files: FakeFiles) -> None:
-    from crc32c import crc32c
+def with_field(batch: bytes, at: int, value: bytes) -> bytes:
+    """The batch with another value of a field of its header, under a right checksum."""
+    changed = bytearray(batch)
+    changed[at : at + len(value)] = value
+    changed[17:21] = crc32c(bytes(changed[21:])).to_bytes(4, "big")
+    return bytes(changed)
 
-    batch = bytearray(plain(0, (A, b"1")))
-    batch[22] |= 5
-    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+
+def test_a_codec_that_nobody_knows_is_refused(files: FakeFiles) -> None:
     folder = Folder(files)
-    folder.add(bytes(batch))
+    folder.add(with_field(plain(0, (A, b"1")), 22, b"\x05"))
     assert "at byte 0: the records of the batch cannot be read" in refusal(folder)
+
+
+@pytest.mark.parametrize("at", [23, 57])
+def test_numbers_that_cannot_be_negative_are_refused(files: FakeFiles, at: int) -> None:
+    """The last offset delta, and the number of records."""
+    folder = Folder(files)
+    folder.add(with_field(plain(0, (A, b"1")), at, b"\xff\xff\xff\xff"), end=9)
+    assert "at byte 0: the batch is damaged" in refusal(folder)
+
+
+def test_a_file_that_becomes_shorter_is_refused(disk: FakeDisk) -> None:
+    class ShrinkingFiles(FakeFiles):
+        def read(self, handle: int, size: int, position: int) -> bytes:
+            return super().read(handle, size, position)[: 90 - position]
+
+    folder = fill(ShrinkingFiles(disk))
+    assert "the batch is cut off" in refusal(folder)
 
 
 @pytest.mark.parametrize("second", [plain(1, (B, b"1")), transactional(1, 4000, (B, b"1"))])

@@ -218,7 +218,7 @@ async def test_the_configs_of_the_topic_decide(configs: dict[str, Any], start: i
     scene = await scene_with(0, **configs)
     for number in range(5):
         time = NOW + STEP * (number - 4)
-        await scene.produce("t", 0, encode_batch(0, 0, time, [(b"key", b"value")]))
+        await scene.produce("t", 0, batch(timestamp=time, keys=[b"k"]))
     await check(scene)
     assert await span(scene) == (start, 5)
 

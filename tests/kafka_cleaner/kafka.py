@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.cleaner.rounds import Job
+from tests.kafka_cleaner.rounds import Job
 from tests.support.raw_batches import plain
 
 KEYS_IN_MAP = 10_000
