@@ -6,6 +6,7 @@
 #   make bench      measure, and write benchmarks/RESULTS.md
 #   make parity     the transcripts of tests/parity, on Apache Kafka and on this server, compared
 #   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
+#   make mutants    small mistakes in the code, and the test that notices each (ARGS="tombstone", "--hour")
 #   make suites     other projects' tests against a server (ARGS="franz-go sarama", or --help)
 #   make fuzz       random and damaged requests for a minute (ARGS="600 SEED": seconds, seed)
 #   make chaos      attacks on a server and damage to its files (ARGS="metadata-all", "damage", or --help)
@@ -35,10 +36,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench parity simulate fuzz chaos kills suites docs structure lock clean
+.PHONY: help serve test check format bench parity simulate mutants fuzz chaos kills suites docs structure lock clean
 
 help:
-	@sed -n '3,17s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,18s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
@@ -67,6 +68,9 @@ parity: $(DEV)
 
 simulate: $(DEV)
 	$(BIN)/python -m tests.simulation.seeds $(ARGS)
+
+mutants: $(DEV)
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 suites: $(DEV)
 	@$(BIN)/python -m tests.suites $(ARGS)

@@ -26,6 +26,7 @@ from tests.simulation.clerk import Clerk
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
 from tests.simulation.consumer import PARTITIONS, TOPIC, Consumer, Wire
 from tests.simulation.ledger import Ledger, check_archive
+from tests.simulation.producer import CONFIGS, EVENTS, Producer
 from tests.simulation.tally import STARTED, Tally
 from tests.support.accounts import check_accounts
 from tests.support.fake_files import Crash
@@ -49,6 +50,7 @@ SETTINGS = {
     "offsets.topic.segment.bytes": SEGMENT_BYTES,
     "offsets.raw.retention.ms": 900_000,
     "log.roll.ms": SEGMENT_MS,
+    "log.segment.bytes": 3_000,
     "log.cleaner.backoff.ms": 3_000,
     "log.cleaner.delete.retention.ms": TOMBSTONES_MS,
     "log.retention.check.interval.ms": 30_000,
@@ -56,6 +58,7 @@ SETTINGS = {
 STEPS = 50
 """So many answers are between two comparisons of the log with what is known."""
 POWER_CUTS = ("lose", "tear", "keep", "names", "spoil")
+TORN = ("tear", "spoil")
 CRASHES = ("kill", *POWER_CUTS)
 SOON_S = 120.0
 """How long a crash that was prepared may take to happen."""
@@ -69,13 +72,16 @@ MISHAPS = (
 EVERY_HOUR = (
     "rolled by size",
     "rolled by age",
-    "swapped",
+    "swap",
+    "swap of a topic",
     "swap completed by a start",
     "unfinished compaction removed",
     "archived",
     "removed from the archive",
     "segments in the archive",
     "journal begun",
+    "records deleted by retention",
+    "records of a topic compacted away",
     "comparison",
     *(what for what in MISHAPS if "in a" in what),
 )
@@ -101,6 +107,7 @@ class Hour:
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.consumers: dict[str, Consumer] = {}
         self.clerk = Clerk(self.loop, ADDRESS, self._step)
+        self.producer = Producer(self.loop)
         self.owners: dict[tuple[int, int], str] = {}
         self.highest: dict[str, int] = {}
         self.crashes = 0
@@ -120,6 +127,9 @@ class Hour:
         tally = Tally(SEGMENT_BYTES)
         tally.read(self.machine.disk.trace)
         self.happened += tally.counts
+        self.happened["records deleted by retention"] = self.producer.starts[EVENTS]
+        self.happened["records of a topic compacted away"] = self.producer.compacted_away
+        self.happened["records of topics lost in power cuts"] = self.producer.lost
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
     # -- the script ----------------------------------------------------------------------------
@@ -130,6 +140,7 @@ class Hour:
         for number in range(8):
             self._join(f"c{number}")
         self.tasks["clerk"] = self.loop.create_task(self.clerk.run())
+        self.tasks["producer"] = self.loop.create_task(self.producer.run())
         self.tasks["accounts"] = self.loop.create_task(self._keep_accounts())
         mishaps: list[str] = []
         while self.loop.time() < HOUR_S:
@@ -212,7 +223,12 @@ class Hour:
         if machine.server is not None:
             machine.kill()
         if how != "kill":
+            if how in TORN:
+                # Of a topic, whose messages are in no journal, the server would refuse the rest.
+                for topic in CONFIGS:
+                    machine.disk.write_back_files(f"data/{topic}-0")
             machine.disk.power_cut(how, self.loop.random.randrange(1 << 30))
+            self.producer.power_cut()
         self.crashes += 1
         self._crashed.clear()
         self._settle()
@@ -323,7 +339,7 @@ class Hour:
         while True:
             await asyncio.sleep(1)
             server = self.machine.server
-            if server is not None:
+            if server is not None and not server.topics.response_tasks._tasks:
                 check_accounts(server)
                 self.checks += 1
 

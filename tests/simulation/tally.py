@@ -8,11 +8,14 @@ STARTED = "--- a process started"
 """A line among the calls."""
 
 _PATTERNS = (
-    ("write", re.compile(r"write data/(?P<log>\S+\.log) (?P<size>\d+) at (?P<at>\d+)")),
-    ("truncate", re.compile(r"truncate data/(?P<log>\S+\.log) to (?P<size>\d+)")),
+    (
+        "write",
+        re.compile(r"write data/(?P<log>__consumer_offsets\S+\.log) (?P<size>\d+) at (?P<at>\d+)"),
+    ),
+    ("truncate", re.compile(r"truncate data/(?P<log>__consumer_offsets\S+\.log) to (?P<size>\d+)")),
     ("create", re.compile(r"create data/(?P<log>__consumer_offsets\S+\.log)")),
-    ("swap", re.compile(r"rename \S+\.log\.\w+\.cleaned to (?P<log>\S+\.log)\.swap")),
-    ("swapped", re.compile(r"rename \S+\.log\.swap to (?P<log>\S+\.log)")),
+    ("swap", re.compile(r"rename \S+\.log\.\w+\.cleaned to data/(?P<log>\S+\.log)\.swap")),
+    ("swapped", re.compile(r"rename \S+\.log\.swap to data/(?P<log>\S+\.log)")),
     ("archive", re.compile(r"link \S+\.log as data/archive/(?P<log>\S+\.log)")),
     ("empty", re.compile(r"remove data/archive/(?P<log>\S+\.log)")),
     ("journal", re.compile(r"create data/journals/\S+")),
@@ -64,7 +67,8 @@ class Tally:
 
     def _swapped(self, log: str) -> None:
         late = self._swaps.pop(log, self._process) != self._process
-        self.counts["swap completed by a start" if late else "swapped"] += 1
+        topic = "" if log.startswith("__consumer_offsets") else " of a topic"
+        self.counts[f"{'swap completed by a start' if late else 'swap'}{topic}"] += 1
 
     def _archive(self, log: str) -> None:
         self.counts["archived"] += 1

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from groupkeeper.cleaner.plan import CompactionPolicy, candidate
+from groupkeeper.cleaner.plan import candidate
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.storage.archive import archive_folder
 from groupkeeper.storage.compaction import CompactionJob, compact
@@ -18,6 +18,8 @@ from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
 from groupkeeper.storage.queued_log import Append
 from groupkeeper.storage.store import Store
+from groupkeeper.storage.swap import Swap
+from groupkeeper.topics.log_policy import LogPolicy
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 
 LIMITS = Limits(segment_bytes=700, index_interval_bytes=200, journal_bytes=6000)
@@ -26,8 +28,16 @@ ROUNDS = 28
 CLEANED_AFTER = (11, 19, 26)
 ROUND_MS = 10_000
 BEGAN_MS = 1_700_000_000_000
-POLICY = CompactionPolicy(
-    min_dirty_ratio=0.3, min_lag_ms=0, max_lag_ms=2**62, delete_retention_ms=8 * ROUND_MS
+POLICY = LogPolicy(
+    compacts=True,
+    deletes=False,
+    retention_ms=-1,
+    retention_bytes=-1,
+    limits=LIMITS,
+    delete_retention_ms=8 * ROUND_MS,
+    min_lag_ms=0,
+    max_lag_ms=2**62,
+    min_dirty_ratio=0.3,
 )
 MODES = ("lose", "names", "keep", "tear", "spoil", "kill")
 EVERY = {"names": 3, "keep": 3}
@@ -110,9 +120,10 @@ class Life:
                 limits=log.limits,
             )
             compacted = compact(self.files, job)
-            swap = log.prepare_swap(compacted, token, archive_folder("data", log.name))
-            assert log.switch(swap)
-            log.finish_swap(swap)
+            swap = Swap(log, compacted)
+            swap.prepare(token, archive_folder("data", log.name))
+            assert swap.switch()
+            swap.finish()
 
 
 def newest_in(log: Log) -> Newest:

@@ -102,3 +102,26 @@ def test_a_renamed_file_has_one_of_its_names(disk: FakeDisk, files: FakeFiles, s
     files.rename("f", "g")
     disk.power_cut("tear", seed)
     assert disk.children(".") in (["f"], ["g"])
+
+
+def test_a_copy_has_the_disk_and_the_cache_of_the_moment_and_no_process(
+    disk: FakeDisk, files: FakeFiles, handle: int
+) -> None:
+    files.make_folder("other")
+    files.link("f", "linked")
+    files.write(handle, b"new", 0)
+    files.open("other/left out", create=True)
+    assert files.lock(handle)
+    copy = disk.copy(leave_out="other")
+    files.write(handle, b"newer", 0)
+    files.remove("linked")
+    theirs = FakeFiles(copy)
+    assert copy.contents("f")[:5] == b"newoo"
+    assert not copy.has("other")
+    assert theirs.lock(theirs.open("f"))
+    theirs.write(theirs.open("linked"), b"same", 0)
+    assert copy.contents("f")[:4] == b"same"
+    copy.power_cut("lose")
+    assert copy.contents("f") == b"o" * 2 * SECTOR
+    assert copy.children(".") == ["f"]
+    assert disk.contents("f")[:5] == b"newer"

@@ -201,6 +201,12 @@ class FakeDisk:
         for inode in filter(None, self._tree.values()):
             inode.sync()
 
+    def write_back_files(self, folder: str) -> None:
+        """The same for the bytes in the files of one folder."""
+        for path, inode in self._tree.items():
+            if inode is not None and parent(path) == folder:
+                inode.sync()
+
     def power_cut(self, mode: str = "lose", seed: int = 0) -> None:
         """Every process is gone and the page cache with it."""
         self.boots += 1

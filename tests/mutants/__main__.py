@@ -1,0 +1,108 @@
+"""Applies one mutant after the other to a copy of the tree, and says which test notices it.
+
+    python -m tests.mutants                    all of them
+    python -m tests.mutants tombstone swap     those whose names contain a word
+    python -m tests.mutants --hour             and whether the simulated hour notices them
+    python -m tests.mutants --list
+
+First the tests have to pass without a mutant. Exit code 1: a mutant survived.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.mutant import Mutant
+
+ROOT = Path(__file__).parents[2]
+TREE = ("coordinator", "protocol", "storage", "groupkeeper", "tests", "benchmarks")
+FILES = ("pyproject.toml",)
+LIMIT_S = 600
+"""A mutant may let a test hang: that is noticed, too."""
+HOUR = "tests/simulation/test_hour.py::test_an_hour_of_crashes_breaks_no_promise"
+
+
+def copy_tree(to: Path) -> None:
+    """What the tests need, without compiled files: sources change within a second."""
+    without = shutil.ignore_patterns("__pycache__", ".*")
+    for name in TREE:
+        shutil.copytree(ROOT / name, to / name, symlinks=True, ignore=without)
+    for name in FILES:
+        shutil.copy(ROOT / name, to / name)
+
+
+def failed_test(tree: Path, tests: Sequence[str]) -> str:
+    """The first of these tests that fails in a tree; "" if all pass."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            [*command, *tests],
+            cwd=tree,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"more than {LIMIT_S} s"
+    if done.returncode == 0:
+        return ""
+    failures = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if not failures:
+        raise SystemExit(f"pytest could not be run:\n{done.stdout}{done.stderr}")
+    return failures[0].split()[1].rpartition("/")[2]
+
+
+def killed_by(mutant: Mutant, tree: Path, tests: Sequence[str]) -> str:
+    """The first test that notices a mutant; "" if none does."""
+    file = tree / mutant.path
+    sound = file.read_text(encoding="utf-8")
+    mutant.apply(tree)
+    try:
+        return next(filter(None, (failed_test(tree, [test]) for test in tests)), "")
+    finally:
+        file.write_text(sound, encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Try the mutants; 0 if all of them are noticed."""
+    words = [each for each in arguments if not each.startswith("--")]
+    chosen = [each for each in MUTANTS if not words or any(word in each.name for word in words)]
+    if "--list" in arguments:
+        print("\n".join(f"{each.name}: {each.path}" for each in chosen))
+        return 0
+    hour = "--hour" in arguments
+    table = Table("mutant", "in", "noticed by", *["by the hour"] * hour)
+    survivors = 0
+    with tempfile.TemporaryDirectory() as folder, Progress() as progress:
+        tree = Path(folder) / "tree"
+        copy_tree(tree)
+        task = progress.add_task("Mutants", total=len(chosen) + 1)
+        tests = dict.fromkeys(test for each in chosen for test in each.killers)
+        if failed := failed_test(tree, [*tests, *[HOUR] * hour]):
+            raise SystemExit(f"{failed} fails without a mutant")
+        for mutant in chosen:
+            progress.advance(task)
+            row = [killed_by(mutant, tree, mutant.killers)]
+            row += [killed_by(mutant, tree, [HOUR])] * hour
+            survivors += not any(row)
+            table.add_row(mutant.name, mutant.path, *(each or "-" for each in row))
+    console = Console()
+    console.print(table)
+    console.print(f"{len(chosen) - survivors} of {len(chosen)} mutants were noticed")
+    return min(survivors, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,283 @@
+"""The mutants: mistakes in rolling, compacting, swapping, keeping and deleting of segments.
+
+A mistake that somebody could make and that costs data, disk or time. One that no test notices is a
+missing test: write it first, and name it here.
+"""
+
+from tests.mutants.mutant import Mutant
+
+_COMPACTION = "tests/storage/test_compaction.py::"
+_SWAP = "tests/storage/test_swap.py::"
+_LOG = "tests/storage/test_log.py::"
+_CLEANER = "tests/cleaner/test_log_cleaner.py::"
+_TOPICS = "tests/cleaner/test_topic_compaction.py::"
+_RETENTION = "tests/storage/test_retention.py::"
+_CRASH = "tests/storage/test_cleaning_crash.py::test_wherever_it_crashes_the_end_is_the_same"
+_OLD_OR_NEW = _SWAP + "test_wherever_it_crashes_a_segment_is_old_or_new"
+
+REWRITING = "storage/rewriting.py"
+KEY_MAP = "storage/key_map.py"
+SWAP = "storage/swap.py"
+LOG = "storage/log.py"
+PLAN = "groupkeeper/cleaner/plan.py"
+
+MUTANTS = (
+    # -- which records stay
+    Mutant(
+        "older value kept",
+        REWRITING,
+        "if key is None or offset < newest(key, -1):",
+        "if key is None:",
+        (_COMPACTION + "test_of_each_key_the_newest_record_is_kept",),
+    ),
+    Mutant(
+        "newest value lost",
+        REWRITING,
+        "if key is None or offset < newest(key, -1):",
+        "if key is None or offset <= newest(key, -1):",
+        (_COMPACTION + "test_of_each_key_the_newest_record_is_kept",),
+    ),
+    Mutant(
+        "older value kept where it is alone in its batch",
+        REWRITING,
+        "if lone is not None and base < newest(lone[0], -1):",
+        "if lone is not None and base < newest(lone[0], -1) - 1:",
+        (_COMPACTION + "test_records_are_superseded_across_segments_and_batches",),
+    ),
+    Mutant(
+        "unknown key type dropped",
+        REWRITING,
+        "if key is None or offset < newest(key, -1):",
+        'if key is None or key[:2] > b"\\0\\2" or offset < newest(key, -1):',
+        (_COMPACTION + "test_records_of_unknown_types_are_kept_by_key",),
+    ),
+    Mutant(
+        "tombstone lost",
+        REWRITING,
+        "keeps_tombstones = horizon_ms is None or self._now_ms < horizon_ms",
+        "keeps_tombstones = False",
+        (_COMPACTION + "test_a_tombstone_gets_the_delete_horizon_that_kafka_gives_it",),
+    ),
+    Mutant(
+        "tombstone kept for good",
+        REWRITING,
+        "keeps_tombstones = horizon_ms is None or self._now_ms < horizon_ms",
+        "keeps_tombstones = True",
+        (_COMPACTION + "test_a_tombstone_goes_when_its_horizon_has_come",),
+    ),
+    Mutant(
+        "horizon never reached",
+        REWRITING,
+        "if horizon_ms is None and (has_tombstone or marks_nothing):",
+        "if has_tombstone or marks_nothing:",
+        (_COMPACTION + "test_a_tombstone_goes_when_its_horizon_has_come",),
+    ),
+    Mutant(
+        "empty last batch dropped",
+        REWRITING,
+        "if self._last is not None and writer.next_offset < self._last.next_offset:",
+        "if self._last is not None and writer.next_offset < 0:",
+        (_COMPACTION + "test_the_last_batch_of_a_segment_is_kept_without_its_records",),
+    ),
+    Mutant(
+        "aborted data kept",
+        REWRITING,
+        "return self._keys.is_aborted(header), False",
+        "return False, False",
+        (_COMPACTION + "test_an_aborted_record_goes_and_supersedes_nothing",),
+    ),
+    Mutant(
+        "marker dropped too early",
+        REWRITING,
+        "return marks_nothing and has_passed, marks_nothing",
+        "return marks_nothing, marks_nothing",
+        (_COMPACTION + "test_a_marker_outlives_the_records_of_its_transaction",),
+    ),
+    Mutant(
+        "producer forgotten",
+        REWRITING,
+        'return empty_batch(header) if is_last else b""',
+        'return b""',
+        (_COMPACTION + "test_the_last_batch_of_a_producer_is_kept_without_its_records",),
+    ),
+    # -- what a pass goes through
+    Mutant(
+        "dedupe bound ignored",
+        KEY_MAP,
+        "if self._bytes and self._bytes + size > self._max_bytes:",
+        "if self._bytes and size > self._max_bytes:",
+        (_COMPACTION + "test_the_range_ends_at_the_batch_whose_keys_do_not_fit",),
+    ),
+    Mutant(
+        "open transaction compacted",
+        KEY_MAP,
+        "self.end = max(transaction.first, self._first_dirty)",
+        "self.end = max(self.end, self._first_dirty)",
+        (_COMPACTION + "test_an_open_transaction_ends_the_range",),
+    ),
+    Mutant(
+        "first_dirty not kept",
+        LOG,
+        "self._manifest.first_dirty = first_dirty",
+        "self._manifest.first_dirty = 0",
+        (_SWAP + "test_a_swapped_log_has_what_was_kept_and_takes_appends",),
+    ),
+    Mutant(
+        "active segment cleaned",
+        PLAN,
+        "for segment, end in log.finished:",
+        "for segment, end in [*log.finished, (log._segments[-1], log.next_offset)]:",
+        (_CLEANER + "test_old_commits_are_compacted_and_the_newest_are_found_by_the_next_start",),
+    ),
+    Mutant(
+        "min lag ignored",
+        PLAN,
+        "if policy.min_lag_ms and segment.index.max_timestamp > now_ms - policy.min_lag_ms:",
+        "if policy.min_lag_ms and segment.index.max_timestamp > now_ms:",
+        (_CLEANER + "test_young_segments_are_left_alone",),
+    ),
+    Mutant(
+        "max lag ignored",
+        PLAN,
+        "overdue = _has_older(dirty, now_ms - policy.max_lag_ms)",
+        "overdue = False",
+        (_TOPICS + "test_lags_of_the_topic_hold_compaction_back_and_force_it",),
+    ),
+    Mutant(
+        "dirty ratio ignored",
+        PLAN,
+        "if not overdue and ratio <= policy.min_dirty_ratio:",
+        "if not overdue and ratio <= 0:",
+        (_CLEANER + "test_a_log_is_left_alone_until_enough_of_it_is_dirty",),
+    ),
+    Mutant(
+        "failed compaction tried again at once",
+        "groupkeeper/cleaner/log_cleaner.py",
+        "self._retries.failed(log.name, self._clock.seconds())\n        if isinstance",
+        "if isinstance",
+        (_CLEANER + "test_a_full_disk_fails_the_compaction_and_nothing_else",),
+    ),
+    # -- how the result gets into the log
+    Mutant(
+        "swap before sync",
+        "storage/segment_writer.py",
+        "        self._files.sync(self._handle)\n",
+        "",
+        ("tests/storage/test_compaction_faults.py::test_the_result_is_on_the_disk", _CRASH),
+    ),
+    Mutant(
+        "swap before the names are synced",
+        "storage/compaction.py",
+        "            files.sync_folder(job.folder)\n",
+        "            pass\n",
+        ("tests/storage/test_compaction_faults.py::test_the_result_is_on_the_disk", _CRASH),
+    ),
+    Mutant(
+        "manifest not updated",
+        LOG,
+        "            self._write_manifest(segments)\n        except",
+        "            pass\n        except",
+        (_SWAP + "test_a_lost_compacted_segment_is_noticed", _OLD_OR_NEW, _CRASH),
+    ),
+    Mutant(
+        "newest segments swapped first",
+        SWAP,
+        "for each in self._new:\n                stem = segment_stem(log.folder,",
+        "for each in reversed(self._new):\n                stem = segment_stem(log.folder,",
+        (_OLD_OR_NEW, _CRASH),
+    ),
+    Mutant(
+        "source removed before rename",
+        SWAP,
+        'name = f"{stem}{suffix}"\n',
+        'log.files.remove(name := f"{stem}{suffix}")\n',
+        (_OLD_OR_NEW, _CRASH),
+    ),
+    Mutant(
+        "source stays beside the new segment",
+        SWAP,
+        "        if inside and not suffix.endswith(SWAP):\n",
+        "        if inside and suffix.endswith(CLEANED):\n",
+        (_SWAP + "test_a_swapped_log_has_what_was_kept_and_takes_appends",),
+    ),
+    Mutant(
+        ".swap not completed at a start",
+        SWAP,
+        "_settle(files, folder, names, new or _commit(files, folder, manifest, base, found))",
+        "continue",
+        (_SWAP + "test_without_a_manifest_a_swap_is_completed_all_the_same", _CRASH),
+    ),
+    Mutant(
+        "damaged .swap believed",
+        SWAP,
+        "elif new is None and (not found.sound or found.end not in bases):",
+        "elif new is None and found.end not in bases:",
+        (_SWAP + "test_a_damaged_new_segment_is_dropped_while_its_sources_are_there",),
+    ),
+    Mutant(
+        ".cleaned not removed",
+        SWAP,
+        "    remove_cleaned(files, folder)\n    bases",
+        "    bases",
+        (_SWAP + "test_what_a_compaction_left_behind_is_removed_by_its_token_or_by_a_start",),
+    ),
+    Mutant(
+        "segments replaced that are gone",
+        LOG,
+        "            if tuple(bases[first:after]) != sources:\n                return None\n",
+        "",
+        (_SWAP + "test_a_log_whose_segments_were_deleted_meanwhile_is_not_switched",),
+    ),
+    # -- the archive
+    Mutant(
+        "raw segment not archived",
+        SWAP,
+        "in sources and not (entry is not None and entry.compacted):",
+        "in sources and entry is None:",
+        (_SWAP + "test_raw_segments_are_in_the_archive_before_they_are_replaced",),
+    ),
+    Mutant(
+        "archive not synced",
+        "storage/archive.py",
+        "        for folder in (archive, parent_of(archive), parent_of(parent_of(archive))):",
+        "        for folder in ():",
+        (_SWAP + "test_no_raw_record_is_missing_from_log_and_archive_wherever_it_crashes", _CRASH),
+    ),
+    Mutant(
+        "archive never emptied",
+        "storage/archive.py",
+        "age is not None and age < timestamp_ms]",
+        "age is not None and age < 0]",
+        (_CLEANER + "test_raw_segments_are_kept_as_long_as_wanted",),
+    ),
+    # -- rolling
+    Mutant(
+        "segment age ignored",
+        "storage/segment.py",
+        "return 0 <= self.first_timestamp < timestamp - limits.segment_ms",
+        "return False",
+        (_LOG + "test_a_segment_rolls_when_a_batch_is_younger_than_its_first_by_more",),
+    ),
+    Mutant(
+        "segment age forgotten at a start",
+        "storage/opening.py",
+        "        active.read_first_timestamp()\n",
+        "",
+        (_LOG + "test_the_age_is_known_after_opening",),
+    ),
+    # -- retention
+    Mutant(
+        "segment deleted by its oldest record",
+        "storage/retention.py",
+        "if excess < segment.size and not limits.expired(segment.largest_timestamp):",
+        "if excess < segment.size and not limits.expired(segment.first_timestamp):",
+        (_RETENTION + "test_a_segment_goes_when_its_youngest_batch_is_too_old",),
+    ),
+    Mutant(
+        "more deleted than is too much",
+        "storage/retention.py",
+        "if excess < segment.size and",
+        "if excess < 0 and",
+        (_RETENTION + "test_the_oldest_goes_while_the_others_have_enough",),
+    ),
+)
