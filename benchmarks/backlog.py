@@ -1,14 +1,15 @@
 """A start from a long `__consumer_offsets`, written beforehand: the same files for every target.
 
-All partitions but the last hold offset commits of many groups, in batches of a given size and in
-several segments; the last one holds nothing. A server that was killed starts from it, as it is and
-after compaction. While it loads, a member of a group in the last partition beats and commits.
+Most partitions hold offset commits of many groups, in batches of a given size and in several
+segments; the last ones hold nothing. A server that was killed starts from it, as it is and after
+compaction. While it loads, a member of a group in a partition without records beats and commits.
 """
 
 import contextlib
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
@@ -21,14 +22,17 @@ from benchmarks.cases import LostCommitError
 from benchmarks.crowd import Link
 from benchmarks.members import Group, Member, form
 from benchmarks.processes import cpu_seconds
-from benchmarks.targets import Home, Server, create_topic, first_join, new_home
+from benchmarks.targets import Home, Server, create_topic, new_home
 from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.manifest import ManifestFile
 
-PARTITIONS = 51
+PARTITIONS = 50
+"""That have records."""
+EMPTY = 20
+"""That have none: one for each start."""
 OFFSETS = 20
 """Partitions that each group has committed."""
 REPEATS = 10
@@ -59,7 +63,7 @@ class Backlog:
 
     @property
     def partitions(self) -> int:
-        return len(self.segments) + 1
+        return len(self.segments) + EMPTY
 
     @property
     def settings(self) -> dict[str, str]:
@@ -68,8 +72,8 @@ class Backlog:
         return {"offsets.topic.num.partitions": partitions, "log.cleaner.enable": "false"}
 
 
-def groups_of(partition: int, partitions: int = PARTITIONS) -> Iterator[str]:
-    """Ids of groups that live in it."""
+def groups_of(partition: int, partitions: int) -> Iterator[str]:
+    """Ids of groups that live in one of so many partitions."""
     names = (f"backlog-{number}" for number in count())
     return (name for name in names if partition_of(name, partitions) == partition)
 
@@ -84,15 +88,14 @@ def write(
     """So many records in all, a few more to fill the last batches, `batch` in each; every offset is
     committed so often on average.
     """
-    each = -(-records // (partitions - 1) // batch) * batch
-    made = Backlog({}, {}, each * (partitions - 1))
-    for partition in range(partitions - 1):
+    each = -(-records // partitions // batch) * batch
+    made = Backlog({}, {}, each * partitions)
+    for partition in range(partitions):
         made.segments[partition] = {}
         place = folder / str(partition)
         place.mkdir(parents=True)
-        names = list(
-            islice(groups_of(partition, partitions), max(1, int(each / OFFSETS / repeats)))
-        )
+        number = max(1, int(each / OFFSETS / repeats))
+        names = list(islice(groups_of(partition, partitions + EMPTY), number))
         made.expected.update({name.encode(): {} for name in names})
         chance = Random(partition)  # noqa: S311  # the same in every run
         entries = _commits(names, each, chance, made.expected)
@@ -125,8 +128,8 @@ def _segments(records: int, batch: int) -> list[tuple[int, int]]:
     return list(zip(ends, [*ends[1:], records], strict=True))
 
 
-_lonely = groups_of(PARTITIONS - 1)
-"""One for each start: the member of an earlier start is still in its group."""
+_starts: Counter[Path] = Counter()
+"""Of each directory: every one has a member in a partition that no earlier one has written to."""
 
 
 def prepare(name: str, base: Path, backlog: Backlog) -> Server:
@@ -208,7 +211,7 @@ def start(after: Server, backlog: Backlog, *, kill: bool = True) -> tuple[dict[s
     try:
         server.wait(_iterations)
         before = _iterations(server)
-        member = _joined(server)
+        member = _joined(server, backlog)
         first = (time.monotonic() - server.started) * 1000
         watched = _watched(server, member, backlog)
         figures = {**watched, "first_ms": first, "records": float(backlog.records)}
@@ -220,14 +223,21 @@ def start(after: Server, backlog: Backlog, *, kill: bool = True) -> tuple[dict[s
 
 
 def _served(server: Server, what: Callable[[Server], None] = lambda server: None) -> Server:
-    """Stop it in order, after it has served somebody and done something."""
+    """Stop it in order, after it has found somebody's coordinator and done something."""
     try:
-        server.wait(first_join)
+        server.wait(_found)
         create_topic(server)
         what(server)
     finally:
         server.stop()
     return server
+
+
+def _found(server: Server) -> None:
+    """A broker makes the offsets topic when it is asked for the first time."""
+    with contextlib.closing(Link(server.port)) as link:
+        if error := wire.found(link.call(wire.find_coordinator(b"anybody"))):
+            raise wire.WrongAnswerError(f"FindCoordinator: error {error}")
 
 
 def put(backlog: Backlog, data: Path) -> None:
@@ -242,12 +252,14 @@ def put(backlog: Backlog, data: Path) -> None:
             shutil.copyfile(segment, folder / segment.name)
 
 
-def _joined(server: Server) -> Member:
-    """The member in the partition that holds nothing, once it has committed."""
+def _joined(server: Server, backlog: Backlog) -> Member:
+    """A member in a partition that holds nothing, once it has committed."""
+    partition = backlog.partitions - 1 - _starts[server.folder] % EMPTY
+    _starts[server.folder] += 1
     made: list[Group] = []
 
     def join(server: Server) -> None:
-        group = Group(next(_lonely).encode())
+        group = Group(next(groups_of(partition, backlog.partitions)).encode())
         group.members.append(Member(group, Link(server.port), None))
         with contextlib.closing(Link(server.port)) as link:
             if error := wire.found(link.call(wire.find_coordinator(group.name))):

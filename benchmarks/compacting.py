@@ -255,7 +255,7 @@ def main() -> int:
         if CAN_PIN:
             stack.enter_context(on_core(GENERATOR_CORE))
         print(f"disk: {report.disk(base)}, load average {os.getloadavg()[0]:.1f}", flush=True)
-        size = (options.records, options.batch, options.logs + 1, options.repeats)
+        size = (options.records, options.batch, options.logs, options.repeats)
         written = backlog.write(base / "log", *size)
         made = backlog.prepare("groupkeeper", base, written)
         print(f"{backlog.log_mib(made):.0f} MiB in {options.logs} logs", flush=True)

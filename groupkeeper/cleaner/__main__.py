@@ -8,19 +8,36 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 from groupkeeper.storage.compaction import CompactionJob, compact
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.files import Files
 
 LOWEST_PRIORITY = 19
+_AUTOGROUP = Path("/proc/self/autogroup")
+
+
+def yield_to_others() -> None:
+    """Give this process what is left of the processors.
+
+    Linux shares them among sessions first ("autogroup"), so that in the server's session, a low
+    priority would not count beside others, nor beside the threads of the kernel that sync the
+    server's journal.
+    """
+    with suppress(OSError):  # it leads one already
+        os.setsid()
+    with suppress(OSError):  # other systems have no such file
+        _AUTOGROUP.write_text(str(LOWEST_PRIORITY))
+    os.nice(LOWEST_PRIORITY)
 
 
 def main() -> int:
     """Run one job."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this one
     parent = os.getppid()
-    os.nice(LOWEST_PRIORITY)
+    yield_to_others()
 
     def check() -> None:
         if os.getppid() != parent:

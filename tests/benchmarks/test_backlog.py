@@ -5,6 +5,7 @@ from itertools import islice
 import pytest
 
 from benchmarks.backlog import (
+    EMPTY,
     OFFSETS,
     PARTITIONS,
     REPEATS,
@@ -21,9 +22,9 @@ from groupkeeper.protocol.record_batch import check_crc, decode_records, iter_ba
 
 
 @pytest.mark.parametrize("batch", [1, 100])
-def test_every_partition_but_the_last_has_its_share_in_whole_batches(tmp_path, batch):
+def test_every_partition_has_its_share_in_whole_batches(tmp_path, batch):
     made = write(tmp_path / "log", 200_000, batch)
-    assert sorted(made.segments) == list(range(PARTITIONS - 1))
+    assert sorted(made.segments) == list(range(PARTITIONS))
     assert made.records == 200_000
     for segments in made.segments.values():
         assert len(segments) == SEGMENTS + 1
@@ -50,20 +51,28 @@ def test_what_is_expected_are_the_newest_values(tmp_path):
         data = file.read_bytes()
         for header in iter_batches(data):
             newest |= {record.key: record.offset for record in decode_records(data, header)}
-    mine = [name for name in made.expected if partition_of(name.decode(), PARTITIONS) == 7]
+    mine = [name for name in made.expected if partition_of(name.decode(), made.partitions) == 7]
     told = [offset for name in mine for offset in made.expected[name].values()]
     assert sorted(newest.values()) == sorted(told)
 
 
 def test_it_is_filled_up_to_whole_batches(tmp_path):
     made = write(tmp_path / "log", 1_001, 7)
-    assert made.records == 21 * (PARTITIONS - 1)
+    assert made.records == 21 * PARTITIONS
     assert {len(offsets) for offsets in made.expected.values()} == {OFFSETS}
 
 
 def test_groups_live_where_they_are_looked_for():
-    found = list(islice(groups_of(PARTITIONS - 1), 3))
-    assert {partition_of(name, PARTITIONS) for name in found} == {PARTITIONS - 1}
+    found = list(islice(groups_of(7, 60), 3))
+    assert {partition_of(name, 60) for name in found} == {7}
+
+
+def test_partitions_without_records_are_left_for_others(tmp_path):
+    made = write(tmp_path / "log", 1_001, 7)
+    assert made.partitions == PARTITIONS + EMPTY
+    assert {partition_of(name.decode(), made.partitions) for name in made.expected} == {
+        *range(PARTITIONS)
+    }
 
 
 @pytest.mark.slow

@@ -1,0 +1,76 @@
+"""The process that compacts: what it leaves to others, and that it does what it is asked."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.cleaner.__main__ import LOWEST_PRIORITY
+from groupkeeper.cleaner.process import CompactionFailed, CompactionProcess
+from groupkeeper.storage.compaction import CompactionJob
+from groupkeeper.storage.errors import Corrupt
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.pieces import SourceSegment
+from tests.support.batches import batch, values_of
+
+LIMIT_S = 30.0
+AUTOGROUP = Path("/proc/self/autogroup")
+
+
+@pytest.fixture
+def waiting() -> Iterator[subprocess.Popen[bytes]]:
+    """The process, which waits for its job."""
+    command = [sys.executable, "-m", "groupkeeper.cleaner"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def job(folder: Path, *segments: bytes) -> CompactionJob:
+    sources = []
+    for base, data in enumerate(segments):
+        (folder / f"{base:020d}.log").write_bytes(data)
+        sources.append(SourceSegment(base, base + 1, len(data), None))
+    return CompactionJob(str(folder), "5eed", tuple(sources), 0, 0, 0, 0, 1 << 20, Limits())
+
+
+def test_it_compacts_what_it_is_asked(tmp_path: Path) -> None:
+    compacted = CompactionProcess()(job(tmp_path, batch(0, b"old"), batch(1, b"new")))
+    assert (compacted.records_read, compacted.records_kept) == (2, 1)
+    written = tmp_path / "00000000000000000000.log.5eed.cleaned"
+    assert values_of(written.read_bytes()) == [b"new"]
+
+
+def test_damage_and_errors_of_the_system_are_told(tmp_path: Path) -> None:
+    process = CompactionProcess()
+    with pytest.raises(Corrupt, match=r"00000000000000000000\.log: at byte 0"):
+        process(job(tmp_path, b"\0" * 100))
+    asked = job(tmp_path, batch(0, b"value"))
+    (tmp_path / "00000000000000000000.log").unlink()
+    with pytest.raises(FileNotFoundError):
+        process(asked)
+
+
+def test_once_stopped_it_starts_none(tmp_path: Path) -> None:
+    process = CompactionProcess()
+    process.stop()
+    with pytest.raises(CompactionFailed, match="stops"):
+        process(job(tmp_path, batch(0, b"value")))
+
+
+def test_it_has_the_lowest_priority_in_a_session_of_its_own(
+    waiting: "subprocess.Popen[bytes]",
+) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while os.getpriority(os.PRIO_PROCESS, waiting.pid) != LOWEST_PRIORITY:
+        assert waiting.poll() is None
+        assert time.monotonic() < deadline
+    assert os.getsid(waiting.pid) == waiting.pid
+    if AUTOGROUP.exists():
+        told = Path(f"/proc/{waiting.pid}/autogroup").read_text()
+        assert told.endswith(f" nice {LOWEST_PRIORITY}\n")
+        assert told != AUTOGROUP.read_text()
