@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.marks import Mark
+from groupkeeper.storage.index import IndexState
+from groupkeeper.storage.marks import Mark, RecoveryPoint
 from groupkeeper.storage.whole import checksum, read_whole, replace_whole
 
 FILE_NAME: Final = "manifest"
@@ -71,14 +72,10 @@ class ManifestFile:
             data = read_whole(self._files, self._path)
         except FileNotFoundError:
             return Manifest()
-        head, _, body = data.partition(b"\n")
-        if head != checksum(body):
+        manifest = parse_manifest(data, self._path)
+        if manifest is None:
             self.damage = f"{self._path} is damaged, and is written anew"
-            return Manifest()
-        first, *lines = [json.loads(line) for line in body.splitlines()]
-        if first["version"] > VERSION:
-            raise Corrupt(f"{self._path} was written by a newer version of Groupkeeper: start that")
-        return _parsed(first, lines)
+        return manifest or Manifest()
 
     def write(
         self, finished: Sequence[FinishedSegment], begun: int | None, mark: Mark | None
@@ -109,7 +106,8 @@ class ManifestFile:
         first = {
             "version": VERSION,
             "begun": manifest.begun,
-            "mark": None if mark is None else {**mark._asdict(), "tail": mark.tail.hex()},
+            "mark": None if mark is None else _mark_row(mark),
+            "recovery_point": mark.point._asdict() if mark and mark.point else None,
             "given_up": manifest.given_up,
             "rounds_lost_at": manifest.rounds_lost_at,
             "first_dirty": manifest.first_dirty,
@@ -121,10 +119,33 @@ class ManifestFile:
         self.on_disk = manifest
 
 
+def parse_manifest(data: bytes, path: str) -> Manifest | None:
+    """The contents of the file; None if it is damaged. Raises Corrupt if a newer version wrote it.
+
+    `path` is for the message.
+    """
+    head, _, body = data.partition(b"\n")
+    if head != checksum(body):
+        return None
+    first, *lines = [json.loads(line) for line in body.splitlines()]
+    if first["version"] > VERSION:
+        raise Corrupt(f"{path} was written by a newer version of Groupkeeper: start that")
+    return _parsed(first, lines)
+
+
+def _mark_row(mark: Mark) -> dict[str, Any]:
+    """The mark without its recovery point, which older versions do not know."""
+    row = {**mark._asdict(), "tail": mark.tail.hex()}
+    del row["point"]
+    return row
+
+
 def _parsed(first: dict[str, Any], lines: Iterable[dict[str, Any]]) -> Manifest:
-    mark = first["mark"]
+    mark, point = first["mark"], first.get("recovery_point")
+    if point is not None:
+        point = RecoveryPoint(**{**point, "indexes": IndexState(*point["indexes"])})
     if mark is not None:
-        mark = Mark(**{**mark, "tail": bytes.fromhex(mark["tail"])})
+        mark = Mark(**{**mark, "tail": bytes.fromhex(mark["tail"])}, point=point)
     finished = [FinishedSegment(**line) for line in lines]
     # Files of older versions do not have all fields.
     lost_at, first_dirty = first.get("rounds_lost_at", -1), first.get("first_dirty", 0)

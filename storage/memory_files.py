@@ -9,7 +9,7 @@ import errno
 import os
 from collections.abc import Callable
 from itertools import count
-from threading import Lock
+from threading import Lock, RLock
 
 from groupkeeper.storage.files import Files, FileStat
 
@@ -55,8 +55,9 @@ class MemoryFiles(Files):
     def __init__(self, wall_ms: Callable[[], int] = lambda: 0) -> None:
         """`wall_ms` gives files the times at which they were last written."""
         self._wall_ms = wall_ms
-        self._lock = Lock()
-        """Held while names and open files are looked up or changed."""
+        self._lock = RLock()
+        """Held while names and open files are looked up or changed. A thread may take it again: a
+        segment closes its file when it is collected, and that may be in the middle of a call."""
         self._numbers = count(1)
         self._root = _Folder(0)
         self._open: dict[int, _File] = {}
@@ -123,12 +124,18 @@ class MemoryFiles(Files):
             except OSError:
                 return False
 
-    def stat(self, path: str) -> FileStat:
+    def look(self, path: str) -> FileStat | None:
         with self._lock:
-            node = self._node(path)
-        if isinstance(node, _Folder):
-            raise _error(errno.EISDIR, path)
-        return FileStat(len(node.data), node.modified_ms)
+            try:
+                node = self._node(path)
+            except FileNotFoundError:
+                return None
+            if isinstance(node, _Folder):
+                return None
+            return FileStat(len(node.data), node.modified_ms, (0, id(node)))
+
+    def write_back(self) -> None:
+        """Nothing is ever unsynced."""
 
     def rename(self, path: str, to: str) -> None:
         with self._lock:

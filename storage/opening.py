@@ -7,6 +7,7 @@ that is missing raises Corrupt, unless an operator has accepted the loss.
 from contextlib import suppress
 from typing import Final
 
+from groupkeeper.storage.broker_files import settle_brokers_files
 from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import ACCEPT_FILE
@@ -15,9 +16,10 @@ from groupkeeper.storage.findings import Findings
 from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Contents, Log
+from groupkeeper.storage.manifest import FILE_NAME as MANIFEST_FILE
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
-from groupkeeper.storage.marks import Mark, newest
-from groupkeeper.storage.recovery import sound_end
+from groupkeeper.storage.marks import Mark, RecoveryPoint, newest
+from groupkeeper.storage.recovery import Known, sound_end
 from groupkeeper.storage.salvage import salvage
 from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import Segment, base_of, segment_path
@@ -27,19 +29,27 @@ from groupkeeper.storage.swap import complete_swaps
 from groupkeeper.storage.times import run_to_end
 
 NO_END: Final = 2**63 - 1
-"""Larger than every offset in use."""
+"""Larger than every offset in use, and every size."""
 
 
 def open_log(
-    files: Files, folder: str, limits: Limits, cover: JournalCover | None = None, end: int = NO_END
+    files: Files,
+    folder: str,
+    limits: Limits,
+    cover: JournalCover | None = None,
+    end: int = NO_END,
+    read_most: int = NO_END,
 ) -> Log:
     """Open the log of a folder, which may be missing, and repair what an unclean stop left.
 
     A torn end of the last segment is cut off, and so are its batches from offset `end` on: a batch
     that was refused. Batches that `cover` holds and the folder lacks are added and synced. Raises
     Corrupt if the log has lost records, StorageError and OSError.
+
+    What the last segment has before its recovery point is compared with a checksum; if it is more
+    than `read_most` bytes, it is `Log.unread`.
     """
-    found = LogFolder(files, folder, limits, cover, end)
+    found = LogFolder(files, folder, limits, cover, end, read_most)
     log = Log(files, folder, limits, found.read())
     found.drop_deleted(log)
     if cover is not None:
@@ -53,19 +63,29 @@ class LogFolder:
     """The folder of a log while it is opened."""
 
     def __init__(
-        self, files: Files, folder: str, limits: Limits, cover: JournalCover | None, end: int
+        self,
+        files: Files,
+        folder: str,
+        limits: Limits,
+        cover: JournalCover | None,
+        end: int,
+        read_most: int,
     ) -> None:
         self._files = files
         self._folder = folder
         self._limits = limits
         self._cover = cover
         self._end = end
+        self._read_most = read_most
         self._manifest = ManifestFile(files, folder)
         self._accepted = ACCEPT_FILE in files.list_folder(folder)
         self._findings = Findings(folder, accepted=self._accepted)
         if self._manifest.damage:
             self._findings.repairs.append(self._manifest.damage)
-        complete_swaps(files, folder, self._manifest, self._findings)
+        if MANIFEST_FILE in files.list_folder(folder):
+            complete_swaps(files, folder, self._manifest, self._findings)
+        else:
+            settle_brokers_files(files, folder, self._findings)
         names = files.list_folder(folder)
         self._names = frozenset(names)
         self._bases = sorted(base for base in map(base_of, names) if base is not None)
@@ -86,8 +106,8 @@ class LogFolder:
             segment.load_index()
         contents = Contents((*segments,), EpochFile(self._files, self._folder), self._manifest)
         if segments:
-            contents.epochs.load(segments[-1].base_offset)
             self._cut_tail(segments[-1], contents)
+            contents.epochs.write()
         return contents
 
     def _segment(self, base: int) -> Segment:
@@ -133,11 +153,12 @@ class LogFolder:
 
     def _cut_tail(self, active: Segment, contents: Contents) -> None:
         """Cut off what is not sound in the last segment, if nothing is lost by that."""
-        valid, contents.next_offset = sound_end(
-            active, contents.epochs, self._end, self._cover, self._mark(), self._findings
-        )
-        contents.unsynced = valid != active.size
-        if contents.unsynced:
+        mark = self._mark()
+        known = Known(mark, self._points(active), self._cover, self._end, self._read_most)
+        valid, contents.next_offset = sound_end(active, contents.epochs, known, self._findings)
+        scanned = valid - (active.point.size if active.point is not None else 0)
+        contents.unsynced = scanned > 0 or valid != active.size
+        if valid != active.size:
             active.truncate(valid)
         active.read_first_timestamp()
 
@@ -201,9 +222,19 @@ class LogFolder:
 
     def _mark(self) -> Mark | None:
         """The newest mark, unless all records before it were deleted or given up."""
-        on_disk = self._manifest.on_disk.mark
-        mark = newest(on_disk, self._cover.mark if self._cover is not None else None)
-        return None if mark is None or not self._void < mark.end <= self._end else mark
+        return newest(*self._marks())
+
+    def _marks(self) -> list[Mark]:
+        marks = [self._manifest.on_disk.mark, self._cover.mark if self._cover is not None else None]
+        return [mark for mark in marks if mark and self._void < mark.end <= self._end]
+
+    def _points(self, active: Segment) -> list[RecoveryPoint]:
+        """The recovery points of the last segment, the newest first."""
+        if self._accepted:
+            return []  # every byte is looked at
+        marks = [mark for mark in self._marks() if mark.base == active.base_offset]
+        points = [mark.point for mark in marks if mark.point and mark.point.end <= self._end]
+        return sorted(points, reverse=True)
 
     @property
     def _void(self) -> int:

@@ -4,6 +4,7 @@ The folders are in partitions.py. As in Kafka, appends are acknowledged from the
 end after a crash is found when the log is opened.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 from typing import Final, Protocol
@@ -12,6 +13,8 @@ from groupkeeper.protocol.record_batch import BatchHeader, iter_batches, patch
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.recovery_point import compare
+from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.batches import NO_TIMESTAMP
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_policy import LogPolicy
@@ -21,7 +24,7 @@ from groupkeeper.topics.topic_folders import TopicFolders
 from groupkeeper.turns import Slices, Turns
 
 LEADER_EPOCH: Final = 0
-"""A single broker leads: a partition stays in its first epoch, unless the coordinator writes it."""
+"""That of a partition which nobody has led before."""
 
 WRITE_BACK_BYTES: Final = 32 * 1024 * 1024
 """How much may be in the page cache only before it is synced, off the event loop."""
@@ -84,7 +87,7 @@ class TopicPartition:
         self._expected = 0, NO_TIMESTAMP
         """Size and largest timestamp of the batch that the log is opened for."""
         self._rolling = Lock()
-        """Held during an append, and while a new segment begins."""
+        """Held during an append, and while a new segment begins or the manifest is written."""
         self.producers = ProducerStates(producers)
         self.watchers: dict[Watcher, int] = {}
         """Waiting requests in order, each with how much of `_untold` it has counted."""
@@ -107,9 +110,9 @@ class TopicPartition:
         """Current epoch; in the group topic that of the newest batch, as every start has its own.
         Batches must not have a later epoch than Metadata: a client would wait for it.
         """
-        if not self.topic.internal or self.log is None:
-            return LEADER_EPOCH
-        return max(self.log.last_epoch, LEADER_EPOCH)
+        if not self.topic.internal:
+            return self.topic.leader_epoch
+        return LEADER_EPOCH if self.log is None else max(self.log.last_epoch, LEADER_EPOCH)
 
     @property
     def readable(self) -> bool:
@@ -153,7 +156,7 @@ class TopicPartition:
         try:
             # Only contended if another request has just found the segment full.
             with self._rolling:
-                log.append(patch(batch, base_offset, LEADER_EPOCH))
+                log.append(patch(batch, base_offset, max(self.leader_epoch, log.last_epoch)))
         except StorageError:
             self.close()
             raise
@@ -210,7 +213,7 @@ class TopicPartition:
         self.log = log
 
     def write_back(self, log: Log) -> None:
-        """Sync the log, blocking, and begin a new segment if that is due. Raises StorageError and
+        """Sync the log, blocking, or begin a new segment if that is due. Raises StorageError and
         OSError.
         """
         try:
@@ -218,7 +221,12 @@ class TopicPartition:
                 with self._rolling:
                     log.roll()
             else:
-                log.sync()
+                with self._rolling:
+                    stand = log.stand()
+                mark = log.checkpoint(stand) if stand is not None else None
+                if mark is not None:
+                    with self._rolling:
+                        log.save(mark)
         except StorageError:
             self.close()
             raise
@@ -231,6 +239,18 @@ class TopicPartition:
         if log is not None:
             with suppress(StorageError, OSError):  # a later read reports it
                 log.read(offset, size)
+
+    def compare(self, log: Log, segment: Segment) -> Iterator[None]:
+        """Read what opening has left unread of a segment, blocking, in pieces. Raises StorageError
+        and OSError, and closes the log.
+        """
+        try:
+            yield from compare(segment)
+        except (StorageError, OSError):
+            log.failed = True
+            if self.log is log:
+                self.close()
+            raise
 
     def close(self) -> None:
         """Close the files; the next use opens them again. Blocks if much was appended."""

@@ -18,6 +18,7 @@ from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.topic_folders import TopicFolders
+from groupkeeper.topics.unread_logs import UnreadLogs
 from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Slices, Turns
 
@@ -53,6 +54,8 @@ class TopicPartitions:
         self._worker = worker
         self._turns = turns
         self._failed = failed
+        self.unread = UnreadLogs(worker, failed)
+        """What is still to be read of logs that were opened."""
         self._producers = producers
         self._unopened: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
@@ -92,7 +95,7 @@ class TopicPartitions:
         names = await self._worker(self._folders.names)
         # A topic that had a folder then is in one of these, unless deleted meanwhile.
         topics = [*self._catalog.by_name.values(), *self._catalog.being_deleted.values()]
-        return await self._worker(lambda: _unknown_folders(names, topics))
+        return await self._worker(lambda: unknown_folders(names, topics))
 
     def compacted(self) -> Iterator[TopicPartition]:
         """Those of topics that are compacted, if their logs are open."""
@@ -116,6 +119,7 @@ class TopicPartitions:
             some = wanted[first : first + AT_ONCE]
             for partition in await self._worker(partial(self._prepare, some)):
                 self._unopened.failed(partition, seconds())
+            self.unread.add(some)
 
     async def warm(self, reads: Iterable[Read]) -> None:
         """Read records, so that the event loop finds them in the page cache."""
@@ -191,7 +195,8 @@ class TopicPartitions:
             partition.close()
 
 
-def _unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
+def unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
+    """Those of some partition folders that belong to no topic."""
     counts = {topic.name: topic.partition_count for topic in topics}
     parted = ((name, *name.rpartition("-")[::2]) for name in names)
     return [name for name, topic, index in parted if int(index) >= counts.get(topic, 0)]

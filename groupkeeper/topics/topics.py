@@ -206,6 +206,7 @@ class Topics:
             await close()
         await self.response_tasks.finish()
         await self.admin.close()
+        await self.partitions.unread.close()
         await self.worker(self.partitions.close)
         await self.worker(self.catalog.close)
         self.worker.close()

@@ -24,7 +24,7 @@ once more. tests/storage/test_fake_files.py says all this in tests.
 
 import errno
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -52,6 +52,10 @@ class Inode:
     def apply(self, position: int, data: bytes | None) -> None:
         self.pending.append((position, data))
         _apply(self.data, position, data)
+
+    def copy(self) -> "Inode":
+        data, durable = bytearray(self.data), bytearray(self.durable)
+        return Inode(data, durable, list(self.pending), modified_ms=self.modified_ms)
 
     def sync(self) -> None:
         for write in self.pending:
@@ -185,6 +189,10 @@ class FakeDisk:
         inodes = {id(inode): inode for inode in self._tree.values() if inode}  # links count once
         return sum(len(inode.data) for inode in inodes.values())
 
+    def files(self) -> Iterator[tuple[str, int]]:
+        """Path and size of every file."""
+        return ((path, len(inode.data)) for path, inode in self._tree.items() if inode)
+
     def write_back(self) -> None:
         """The kernel has written everything back, as it does in time without being asked."""
         for entry in self._pending:
@@ -243,6 +251,31 @@ class FakeDisk:
         assert inode is not None
         return bytes(inode.data)
 
+    def copy(self, leave_out: str = "") -> "FakeDisk":
+        """Another machine with the same disk and page cache at this moment, and no process.
+
+        `leave_out` is a folder that it lacks.
+        """
+        twins: dict[int, Inode] = {}
+
+        def twin(inode: Inode | None) -> Inode | None:
+            if inode is not None and id(inode) not in twins:
+                twins[id(inode)] = inode.copy()
+            return inode and twins[id(inode)]
+
+        def is_wanted(path: str) -> bool:
+            return not (leave_out and f"{path}/".startswith(f"{leave_out}/"))
+
+        other = FakeDisk()
+        other.boots, other.wall_ms = self.boots, self.wall_ms
+        other.random.setstate(self.random.getstate())
+        for tree, theirs in ((self._tree, other._tree), (self._durable, other._durable)):
+            theirs.update((path, twin(inode)) for path, inode in tree.items() if is_wanted(path))
+        for kind, path, inode, old in self._pending:
+            if is_wanted(path):
+                other._pending.append((kind, path, twin(inode), old))
+        return other
+
 
 def parent(path: str) -> str:
     return path.rpartition("/")[0] or ROOT
@@ -251,9 +284,12 @@ def parent(path: str) -> str:
 def _change(tree: Tree, kind: str, path: str, inode: Inode | None, old: str) -> None:
     if kind == "remove":
         tree.pop(path, None)
-    else:
-        tree[path] = inode
-        tree.pop(old, None)
+        return
+    tree[path] = inode
+    tree.pop(old, None)
+    if old and inode is None:  # a folder takes along what is in it
+        for below in [each for each in tree if each.startswith(f"{old}/")]:
+            tree[path + below.removeprefix(old)] = tree.pop(below)
 
 
 class FakeFiles(Files):
@@ -321,16 +357,17 @@ class FakeFiles(Files):
     def is_at(self, handle: int, path: str) -> bool:
         return self.disk.has(path) and self.disk.lookup(path) is self._inode(handle)
 
+    def look(self, path: str) -> FileStat | None:
+        inode = self.disk.lookup(path) if self.disk.has(path) else None
+        if inode is None:
+            return None
+        return FileStat(len(inode.data), inode.modified_ms, (1, id(inode)))
+
     def stamp(self, folder: str) -> tuple[int, ...]:
         return (self.disk.changes[folder],) if self.disk.has(folder) else ()
 
     def size(self, handle: int) -> int:
         return len(self._inode(handle).data)
-
-    def stat(self, path: str) -> FileStat:
-        inode = self.disk.lookup(path)
-        assert inode is not None, "a folder"
-        return FileStat(len(inode.data), inode.modified_ms)
 
     def read(self, handle: int, size: int, position: int) -> bytes:
         return bytes(self._inode(handle).data[position : position + size])
@@ -369,8 +406,13 @@ class FakeFiles(Files):
         self._step(f"sync folder {path}")
         self.disk.sync_names(path)
 
+    def write_back(self) -> None:
+        """Promises nothing."""
+
     def rename(self, path: str, to: str) -> None:
         inode = self.disk.lookup(path)
+        if self.disk.children(to):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", to)
         self._step(f"rename {path} to {to}")
         self.disk.change("rename", to, inode, path)
 
