@@ -115,6 +115,10 @@ class Log:
         return max((segment.index.max_timestamp for segment in self._segments), default=-1)
 
     @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
     def oldest_timestamp(self) -> int:
         """The largest timestamp in the first segment, or -1."""
         return self._segments[0].index.max_timestamp if self._segments else -1

@@ -4,7 +4,7 @@ Whole segments go, the oldest first. The last one is no exception; an empty one 
 Source: Kafka's `UnifiedLog.deleteOldSegments` and `LogSegment.largestTimestamp`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from groupkeeper.storage.files import Files
@@ -26,9 +26,9 @@ class RetentionLimits(NamedTuple):
         """Whether a segment is too old. One with a timestamp in the future is not."""
         return 0 <= self.retention_ms < self.now_ms - largest_timestamp
 
-    def excess(self, size: int) -> int:
-        """By how many bytes a log of some size is too large; negative if it is not."""
-        return size - self.retention_bytes if self.retention_bytes >= 0 else -1
+    def excess(self, sizes: Iterable[int]) -> int:
+        """By how many bytes a log of segments of these sizes is too large; negative: it is not."""
+        return sum(sizes) - self.retention_bytes if self.retention_bytes >= 0 else -1
 
 
 def kept_from(segments: Sequence[Segment], end: int, limits: RetentionLimits) -> int:
@@ -36,7 +36,7 @@ def kept_from(segments: Sequence[Segment], end: int, limits: RetentionLimits) ->
 
     Raises OSError.
     """
-    excess = limits.excess(sum(segment.size for segment in segments))
+    excess = limits.excess(segment.size for segment in segments)
     for segment in segments:
         if not segment.size:
             return segment.base_offset
@@ -60,10 +60,8 @@ def may_delete(files: Files, folder: str, limits: RetentionLimits) -> bool:
     size = files.stat(oldest).size
     if not size:
         return False
-    if limits.retention_bytes >= 0:
-        sizes = [files.stat(segment_path(folder, base)).size for base in bases]
-        if limits.excess(sum(sizes)) >= size:
-            return True
+    if limits.excess(files.stat(segment_path(folder, base)).size for base in bases) >= size:
+        return True
     return limits.retention_ms >= 0 and limits.expired(_largest_timestamp(files, folder, bases[0]))
 
 

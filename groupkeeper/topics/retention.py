@@ -28,6 +28,9 @@ from groupkeeper.turns import Turns
 NAMED: Final = 5
 """How many partitions of a pass are named that have timestamps in the future."""
 
+_SEGMENTS: Final = 50
+"""Segments of an open log that cost one more item of a `Pace`."""
+
 
 @dataclass(slots=True, frozen=True)
 class SegmentsDeleted:
@@ -150,11 +153,14 @@ class Retention:
     async def _expiring(self) -> AsyncIterator[Place]:
         """The partitions that may have something to delete."""
         closed: list[Place] = []
+        pace = Pace()
         async for place in self._places():
             log = self._partitions.log_of(*place)
             if log is not None:
                 if self._may_expire(place, log):
                     yield place
+                if pace.spent(1 + log.segment_count // _SEGMENTS):
+                    await self._turns.wait()
                 continue
             closed.append(place)
             if len(closed) == AT_ONCE:

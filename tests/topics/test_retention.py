@@ -31,6 +31,7 @@ from groupkeeper.storage.opening import open_log
 from groupkeeper.topics.partitions import AT_ONCE
 from groupkeeper.topics.retention import RetentionListener, SegmentsDeleted
 from groupkeeper.topics.topics import Topics, TopicsWorld
+from groupkeeper.turns import Turns
 from tests.support.fake_files import Crash
 from tests.topics.scene import NOW, InlineWorker, Scene, Settings, batch
 
@@ -490,6 +491,28 @@ async def test_many_segments_go_in_pieces(count: int, is_open: bool) -> None:
     assert worker.most <= 3 * AT_ONCE, "files removed in one job of the worker"
     assert told(scene).deletions[0].segments == count - 101
     assert await span(scene) == (count - 101, count)
+
+
+async def test_logs_of_many_segments_are_checked_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = 0
+    wait = Turns.wait
+
+    async def counted(turns: Turns) -> None:
+        nonlocal waits
+        waits += 1
+        await wait(turns)
+
+    monkeypatch.setattr(Turns, "wait", counted)
+    monkeypatch.setattr("groupkeeper.topics.retention._SEGMENTS", 1)
+    scene = await scene_with(100, retention_bytes=10**9)
+    before = waits
+    for _ in range(4):
+        await check(scene)
+    assert waits - before == 0, "a pace is a pass's"
+    scene.now += 100 * STEP
+    await fill(scene, 100)
+    await check(scene)
+    assert waits - before == 1
 
 
 COUNT = 10_000
