@@ -2,6 +2,7 @@
 
 from tests.suites.franz_go import FranzGo
 from tests.suites.java import Java
+from tests.suites.kafka_moves import KafkaMoves
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kafka_tools import KafkaTools
 from tests.suites.kafkajs import KafkaJs
@@ -10,5 +11,7 @@ from tests.suites.suite import Suite
 
 SUITES: dict[str, Suite] = {
     suite.name: suite
-    for suite in (FranzGo(), Sarama(), KafkaJs(), KafkaPython(), Java(), KafkaTools())
+    for suite in (
+        *(FranzGo(), Sarama(), KafkaJs(), KafkaPython(), Java(), KafkaTools(), KafkaMoves()),
+    )
 }

@@ -163,9 +163,9 @@ class _Move:
         name = f"to Kafka {self._release}"
         kafka.run()
         with Scene(kafka.bootstrap) as scene:
-            scene.make_topic(MESSAGES)
+            scene.make_topic(0)
         kafka.stop()
-        for folder in kafka.log_dir.glob(OFFSETS):
+        for folder in (*kafka.log_dir.glob(OFFSETS), *kafka.log_dir.glob(f"{TOPIC}-*")):
             for file in [file for file in folder.iterdir() if file.name != "partition.metadata"]:
                 file.unlink()
             for file in (ours / "data" / folder.name).glob("*"):
@@ -173,6 +173,10 @@ class _Move:
         kafka.run()
         yield from self._compare(name, kafka.bootstrap, said)
         yield _result(f"{name}: commits are accepted", lambda: _commit(kafka.bootstrap))
+        yield _result(
+            f"{name}: Java reads all messages",
+            lambda: _equal(self._read(kafka.bootstrap, MESSAGES), MESSAGES),
+        )
         kafka.kill()
         kafka.run()
         committed = {("simple", TOPIC, "0", "50"), ("simple", TOPIC, "1", "51")}
