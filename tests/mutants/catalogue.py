@@ -12,6 +12,8 @@ _LOG = "tests/storage/test_log.py::"
 _CLEANER = "tests/cleaner/test_log_cleaner.py::"
 _TOPICS = "tests/cleaner/test_topic_compaction.py::"
 _RETENTION = "tests/storage/test_retention.py::"
+_POINT = "tests/storage/test_recovery_point.py::"
+_SERVING = "tests/server/test_backup_while_serving.py::"
 _CRASH = "tests/storage/test_cleaning_crash.py::test_wherever_it_crashes_the_end_is_the_same"
 _OLD_OR_NEW = _SWAP + "test_wherever_it_crashes_a_segment_is_old_or_new"
 
@@ -40,8 +42,15 @@ MUTANTS = (
     Mutant(
         "older value kept where it is alone in its batch",
         REWRITING,
-        "if lone is not None and base < newest(lone[0], -1):",
-        "if lone is not None and base < newest(lone[0], -1) - 1:",
+        "if base < self._keys.newest.get(key, -1):",
+        "if base < self._keys.newest.get(key, -1) - 1:",
+        (_COMPACTION + "test_records_are_superseded_across_segments_and_batches",),
+    ),
+    Mutant(
+        "newest value lost at the end of a batch",
+        REWRITING,
+        "newest[following] > base + delta:",
+        "newest[following] >= base + delta:",
         (_COMPACTION + "test_records_are_superseded_across_segments_and_batches",),
     ),
     Mutant(
@@ -81,9 +90,9 @@ MUTANTS = (
     ),
     Mutant(
         "aborted data kept",
-        REWRITING,
-        "return self._keys.is_aborted(header), False",
-        "return False, False",
+        KEY_MAP,
+        "        if kind == COMMIT:\n            self._commit(",
+        "        if kind in (ABORT, COMMIT):\n            self._commit(",
         (_COMPACTION + "test_an_aborted_record_goes_and_supersedes_nothing",),
     ),
     Mutant(
@@ -111,8 +120,8 @@ MUTANTS = (
     Mutant(
         "open transaction compacted",
         KEY_MAP,
-        "self.end = max(transaction.first, self._first_dirty)",
-        "self.end = max(self.end, self._first_dirty)",
+        "self.end = max(transaction.first, self.first_dirty)",
+        "self.end = max(self.end, self.first_dirty)",
         (_COMPACTION + "test_an_open_transaction_ends_the_range",),
     ),
     Mutant(
@@ -175,7 +184,7 @@ MUTANTS = (
     Mutant(
         "manifest not updated",
         LOG,
-        "            self._write_manifest(segments)\n        except",
+        "            self.write_manifest(segments)\n        except",
         "            pass\n        except",
         (_SWAP + "test_a_lost_compacted_segment_is_noticed", _OLD_OR_NEW, _CRASH),
     ),
@@ -223,8 +232,8 @@ MUTANTS = (
     ),
     Mutant(
         "segments replaced that are gone",
-        LOG,
-        "            if tuple(bases[first:after]) != sources:\n                return None\n",
+        "storage/segments.py",
+        "        if tuple(bases[first:after]) != sources:\n            return None\n",
         "",
         (_SWAP + "test_a_log_whose_segments_were_deleted_meanwhile_is_not_switched",),
     ),
@@ -279,5 +288,49 @@ MUTANTS = (
         "if excess < segment.size and",
         "if excess < 0 and",
         (_RETENTION + "test_the_oldest_goes_while_the_others_have_enough",),
+    ),
+    # -- starts
+    Mutant(
+        "damage before a recovery point believed",
+        "storage/recovery_point.py",
+        "    if found != point.crc:",
+        "    if found < 0:",
+        (_POINT + "test_damage_in_what_was_left_unread_is_found",),
+    ),
+    Mutant(
+        "indexes of another time believed",
+        "storage/recovery_point.py",
+        "if not segment.resume_index(point, partial(epochs.checksum, point.end)):",
+        "if not segment.resume_index(point, lambda crc: point.check):",
+        (_POINT + "test_a_file_that_is_not_as_it_was_makes_the_scan_begin_at_the_start",),
+    ),
+    # -- backups
+    Mutant(
+        "backup with another catalog at its end",
+        "storage/backup.py",
+        "if not all(self._folders[name].has_not_changed() for name in catalog):",
+        "if not all(self._folders[name] for name in catalog):",
+        (_SERVING + "test_the_copy_is_a_state_that_the_server_was_in",),
+    ),
+    Mutant(
+        "backup from which a journal is missing",
+        "storage/backup.py",
+        "if not journals.cut():",
+        "if journals.cut() is None:",
+        (_SERVING + "test_the_copy_is_a_state_that_the_server_was_in",),
+    ),
+    Mutant(
+        "backup not synced",
+        "storage/backup.py",
+        "        self._sync(note)\n",
+        "",
+        ("tests/storage/test_backup.py::test_a_crash_leaves_a_whole_backup_or_none",),
+    ),
+    Mutant(
+        "damaged backup restored",
+        "storage/restore.py",
+        "if position != entry.size or entry.crc not in (None, crc):",
+        "if position != entry.size:",
+        ("tests/storage/test_restore.py::test_a_damaged_backup_is_refused_and_nothing_is_left",),
     ),
 )

@@ -22,6 +22,7 @@ from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server.server import Server
 from groupkeeper.storage.limits import Limits
+from tests.simulation.backup import Backup
 from tests.simulation.clerk import Clerk
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
 from tests.simulation.consumer import PARTITIONS, TOPIC, Consumer, Wire
@@ -60,13 +61,15 @@ STEPS = 50
 POWER_CUTS = ("lose", "tear", "keep", "names", "spoil")
 TORN = ("tear", "spoil")
 CRASHES = ("kill", *POWER_CUTS)
+LONGEST_BACKUP_S = 1.0
+"""A crash in the middle comes sooner."""
 SOON_S = 120.0
 """How long a crash that was prepared may take to happen."""
 MISHAPS = (
     *["die", "die", "leave", "kill", "power", "nothing"] * 2,
     *["crash in a compaction", "crash in a swap", "crash in a start", "crash in a write"] * 2,
     "crash in a swap",
-    *["fault in a compaction", "fault in a swap"],
+    *["fault in a compaction", "fault in a swap", "backup", "crash in a backup"],
 )
 """Come in a random order, each as often as it stands here, and then again."""
 EVERY_HOUR = (
@@ -83,6 +86,7 @@ EVERY_HOUR = (
     "records deleted by retention",
     "records of a topic compacted away",
     "comparison",
+    "backup",
     *(what for what in MISHAPS if "in a" in what),
 )
 """What must have happened in each."""
@@ -187,6 +191,10 @@ class Hour:
             await self._outage(random.choice(POWER_CUTS))
         elif what in ("die", "leave"):
             await self._end(name, polite=what == "leave")
+        elif what == "backup":
+            await self._back_up()
+        elif what == "crash in a backup":
+            await self._back_up(crash=random.choice(CRASHES))
         elif what.startswith("crash in"):
             await self._crash_in(what.rpartition(" ")[2])
         elif what.startswith("fault in"):
@@ -287,6 +295,24 @@ class Hour:
         if ended:
             await self._outage(self.loop.random.choice(CRASHES))
         await self._check_offsets()
+
+    async def _back_up(self, crash: str = "") -> None:
+        """Take a backup, perhaps with a crash in the middle; what it has is what was once so."""
+        disk, random = self.machine.disk, self.loop.random
+        backup = Backup(self.loop, disk)
+        self.ledger.remember()
+        taken = self.loop.create_task(backup.run())
+        if crash:
+            await asyncio.sleep(random.uniform(0, LONGEST_BACKUP_S))
+            self.happened["crash in a backup"] += not taken.done()
+            if crash != "kill":
+                backup.cut_power()
+            await self._outage(crash)
+        if await taken:
+            copy = backup.restored(random.choice(POWER_CUTS), random.getrandbits(30))
+            self.ledger.check_backup(copy, self.ledger.forget())
+            self.happened["backup"] += 1
+        self.ledger.forget()
 
     def _when(self, job: str, then: Callable[[], None]) -> None:
         """Do something once, when a compaction begins, or a swap, which follows a compaction."""

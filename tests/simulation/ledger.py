@@ -42,6 +42,8 @@ class Ledger:
         """What `_newest` comes to, of logs that have not changed since."""
         self._unsure: Sequence[Append] = ()
         """A round of which only the next process knows whether it is durable."""
+        self.states: list[dict[str, Records]] | None = None
+        """The account after each round, from `remember` to `forget`."""
         self.live_checks = 0
         """Of active partitions."""
 
@@ -65,6 +67,7 @@ class Ledger:
             for append, error in zip(appends, errors, strict=True):
                 if error is None:
                     self._enter(append)
+            self._note()
             return errors
 
         return entered
@@ -80,6 +83,20 @@ class Ledger:
                 deleted[key] = append.timestamp_ms
             else:
                 newest[key] = value
+
+    def _note(self) -> None:
+        if self.states is not None:
+            self.states.append({name: dict(self._newest[name]) for name in self._names})
+
+    def remember(self) -> None:
+        """A backup begins."""
+        self.states = []
+        self._note()
+
+    def forget(self) -> list[dict[str, Records]]:
+        """The backup has ended: the account as it was at any time since it began."""
+        states, self.states = self.states or [], None
+        return states
 
     def _state(self, name: str) -> HardState:
         if name not in self._states:
@@ -124,10 +141,19 @@ class Ledger:
         if any(state != self._state(name) for name, state in found.items()):
             for append in self._unsure:
                 self._enter(append)
+            self._note()
         self._unsure = ()
         for name, state in found.items():
             assert state == self._state(name), (name, "after a crash")
         return logs
+
+    def check_backup(self, disk: FakeDisk, states: Iterable[dict[str, Records]]) -> None:
+        """The data directory of this disk is as another one was in one of these states."""
+        found = {log.name: _replayed(log) for log in self._opened(disk)}
+        assert any(
+            all(found[name] == of_records(newest[name]) for name in self._names)
+            for newest in states
+        ), "a backup has a state that the directory never had"
 
     def check_tombstones(self, logs: Iterable[Log], since_ms: int) -> None:
         """The tombstones since a time are still there."""
