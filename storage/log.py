@@ -72,8 +72,7 @@ class Log:
         self.losses: Sequence[Loss] = ()
         """The losses among these, which an operator has accepted."""
         self.lock: AbstractContextManager[object] = nullcontext()
-        """Held while the list of segments changes. An owner that deletes records on another thread
-        than the one that appends sets a lock."""
+        """Held while the list of segments changes; a lock if several threads change it."""
         self._compacted_away = 0
         """Bytes, since the log was opened."""
         self.failed = False
@@ -329,9 +328,7 @@ class Log:
             self.files.sync_folder(parent_of(self.folder))
 
     def sync_all(self) -> None:
-        """`sync` with a recovery point, also for what an earlier process may have left in the page
-        cache.
-        """
+        """`sync` with a recovery point, also of what an earlier process may not have synced."""
         self._unsynced = self._unsynced_names = bool(self._segments)
         self.sync(with_point=True)
 
@@ -353,10 +350,7 @@ class Log:
             return stand.segment.mark(stand)
 
     def save(self, mark: Mark) -> None:
-        """Note a mark of `checkpoint` in the manifest: of a log that no journal knows.
-
-        Raises SyncFailed.
-        """
+        """Note a mark of `checkpoint` in the manifest, if no journal has it. Raises SyncFailed."""
         with self._failing(f"cannot sync {self.folder}"):
             self._sync_names()
         self.durable = mark

@@ -4,42 +4,13 @@ It takes no locks, so it works on a copy and beside a running server. Damage is 
 error, and does not end it.
 """
 
-import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
-from groupkeeper.cli.progress import Progress, progress
-from groupkeeper.storage.files import Files, ReadOnlyFiles
-
-OFFSETS_TOPIC = "__consumer_offsets"
-
-
-@dataclass
-class Dump:
-    """What one call of the command shows, and how."""
-
-    files: Files
-    told: Progress
-    records: bool = True
-    offsets: bool = False
-    everything: bool = False
-    damages: int = field(default=0, init=False)
-
-    def line(self, text: str) -> None:
-        """Show a line."""
-        click.echo(text)
-
-    def damage(self, path: str, what: str) -> None:
-        """Report damage: the exit code is 1 at the end."""
-        self.damages += 1
-        sys.stdout.flush()
-        print(f"groupkeeper: {path}: {what}", file=sys.stderr)
-
-    def holds_offsets(self, folder: str) -> bool:
-        """Whether the records of a folder, or a log, are decoded as groups and offsets."""
-        return self.offsets or folder.rpartition("/")[2].startswith(f"{OFFSETS_TOPIC}-")
+from groupkeeper.cli.dumping import OFFSETS_TOPIC, Dump
+from groupkeeper.cli.progress import progress
+from groupkeeper.storage.files import ReadOnlyFiles
 
 
 @click.command()

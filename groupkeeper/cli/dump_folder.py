@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from groupkeeper.cli.dump import Dump
+from groupkeeper.cli.dumping import Dump
 from groupkeeper.cli.dump_journal import show_journal
 from groupkeeper.cli.dump_segment import Summary, show_segment
 from groupkeeper.storage.archive import FOLDER as ARCHIVE

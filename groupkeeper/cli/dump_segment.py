@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from groupkeeper.cli.dump import Dump
+from groupkeeper.cli.dumping import Dump
 from groupkeeper.cli.record_text import consumer_offset, control_record, plain
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,

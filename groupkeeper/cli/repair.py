@@ -61,18 +61,16 @@ def repair(path: Path, *, writes: bool, everything: bool, as_json: bool) -> int:
             if writes and found.is_damaged:
                 wall_ms = time.time_ns() // 1_000_000
                 stamp = f"{datetime.fromtimestamp(wall_ms / 1000, UTC):%Y%m%dT%H%M%SZ}"
-                report = "\n".join([*repair_text.survey_lines(found, everything=True), ""])
-                wishes = Wishes(stamp, wall_ms, new_cluster_id(os.urandom), report)
+                lines = [*repair_text.survey_lines(found, everything=True), ""]
+                wishes = Wishes(stamp, wall_ms, new_cluster_id(os.urandom), "\n".join(lines))
                 done = write(files, found, locks, wishes, told)
         finally:
             locks.close()
     if as_json:
         click.echo(json.dumps(repair_text.as_json(found, done), indent=2))
     else:
-        for line in repair_text.survey_lines(found, everything=everything):
-            click.echo(line)
-        for line in repair_text.end_lines(found, done):
-            click.echo(line)
+        shown = repair_text.survey_lines(found, everything=everything)
+        click.echo("\n".join([*shown, *repair_text.end_lines(found, done)]))
     left = found.is_damaged if done is None else any(log.beyond_repair for log in found.logs)
     return DAMAGED if left else 0
 
