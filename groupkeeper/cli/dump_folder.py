@@ -5,9 +5,9 @@ from typing import Final
 
 import click
 
-from groupkeeper.cli.dumping import Dump
 from groupkeeper.cli.dump_journal import show_journal
 from groupkeeper.cli.dump_segment import Summary, show_segment
+from groupkeeper.cli.dumping import Dump
 from groupkeeper.storage.archive import FOLDER as ARCHIVE
 from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.errors import StorageError

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from groupkeeper.cli.dumping import Dump
 from groupkeeper.cli.dump_segment import PAUSE_S, TRIES, show_batch
+from groupkeeper.cli.dumping import Dump
 from groupkeeper.storage.journal import first_round_and_salt, node_of
 from groupkeeper.storage.journal_format import (
     BATCH,
