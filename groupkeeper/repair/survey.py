@@ -232,9 +232,8 @@ class _Surveyor:
                 overlay.forget(self._folder(name))
             left = LeftOfCatalog.of(overlay, data_dir)
             there = [name for name in names if self._files.list_folder(self._folder(name))]
-            self.found.catalog = DamagedCatalog(
-                str(error), left, left.contents, left.topics_of(there)
-            )
+            refused = str(error).partition(": restore")[0]
+            self.found.catalog = DamagedCatalog(refused, left, left.contents, left.topics_of(there))
 
 
 _UNDECODABLE = "its checksums are right, but a record cannot be decoded: restore it from a backup"
