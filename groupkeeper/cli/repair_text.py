@@ -62,8 +62,13 @@ def _some(lines: Sequence[str], most: int | None, indent: str) -> Iterator[str]:
 
 def _list(label: str, text: str, lines: Sequence[str], most: int | None) -> Iterator[str]:
     """A label with a text, and lines below the text."""
-    yield _labelled(label, text)
-    indent = " " * (_LABEL + 4)
+    indent = " " * (_LABEL + 2)
+    if text:
+        yield _labelled(label, text)
+        indent += "  "
+    else:
+        yield _labelled(label, lines[0])
+        lines = lines[1:]
     yield from _some([indent + line for line in lines], most, indent)
 
 
@@ -96,6 +101,10 @@ def _log_lines(data_dir: str, log: DamagedLog, most: int | None) -> Iterator[str
     what = "record" if is_of_groups else "message"
     lost = [_loss(loss) for loss in log.losses if loss.end != loss.first]
     yield from _list("lost", _amount(log.losses, what), lost, most)
+    told = {loss.what for loss in log.losses}
+    also = [line for line in log.lines if line.removesuffix(": accepted") not in told]
+    if also:
+        yield from _list("also", "", also, most)
     if is_of_groups:
         yield from _certainty_lines(log, most)
 
