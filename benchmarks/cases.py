@@ -53,11 +53,7 @@ def _uncollected() -> Iterator[None]:
 def heartbeats(connections: int, depth: int = 1) -> Load:
     def load(server: Server, seconds: float) -> Run:
         with _members(server, connections, 10) as members:
-            requests = [member.heartbeat() for member in members]
-            fds = [member.link.fd for member in members]
-            return _closed_loop(
-                server, HotLoop(fds, requests, wire.heartbeat_answer()), seconds, depth
-            )
+            return _closed_loop(server, beating(members), seconds, depth)
 
     return load
 
@@ -65,12 +61,19 @@ def heartbeats(connections: int, depth: int = 1) -> Load:
 def commits(connections: int, partitions: int) -> Load:
     def load(server: Server, seconds: float) -> Run:
         with _members(server, connections, 1) as members:
-            return _closed_loop(server, _committing(members, partitions), seconds)
+            return _closed_loop(server, committing(members, partitions), seconds)
 
     return load
 
 
-def _committing(members: list[Member], partitions: int) -> HotLoop:
+def beating(members: list[Member]) -> HotLoop:
+    """Heartbeats of settled members."""
+    requests = [member.heartbeat() for member in members]
+    return HotLoop([member.link.fd for member in members], requests, wire.heartbeat_answer())
+
+
+def committing(members: list[Member], partitions: int) -> HotLoop:
+    """Commits of settled members, of so many partitions each."""
     requests = [member.commit(partitions) for member in members]
     fds = [member.link.fd for member in members]
     return HotLoop(fds, requests, wire.offset_commit_answer(partitions), partitions)
@@ -220,9 +223,7 @@ def ready(name: str, base: Path) -> dict[str, float]:
 def memory(server: Server) -> dict[str, float]:
     """Resident memory of a fresh server while 1,000 members in groups of ten are beating."""
     with _members(server, 1000, 10) as members:
-        requests = [member.heartbeat() for member in members]
-        fds = [member.link.fd for member in members]
-        HotLoop(fds, requests, wire.heartbeat_answer()).run(0.5)
+        beating(members).run(0.5)
         return {"members_1000_mib": resident_mib(server.pid)}
 
 
@@ -235,7 +236,7 @@ def replay(name: str, base: Path, commits_made: int) -> dict[str, float]:
         server.wait(first_join)
         create_topic(server)
         groups = stable_groups(server.port, 50, 1)
-        loop = _committing([group.members[0] for group in groups], 20)
+        loop = committing([group.members[0] for group in groups], 20)
         filled = loop.run(_FILL_S, limit=commits_made)
         os.kill(server.pid, signal.SIGKILL)
         expected = dict(zip((group.name for group in groups), loop.last_ids(), strict=True))

@@ -1,4 +1,5 @@
-"""The closed loop: requests as fast as the server answers them, every answer checked byte for byte.
+"""The hot loop: requests as fast as the server answers them, or at a given rate; every answer is
+checked byte for byte.
 
 This half builds loadgen.c at first use, hands over sockets and ready-made frames, and reads the
 figures back. A loop in Python would need about as long per request as the responder that it is to
@@ -36,6 +37,7 @@ class _Connection(ctypes.Structure):
         ("frame", ctypes.c_char_p),
         ("waiting", ctypes.c_int32),
         ("partial_bytes", ctypes.c_int32),
+        ("due", ctypes.c_int64),
         ("sent_at", ctypes.c_int64 * MAX_DEPTH),
         ("partial", ctypes.c_uint8 * (_KEPT * 16)),
     )
@@ -53,6 +55,7 @@ class _Load(ctypes.Structure):
         ("buckets", ctypes.c_int32),
         ("histogram", ctypes.POINTER(ctypes.c_uint32)),
         ("duration_ns", ctypes.c_int64),
+        ("interval_ns", ctypes.c_int64),
         ("limit", ctypes.c_int64),
         ("answered", ctypes.c_int64),
         ("took_ns", ctypes.c_int64),
@@ -138,7 +141,7 @@ class HotLoop:
         expected: bytes,
         offsets: int = 0,
     ) -> None:
-        self._call = _library().closed_loop
+        self._call = _library().run_load
         self._expected = expected
         self._offsets = offsets
         self._connections = (_Connection * len(fds))()
@@ -152,9 +155,10 @@ class HotLoop:
             first = len(frame) - 2 - offsets * wire.COMMITTED_BYTES
             slot.first_offset_at = first + wire.OFFSET_AT
 
-    def run(self, seconds: float, depth: int = 1, limit: int = 0) -> Outcome:
+    def run(self, seconds: float, depth: int = 1, limit: int = 0, rate: float = 0.0) -> Outcome:
         """Keeps `depth` requests in flight per connection until the time is up or `limit` have been
-        sent.
+        sent. With a `rate` (requests a second, of all connections together), each connection sends
+        a request when one is due, late if the answer before it is; latency counts from then.
 
         Returns when all are answered. Any answer but the expected one raises WrongAnswerError.
         """
@@ -170,6 +174,7 @@ class HotLoop:
             buckets=BUCKETS,
             histogram=histogram,
             duration_ns=int(seconds * 1e9),
+            interval_ns=int(len(self._connections) / rate * 1e9) if rate else 0,
             limit=limit,
         )
         failed = self._call(ctypes.byref(load))

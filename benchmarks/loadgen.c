@@ -1,14 +1,16 @@
-/* The closed loop of the load generator: one thread, one epoll, ready-made request frames.
+/* The hot loop of the load generator: one thread, one epoll, ready-made request frames.
  *
  * Every connection has `depth` requests in flight; every answer is compared byte for byte with the one expected and
- * followed by the next request at once. Of a frame only the correlation id changes, and in commits the offsets, which
+ * followed by the next request at once. Or, with an interval, every connection sends one request when it is due, late
+ * if the answer before is not there yet, and latency counts from when it was due. Of a frame only the correlation id changes, and in commits the offsets, which
  * take the value of the correlation id. Set-up, groups and all figures are Python's business (hotloop.py), which calls
- * closed_loop() through ctypes; the structures here and there are the same, field by field.
+ * run_load() through ctypes; the structures here and there are the same, field by field.
  */
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +25,7 @@ struct connection {
     uint8_t *frame;
     int32_t waiting;           /* requests in flight */
     int32_t partial_bytes;
+    int64_t due;               /* when the next request is to be sent, if there is an interval */
     int64_t sent_at[MAX_DEPTH];/* ring, by correlation id */
     uint8_t partial[KEPT * 16];/* the beginning of an answer */
 };
@@ -38,6 +41,7 @@ struct load {
     int32_t buckets;           /* of the histogram, a microsecond each; the last one takes what is slower */
     uint32_t *histogram;
     int64_t duration_ns;
+    int64_t interval_ns;       /* between two requests of a connection; 0: send when answered */
     int64_t limit;             /* stop after so many requests; 0: no limit */
     /* out */
     int64_t answered;          /* before the time was up */
@@ -67,10 +71,10 @@ static uint32_t get32(const uint8_t *at)
     return __builtin_bswap32(value);
 }
 
-static int send_requests(const struct load *l, struct connection *c, int n)
+/* `at` is when their latency begins. */
+static int send_requests(const struct load *l, struct connection *c, int n, int64_t at)
 {
-    static uint8_t out[WRITE];
-    int64_t at = now_ns();
+    static _Thread_local uint8_t out[WRITE];
     size_t bytes = 0;
     for (int i = 0; i < n; i++) {
         uint32_t id = ++c->correlation_id;
@@ -100,7 +104,7 @@ static int unexpected(struct load *l, const uint8_t *answer, int32_t bytes)
 /* Reads what has arrived and checks every answer; *answers is how many there were. */
 static int receive(struct load *l, struct connection *c, int *answers)
 {
-    static uint8_t in[READ];
+    static _Thread_local uint8_t in[READ];
     *answers = 0;
     memcpy(in, c->partial, c->partial_bytes);
     ssize_t got = read(c->fd, in + c->partial_bytes, READ - c->partial_bytes);
@@ -133,10 +137,10 @@ static int receive(struct load *l, struct connection *c, int *answers)
 
 static int drive(struct load *l, int poller)
 {
-    static struct epoll_event events[EVENTS];
+    static _Thread_local struct epoll_event events[EVENTS];
     int64_t start = now_ns(), end = start + l->duration_ns, now = start, sent = 0, waiting = 0;
     for (int i = 0; i < l->count; i++) {
-        int failed = send_requests(l, &l->connections[i], l->depth);
+        int failed = send_requests(l, &l->connections[i], l->depth, now_ns());
         if (failed)
             return l->failed_connection = i, failed;
         waiting += l->depth;
@@ -155,7 +159,7 @@ static int drive(struct load *l, int poller)
                 l->answered += answers;
             waiting += more - answers, sent += more;
             if (!failed && more > 0)
-                failed = send_requests(l, c, more);
+                failed = send_requests(l, c, more, now_ns());
             if (failed)
                 return l->failed_connection = events[e].data.u32, failed;
         }
@@ -170,7 +174,74 @@ static int drive(struct load *l, int poller)
     return OK;
 }
 
-int closed_loop(struct load *l)
+/* Sends what is due; *waiting is how many connections have a request in flight then. Returns when the next is due. */
+static int64_t send_due(struct load *l, int64_t now, int64_t end, int *waiting, int *failed)
+{
+    int64_t next = end;
+    *waiting = 0;
+    for (int i = 0; i < l->count && !*failed; i++) {
+        struct connection *c = &l->connections[i];
+        if (!c->waiting && c->due <= now && c->due < end) {
+            if ((*failed = send_requests(l, c, 1, c->due)))
+                l->failed_connection = i;
+            c->due += l->interval_ns;
+        }
+        if (c->waiting)
+            ++*waiting;
+        else if (c->due < next)
+            next = c->due;
+    }
+    return next;
+}
+
+static int drive_paced(struct load *l, int poller, int timer)
+{
+    static _Thread_local struct epoll_event events[EVENTS];
+    int64_t start = now_ns(), end = start + l->duration_ns, now = start;
+    int waiting = 0, failed = OK;
+    for (int i = 0; i < l->count; i++)
+        l->connections[i].due = start + l->interval_ns * i / l->count;
+    l->answered = 0;
+    for (;;) {
+        int64_t next = send_due(l, now, end, &waiting, &failed);
+        if (failed)
+            return failed;
+        if (now >= end && !waiting)
+            break;
+        struct itimerspec at = {.it_value = {next / 1000000000LL, next % 1000000000LL}};
+        timerfd_settime(timer, TFD_TIMER_ABSTIME, now < end ? &at : &(struct itimerspec){0}, 0);
+        int n = epoll_wait(poller, events, EVENTS, 100);
+        for (int e = 0; e < n; e++) {
+            uint32_t which = events[e].data.u32;
+            uint64_t expired;
+            int answers;
+            if (which == (uint32_t)l->count) {
+                failed = read(timer, &expired, sizeof expired) < 0 && errno != EAGAIN ? NO_EPOLL : OK;
+            } else if (!(failed = receive(l, &l->connections[which], &answers)) && now < end) {
+                l->answered += answers;
+            }
+            if (failed)
+                return l->failed_connection = which, failed;
+        }
+        now = now_ns();
+        if (now > end + 10000000000LL)
+            return SILENT;
+    }
+    l->took_ns = l->duration_ns;
+    return OK;
+}
+
+static int paced(struct load *l, int poller)
+{
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK), outcome = NO_EPOLL;
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = l->count};
+    if (timer >= 0 && epoll_ctl(poller, EPOLL_CTL_ADD, timer, &event) == 0)
+        outcome = drive_paced(l, poller, timer);
+    close(timer);
+    return outcome;
+}
+
+int run_load(struct load *l)
 {
     int poller = epoll_create1(0), outcome = OK;
     if (poller < 0)
@@ -181,7 +252,7 @@ int closed_loop(struct load *l)
             outcome = NO_EPOLL;
     }
     if (outcome == OK)
-        outcome = drive(l, poller);
+        outcome = l->interval_ns ? paced(l, poller) : drive(l, poller);
     close(poller);
     return outcome;
 }

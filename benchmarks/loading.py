@@ -128,12 +128,18 @@ def iterations(http: str) -> list[tuple[str, int]]:
     return found
 
 
-def start(folder: Path, options: argparse.Namespace) -> tuple["subprocess.Popen[str]", int, str]:
+def not_active(http: str) -> int:
+    """How many partitions are not active yet."""
+    return len(json.loads(get(http, "/readyz")[1])["not_active"])
+
+
+def serve(folder: Path, partitions: int) -> tuple["subprocess.Popen[str]", int, str]:
+    """A server that has begun to load: its process, its port, and the address of its pages."""
     command = [sys.executable, "-m", "groupkeeper", "serve", "--listen", "127.0.0.1:0"]
     command += ["--http", "127.0.0.1:0", "--data-dir", str(folder)]
     for setting in (
         "group.initial.rebalance.delay.ms=0",
-        f"offsets.topic.num.partitions={options.partitions + 1}",
+        f"offsets.topic.num.partitions={partitions}",
     ):
         command += ["--set", setting]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -143,7 +149,7 @@ def start(folder: Path, options: argparse.Namespace) -> tuple["subprocess.Popen[
 
 
 def run(folder: Path, options: argparse.Namespace) -> None:
-    process, port, http = start(folder, options)
+    process, port, http = serve(folder, options.partitions + 1)
     began = time.monotonic()
     try:
         with contextlib.closing(Link(port)) as one, contextlib.closing(Link(port)) as two:
@@ -161,7 +167,7 @@ def run(folder: Path, options: argparse.Namespace) -> None:
             first = loading = None
             while loading != 0:
                 time.sleep(0.25)
-                loading = len(json.loads(get(http, "/readyz")[1])["not_active"])
+                loading = not_active(http)
                 if first is None and loading < options.partitions:
                     first = time.monotonic() - began
             took, cpu = time.monotonic() - began, cpu_seconds(process.pid)

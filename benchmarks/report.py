@@ -16,11 +16,24 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.processes import CAN_PIN
-from benchmarks.run import DISTURBED, Plan, Results
+from benchmarks.run import COMPACTED, DISTURBED, STARTS, Plan, Results
 from benchmarks.targets import file_system
 
 OURS = "groupkeeper"
 _NAMES = {"groupkeeper": "Groupkeeper", "floor": "bare responder", "kafka": "Kafka"}
+
+_STARTS = {
+    "start-1": "a million records in batches of 1",
+    "start-1-compacted": "the same, compacted",
+    "start-100": "a million records in batches of 100",
+    "start-100-compacted": "the same, compacted",
+}
+
+_OF_A_START = (
+    ("answers_ms", "until all partitions answer"),
+    ("cpu_s", "CPU time"),
+    ("log_mib", "segments"),
+)
 
 # case -> the figure that speaks for it, and what the row is called
 _ROWS: list[tuple[str, str, str]] = [
@@ -47,10 +60,12 @@ _ROWS: list[tuple[str, str, str]] = [
     ("replay", "replay_ms", "start after kill -9 until all offsets are read"),
     *(
         row
-        for case, shape in (("start-1", "batches of 1"), ("start-100", "batches of 100"))
+        for case, shape in _STARTS.items()
         for row in (
-            (case, "replay_ms", f"start from a million records in {shape}"),
-            (case, "cpu_s", "its CPU time"),
+            (case, "answers_ms", f"start after kill -9 from {shape}, until all partitions answer"),
+            (case, "cpu_s", "CPU time by then"),
+            (case, "replay_ms", "until all offsets are read"),
+            (case, "log_mib", "its segments"),
             (case, "first_ms", "until a first commit in an empty partition"),
             (case, "beat_p99_ms", "heartbeats meanwhile, 99th percentile"),
             (case, "beat_worst_ms", "the slowest one"),
@@ -89,6 +104,16 @@ class View:
             return None
         return max(large / 10 / small for small, large in pairwise(known))
 
+    def compacted(self, case: str, target: str, figure: str) -> float | None:
+        """A figure of a start from a compacted log over that from the same log before."""
+        before, after = (self.value(name, target, figure) for name in (case, case + COMPACTED))
+        return None if before is None or after is None else after / before
+
+    def worst(self, cases: list[str], target: str, figure: str) -> float | None:
+        """The largest of several cases."""
+        values = [self.value(case, target, figure) for case in cases]
+        return max((value for value in values if value is not None), default=None)
+
 
 # What has to hold: sentence, value, bound, whether the value must be at least (or else at most) the
 # bound.
@@ -112,6 +137,12 @@ _EXPECTED: list[_Expectation] = [
      lambda v: v.growth(OURS, "cold_ms"), 1.2, False),
     ("rebalance, growth of the cost per member from 10 to 1,000",
      lambda v: v.growth(OURS, "rebalance_ms"), 1.2, False),
+    ("start from a million records in batches of 1: compacted over not compacted",
+     lambda v: v.compacted("start-1", OURS, "answers_ms"), 0.4, False),
+    ("start from a million records in batches of 100: compacted over not compacted",
+     lambda v: v.compacted("start-100", OURS, "answers_ms"), 0.4, False),
+    ("longest iteration of the event loop in these starts, milliseconds",
+     lambda v: v.worst(list(_STARTS), OURS, "iteration_ms"), 20, False),
     ("ready, milliseconds", lambda v: v.value("ready", OURS, "ready_ms"), 400, False),
     ("resident memory idle, MiB", lambda v: v.value("ready", OURS, "idle_mib"), 60, False),
 ]  # fmt: skip
@@ -125,6 +156,7 @@ def markdown(results: Results, plan: Plan, environment: dict[str, str]) -> str:
         _notes(results, plan),
         _ratios(view),
         _expectations(view),
+        _compaction(view),
     ]
     parts += [_absolute(view), _generator(view)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -198,6 +230,19 @@ def _expectations(view: View) -> str:
     if not rows:
         return ""
     return "## What is expected of it\n\n" + _table(["", "wanted", "measured", "met"], rows)
+
+
+def _compaction(view: View) -> str:
+    """What compaction does to a start, for each target."""
+    rows = []
+    for case in STARTS:
+        for figure, title in _OF_A_START:
+            values = [view.compacted(case, target, figure) for target in (OURS, "kafka")]
+            if any(values):
+                cells = (f"{value:.2f}" if value else "-" for value in values)
+                rows.append([f"{_STARTS[case]}: {title}", *cells])
+    heads = ["A start, compacted over not compacted", _NAMES[OURS], _NAMES["kafka"]]
+    return "## Compaction\n\n" + _table(heads, rows) if rows else ""
 
 
 def _absolute(view: View) -> str:

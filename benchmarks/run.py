@@ -48,7 +48,9 @@ LOADS: dict[str, Case] = {
     "storm-500": Case(cases.storm(500), groups=True, rounds=2),
 }
 STARTS = {"start-1": 1, "start-100": 100}
-"""Starts from a long log: records in each of its batches."""
+"""Starts from a long log, as it is and compacted: records in each of its batches."""
+COMPACTED = "-compacted"
+"""What the name of such a case ends with in the results."""
 OWN_SERVERS = ("ready", "memory", "replay", *STARTS)  # start servers of their own
 ALL = ("ready", "memory", *LOADS, "replay", *STARTS)
 
@@ -119,12 +121,32 @@ def _start(case: str, plan: Plan, targets: list[str], base: Path, results: Resul
     """The same files for all; removed at once, as they are large."""
     folder = base / case
     written = backlog.write(folder, plan.start_records, STARTS[case])
+    able = [name for name in targets if name not in NO_GROUPS]
     try:
-        for name in (name for name in targets if name not in NO_GROUPS):
-            runs = [backlog.start(name, base, written) for _ in range(plan.rounds)]
-            results.add(case, name, _medians(runs))
+        servers = {name: backlog.prepare(name, base, written) for name in able}
+        _starts(case, servers, written, plan, results)
+        for name, server in servers.items():
+            servers[name] = backlog.compact(server, written)
+        _starts(case + COMPACTED, servers, written, plan, results)
     finally:
         shutil.rmtree(folder)
+
+
+def _starts(
+    case: str,
+    servers: dict[str, Server],
+    written: backlog.Backlog,
+    plan: Plan,
+    results: Results,
+) -> None:
+    """Each start follows a kill, and the first one, which does not, is not counted."""
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in servers}
+    for _ in range(plan.rounds + 1):
+        for name, server in servers.items():
+            figures, servers[name] = backlog.start(server, written)
+            runs[name].append(figures)
+    for name, made in runs.items():
+        results.add(case, name, _medians(made[1:]))
 
 
 def _loads(plan: Plan, targets: list[str], base: Path, results: Results) -> None:

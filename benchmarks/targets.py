@@ -107,6 +107,7 @@ class Server:
         core = on_core(SERVER_CORE) if CAN_PIN else contextlib.nullcontext()
         self._output = self.folder / "output.txt"
         with self._output.open("ab") as output, core:
+            self._said_before = output.tell()
             self.started = time.monotonic()
             self._process = subprocess.Popen(
                 command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
@@ -115,7 +116,9 @@ class Server:
 
     def output(self) -> str:
         """What it has written so far."""
-        return self._output.read_text(errors="replace")
+        with self._output.open("rb") as output:
+            output.seek(self._said_before)
+            return output.read().decode(errors="replace")
 
     def wait(self, attempt: Callable[["Server"], None]) -> float:
         """Tries until it succeeds; milliseconds since the process was started."""

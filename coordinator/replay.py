@@ -33,6 +33,9 @@ COMMIT_MARKER = b"\x00\x00\x00\x01"
 RESTORED_IN_A_SLICE = 200
 """The records of one slice of `Replay.restore`, about a millisecond."""
 
+FORGOTTEN_IN_A_SLICE = 5_000
+"""The same, of records that are only forgotten."""
+
 Newest = dict[bytes, tuple[int, bytes | None]]
 """Key to log offset and value; None is a tombstone."""
 
@@ -86,7 +89,10 @@ class Replay:
                 self._newest[key] = (offset, value)
 
     def restore(self, groups: Groups) -> Generator[None, None, None]:
-        """Build the groups, in slices. Records of unknown types are skipped."""
+        """Build the groups, in slices, and forget the records. Those of unknown types are skipped.
+
+        What is not needed any more is freed in slices, too: a million records at once take 50 ms.
+        """
         offsets: list[tuple[OffsetCommitKey, bytes]] = []
         for count, (raw, (_, value)) in enumerate(self._newest.items(), 1):
             if not count % RESTORED_IN_A_SLICE:
@@ -98,10 +104,19 @@ class Replay:
                 groups[key.group] = restore_group(key.group, decode_group_value(value))
             elif isinstance(key, OffsetCommitKey):
                 offsets.append((key, value))
-        for count, (key, value) in enumerate(offsets, 1):
-            if not count % RESTORED_IN_A_SLICE:
+        offsets.reverse()
+        while offsets:
+            if not len(offsets) % RESTORED_IN_A_SLICE:
                 yield
+            key, value = offsets.pop()
             group = groups.get(key.group)
             if group is None:  # a simple group: offsets, and no members ever
                 group = groups[key.group] = Group(key.group, -1, is_stored=True)
             group.offsets.setdefault(key.topic, {})[key.partition] = checked_offset_value(value)
+        yield from self._forget()
+
+    def _forget(self) -> Generator[None, None, None]:
+        while self._newest:
+            if not len(self._newest) % FORGOTTEN_IN_A_SLICE:
+                yield
+            self._newest.popitem()

@@ -1,4 +1,6 @@
-"""Writes docs/states.md from the transitions of a group; `--check` only compares."""
+"""Writes docs/states.md from the transitions of a group and of a partition's driver; `--check` only
+compares.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -7,14 +9,19 @@ from pathlib import Path
 from generated import run
 
 from groupkeeper.coordinator.group import TRANSITIONS, GroupState
+from groupkeeper.groups.driver_state import ANSWERS, DriverState
+from groupkeeper.groups.driver_state import TRANSITIONS as DRIVER_TRANSITIONS
+from groupkeeper.protocol.errors import ErrorCode
 
 PAGE = Path(__file__).with_name("states.md")
 
 HEAD = """\
-# States of a group
+# States
 
-*Generated from `TRANSITIONS` in `coordinator/group.py` by `make docs`; edit there, and the
-descriptions in `docs/generate_states.py`.*
+*Generated from `TRANSITIONS` in `coordinator/group.py` and the tables in `groups/driver_state.py`
+by `make docs`; edit there, and the descriptions in `docs/generate_states.py`.*
+
+## States of a group
 
 A group is in exactly one of five states, under the names that DescribeGroups answers. Only
 `Group.become` changes the state, and only along these arrows.
@@ -64,6 +71,49 @@ as they were last written, Stable or Empty. The causes of a rebalance are listed
 [operations.md](operations.md#causes).
 """
 
+PARTITION = """
+## States of a partition
+
+A partition of `__consumer_offsets` is in one of five states, which `/readyz` and the metric
+`groupkeeper_partitions` show. Its driver changes them along these arrows.
+
+```mermaid
+stateDiagram-v2
+    [*] --> loading: the process starts
+"""
+
+PARTITION_WHEN = {
+    ("loading", "active"): "its log is read to the end",
+    ("loading", "closed"): "its log could not be claimed or read",
+    ("active", "closed"): "an append failed, a step raised, or its lock was removed",
+    ("closed", "active"): "its log is read to the end",
+    ("closed", "closed"): "the same again; the pauses before the next try double",
+}
+"""What causes each transition; those to absent and draining are caused alike in every state."""
+INTO = {
+    "absent": "an append or a claim finds that another process owns the log",
+    "draining": "the process ends",
+}
+
+PARTITION_MEANING = {
+    DriverState.LOADING: "its log is claimed and read for the first time",
+    DriverState.ACTIVE: "it decides",
+    DriverState.CLOSED: "it failed, and is claimed and loaded again until that works",
+    DriverState.ABSENT: "another process owns it; only a restart claims it again",
+    DriverState.DRAINING: "what is under way is written, nothing new is begun",
+}
+
+PARTITION_STATES = """
+| state | meaning | new requests | waiting requests |
+|---|---|---|---|
+"""
+
+PARTITION_FOOT = """
+Heartbeat is answered NONE in loading and closed, so that nobody rejoins because of a restart. In
+draining, requests that wait are answered when their records are written, and only those that still
+wait at the end are refused. Why a partition is in its state: [operations.md](operations.md#health).
+"""
+
 
 def transitions() -> Iterator[tuple[str, str, str]]:
     """From, to, and when."""
@@ -72,13 +122,37 @@ def transitions() -> Iterator[tuple[str, str, str]]:
             yield before, state, WHEN[before, state]
 
 
+def partition_transitions() -> Iterator[tuple[str, str, str]]:
+    """The same of a partition's driver."""
+    for before, after in DRIVER_TRANSITIONS.items():
+        for state in after:
+            yield before, state, INTO.get(state) or PARTITION_WHEN[before, state]
+
+
+def _code(error: ErrorCode, none: str) -> str:
+    return error.name if error else none
+
+
+def partition_page() -> Iterator[str]:
+    """The section about partitions."""
+    yield PARTITION
+    yield from (f"    {a} --> {b}: {when}\n" for a, b, when in partition_transitions())
+    yield "    draining --> [*]\n```\n"
+    yield PARTITION_STATES
+    for state in DriverState:
+        answers = ANSWERS[state]
+        new, waiting = _code(answers.new, "decided"), _code(answers.waiting, "-")
+        yield f"| {state} | {PARTITION_MEANING[state]} | {new} | {waiting} |\n"
+    yield PARTITION_FOOT
+
+
 def page() -> str:
     arrows = list(transitions())
     used = [f"    {a} --> {b}: {when}\n" for a, b, when in arrows if when is not UNUSED]
     states = [f"| {state} | {MEANING[state]} |\n" for state in GroupState]
     rows = [f"| {a} | {b} | {when} |\n" for a, b, when in arrows]
     parts = [HEAD, *used, "    Dead --> [*]\n```\n", STATES, *states, ARROWS, *rows, FOOT]
-    return "".join(parts)
+    return "".join([*parts, *partition_page()])
 
 
 if __name__ == "__main__":

@@ -376,5 +376,6 @@ def read_headers(data: bytes, pos: int) -> tuple[tuple[tuple[str, bytes | None],
         value, pos = read_nullable(data, pos)
         if key is None:
             raise CorruptBatch("a header key is null")
-        headers.append((key.decode(), value))
+        # Clients may send any bytes; Kafka replaces what is not UTF-8, too.
+        headers.append((str(key, "utf-8", "replace"), value))
     return tuple(headers), pos

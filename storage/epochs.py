@@ -1,7 +1,7 @@
 """Kafka's `leader-epoch-checkpoint` of a partition folder: which epoch began at which offset.
 
 For Kafka's tools and for people. The batches carry the epochs, so the file is neither synced nor
-relied upon.
+relied upon, but for the batches before a recovery point, which has a checksum of their epochs.
 
 Source: Kafka's LeaderEpochFileCache.
 """
@@ -9,6 +9,8 @@ Source: Kafka's LeaderEpochFileCache.
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
+
+from crc32c import crc32c
 
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.scan import Batch
@@ -24,8 +26,13 @@ class EpochFile:
         self._files = files
         self._path = f"{folder}/{FILE_NAME}"
         self._entries: list[tuple[int, int]] = []
+        self._text = b""
+        """What is in the file."""
         self.last_epoch = -1
         """The largest epoch, or -1."""
+        self.descends = False
+        """A batch of an older epoch was appended after one of a newer: opening the log refuses it.
+        """
 
     @property
     def entries(self) -> Sequence[tuple[int, int]]:
@@ -35,11 +42,11 @@ class EpochFile:
     def load(self, before: int) -> None:
         """Read the entries that begin below an offset; none if the file is missing or odd."""
         try:
-            text = read_whole(self._files, self._path)
+            self._text = read_whole(self._files, self._path)
         except FileNotFoundError:
             return
         try:
-            lines = [line.split() for line in text.decode("ascii").splitlines()[2:]]
+            lines = [line.split() for line in self._text.decode("ascii").splitlines()[2:]]
             entries = [(int(epoch), int(start)) for epoch, start in lines]
         except ValueError:
             return
@@ -49,6 +56,7 @@ class EpochFile:
     def note(self, epoch: int, start: int) -> bool:
         """Note that a batch of an epoch begins at an offset. True if the epoch is new."""
         if epoch <= self.last_epoch:
+            self.descends = self.descends or epoch < self.last_epoch
             return False
         self._entries.append((epoch, start))
         self.last_epoch = epoch
@@ -63,8 +71,21 @@ class EpochFile:
             self.write()
 
     def write(self) -> None:
-        """Write the whole file. An append does not fail because of it: OSErrors are ignored."""
-        entries = [f"{epoch} {start}" for epoch, start in self._entries]
-        text = "\n".join(["0", str(len(entries)), *entries, ""])
-        with suppress(OSError):
-            overwrite(self._files, self._path, text.encode("ascii"), sync=False)
+        """Write the whole file, unless that is in it already. An append does not fail because of
+        it: OSErrors are ignored.
+        """
+        entries = _lines(self._entries)
+        text = "\n".join(["0", str(len(entries)), *entries, ""]).encode("ascii")
+        if text != self._text:
+            with suppress(OSError):
+                overwrite(self._files, self._path, text, sync=False)
+                self._text = text
+
+    def checksum(self, before: int, crc: int) -> int:
+        """Continue a CRC-32C over the entries that begin below an offset. On any thread."""
+        entries = [entry for entry in list(self._entries) if entry[1] < before]
+        return crc32c("\n".join(_lines(entries)).encode("ascii"), crc)
+
+
+def _lines(entries: Sequence[tuple[int, int]]) -> list[str]:
+    return [f"{epoch} {start}" for epoch, start in entries]

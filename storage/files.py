@@ -8,7 +8,7 @@ import errno
 import fcntl
 import os
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 FOLDER_MODE = 0o750
 FILE_MODE = 0o640
@@ -16,6 +16,14 @@ FILE_MODE = 0o640
 
 COPY_BYTES: Final = 1024 * 1024
 """How many bytes are copied at a time."""
+
+
+class FileStat(NamedTuple):
+    """What the file system knows of a file."""
+
+    size: int
+    modified_ms: int
+    """When it was last written; Unix milliseconds."""
 
 
 def parent_of(path: str) -> str:
@@ -90,6 +98,11 @@ class Files:
 
     def size(self, handle: int) -> int:
         return os.fstat(handle).st_size
+
+    def stat(self, path: str) -> FileStat:
+        """Of a file, not of a folder. Raises OSError, FileNotFoundError among them."""
+        found = os.stat(path)
+        return FileStat(found.st_size, found.st_mtime_ns // 1_000_000)
 
     def read(self, handle: int, size: int, position: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""

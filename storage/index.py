@@ -1,7 +1,8 @@
 """The two indexes of a segment, as Kafka keeps them: offset to position, timestamp to offset.
 
 They are in memory while the segment is in use. Their files are written whole when the segment is
-rolled or closed, are checked when they are read, and can be rebuilt from the batches.
+rolled or closed, grow when a recovery point is made (recovery_point.py), are checked when they are
+read, and can be rebuilt from the batches.
 
 Rule: before a batch is added, if more than index.interval.bytes were appended since the last entry,
 the offset index gets (last offset of the batch, its position), and the time index gets (largest
@@ -14,9 +15,9 @@ Source: Kafka's LogSegment.append and LogSegment.recover, OffsetIndex, TimeIndex
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import chain, pairwise
+from itertools import pairwise
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 OFFSET_ENTRY: Final = 8
 TIME_ENTRY: Final = 12
@@ -24,14 +25,37 @@ _TIME: Final = Struct(">qi")
 _NO_TIMESTAMP: Final = -1
 
 
+def timestamp_of(entry: bytes) -> int:
+    """The timestamp in an entry of a time index file; -1 if there is none."""
+    timestamp: int = _TIME.unpack(entry)[0] if len(entry) == TIME_ENTRY else _NO_TIMESTAMP
+    return timestamp
+
+
+class IndexState(NamedTuple):
+    """What the indexes of a segment had at some time: both only grow."""
+
+    offsets: int
+    """Entries of the offset index."""
+    times: int
+    """Entries of the time index."""
+    max_timestamp: int
+    max_offset: int
+    """The relative last offset of the batch with that timestamp."""
+
+
 class TimeIndex:
     """Entries: the largest timestamp so far (ms), and the relative last offset of its batch."""
 
-    __slots__ = ("entries", "max_offset", "max_timestamp")
+    __slots__ = ("entries", "max_offset", "max_timestamp", "packed", "saved")
 
-    def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
-        self.entries = entries or []
-        self.max_timestamp, self.max_offset = self.entries[-1] if entries else (_NO_TIMESTAMP, 0)
+    def __init__(self, packed: bytes = b"") -> None:
+        """`packed`: entries as they are in the file, whole ones."""
+        self.packed = bytearray(packed)
+        self.entries: list[tuple[int, int]] = list(_TIME.iter_unpack(packed))
+        last = self.entries[-1:] or [(_NO_TIMESTAMP, 0)]
+        [(self.max_timestamp, self.max_offset)] = last
+        self.saved = 0
+        """How many entries the file has already."""
 
     def add(self, last: int, timestamp: int) -> None:
         """Add a batch after all others: its relative last offset and largest timestamp."""
@@ -41,6 +65,7 @@ class TimeIndex:
     def enter(self) -> None:
         """Make an entry, unless the last one has the same timestamp."""
         if self.lags:
+            self.packed += _TIME.pack(self.max_timestamp, self.max_offset)
             self.entries.append((self.max_timestamp, self.max_offset))
 
     @property
@@ -53,14 +78,20 @@ class TimeIndex:
 class Index:
     """Both indexes. Offsets are relative to the segment's base; other threads may look up."""
 
-    __slots__ = ("_interval", "_offsets", "_positions", "_since", "times")
+    __slots__ = ("_interval", "_offsets", "_positions", "_since", "saved", "times")
 
     def __init__(self, interval_bytes: int) -> None:
         self._interval = interval_bytes
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all entries, to add the batches again."""
         self._since = 0
         self._offsets = array("I")
         self._positions = array("I")
         self.times = TimeIndex()
+        self.saved = 0
+        """How many entries of the offset index the file has already."""
 
     @property
     def max_timestamp(self) -> int:
@@ -118,18 +149,35 @@ class Index:
         entry = bisect_left(self._positions, position)
         return entry < len(self._positions) and self._positions[entry] == position
 
-    def offset_file(self) -> bytes:
-        """The contents of the offset index file."""
-        entries = array("I", bytes(len(self._offsets) * OFFSET_ENTRY))
-        entries[0::2] = self._offsets
-        entries[1::2] = self._positions
+    @property
+    def state(self) -> IndexState:
+        """What the indexes have now. For the thread that adds to them."""
+        times = self.times
+        return IndexState(
+            len(self._offsets), len(times.entries), times.max_timestamp, times.max_offset
+        )
+
+    def offset_file(self, count: int | None = None) -> bytes:
+        """The contents of the offset index file, up to so many entries."""
+        count = len(self._offsets) if count is None else count
+        entries = array("I", bytes(count * OFFSET_ENTRY))
+        entries[0::2] = self._offsets[:count]
+        entries[1::2] = self._positions[:count]
         return _big_endian(entries).tobytes()
 
     def time_file(self) -> bytes:
         """The contents of the time index file of a closed segment."""
         times = self.times
-        closing = [(times.max_timestamp, times.max_offset)] if times.lags else []
-        return b"".join(_TIME.pack(*entry) for entry in chain(times.entries, closing))
+        closing = _TIME.pack(times.max_timestamp, times.max_offset) if times.lags else b""
+        return bytes(times.packed) + closing
+
+    def resume(self, offsets: bytes, times: bytes, state: IndexState, segment_size: int) -> None:
+        """Load what the files had when the segment had that size; they are known to be right."""
+        entries = _big_endian(array("I", offsets))
+        self._offsets, self._positions, self.times = entries[0::2], entries[1::2], TimeIndex(times)
+        self.times.max_timestamp, self.times.max_offset = state.max_timestamp, state.max_offset
+        self.saved, self.times.saved = state.offsets, state.times
+        self._since = segment_size - (self._positions[-1] if self._positions else 0)
 
     def load(self, offsets: bytes, times: bytes, segment_size: int) -> bool:
         """Load the files of a closed segment. False, and nothing is loaded, if they are wrong."""
@@ -137,16 +185,15 @@ class Index:
             return False
         entries = _big_endian(array("I", offsets))
         relative, positions = entries[0::2], entries[1::2]
-        time_entries = list(_TIME.iter_unpack(times))
-        if not (
-            _rises(relative) and _rises(positions) and _rises([time for time, _ in time_entries])
-        ):
+        time_index = TimeIndex(times)
+        rising = [time for time, _ in time_index.entries]
+        if not (_rises(relative) and _rises(positions) and _rises(rising)):
             return False
         if positions and positions[-1] >= segment_size:
             return False
-        if not time_entries:
+        if not rising:
             return False
-        self._offsets, self._positions, self.times = relative, positions, TimeIndex(time_entries)
+        self._offsets, self._positions, self.times = relative, positions, time_index
         return True
 
 

@@ -281,6 +281,10 @@ class Journals:
             self._marks[name] = mark
             self._unwritten_marks[name] = mark  # after `_marks`: see `claimed`
 
+    def marked(self, name: str, mark: Mark) -> None:
+        """Note a mark of a log, unless a newer one is known."""
+        self._note_mark(name, newest(self._marks.get(name), mark))
+
     def waiting_for(self) -> list[str]:
         """The logs that must be synced before full journals can be removed, oldest first."""
         return [name for writer in self._retiring() for name in list(writer.touched)]

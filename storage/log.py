@@ -13,17 +13,20 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
+from groupkeeper.storage.chunks import checked_chunks
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import AppendFailed, Loss, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import ManifestFile
 from groupkeeper.storage.marks import Mark
-from groupkeeper.storage.reading import bytes_from, checked_chunks, read_batches, segments_from
+from groupkeeper.storage.reading import bytes_from, read_batches
+from groupkeeper.storage.recovery_point import make_point
+from groupkeeper.storage.retention import RetentionLimits, kept_from
 from groupkeeper.storage.scan import Batch, locate_batches
-from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.segment import Segment, Stand
+from groupkeeper.storage.segments import Replacement, segments_from, spliced
 from groupkeeper.storage.start import write_start
 from groupkeeper.storage.times import promising, recomputed_times, run_to_end
 
@@ -38,13 +41,6 @@ class Contents:
     next_offset: int = 0
     unsynced: bool = False
     """Bytes were cut off the last segment, and that is not synced yet."""
-
-
-class Replacement(NamedTuple):
-    """A compacted segment, and the base offsets of those whose places it takes."""
-
-    segment: Segment
-    sources: tuple[int, ...]
 
 
 class Log:
@@ -95,9 +91,7 @@ class Log:
 
     @property
     def finished(self) -> Sequence[tuple[Segment, int]]:
-        """The segments that take no more appends, oldest first, each with the next one's base
-        offset. They are on the disk.
-        """
+        """The segments before the one that appends go to, and where the next one begins; synced."""
         return [(one, other.base_offset) for one, other in pairwise(self._segments)]
 
     @property
@@ -119,6 +113,11 @@ class Log:
     def max_timestamp(self) -> int:
         """The largest timestamp in the batches that are kept as a whole, or -1."""
         return max((segment.index.max_timestamp for segment in self._segments), default=-1)
+
+    @property
+    def oldest_timestamp(self) -> int:
+        """The largest timestamp in the first segment, or -1."""
+        return self._segments[0].index.max_timestamp if self._segments else -1
 
     def take_repairs(self) -> list[str]:
         """The lines of `repairs`, which are empty afterwards."""
@@ -230,9 +229,18 @@ class Log:
         """
         return checked_chunks(self._segments, from_offset)
 
+    @property
+    def unread(self) -> Segment | None:
+        """A segment of which opening has left some unread, so that `compare` is due."""
+        return next((segment for segment in self._segments if segment.unread), None)
+
     def promising(self, timestamp_ms: int) -> Iterator[tuple[Segment, Batch] | None]:
         """The batches whose header promises a record of that time or later: see times.py."""
         return promising(self._segments, timestamp_ms, self.start_offset)
+
+    def kept_from(self, limits: RetentionLimits) -> int:
+        """The offset at which the log would begin if it kept no more than `limits` say."""
+        return max(self.start_offset, kept_from(self._segments, self.next_offset, limits))
 
     # -- deleting ------------------------------------------------------------------------------
 
@@ -245,7 +253,8 @@ class Log:
         """
         start = max(self.start_offset, offset)
         for segment in segments_from(self._segments, start)[:1]:
-            yield from recomputed_times(segment, start)
+            if segment.base_offset < start:
+                yield from recomputed_times(segment, start)
         with self.lock:
             segments = self._segments
             kept = segments_from(segments, start)
@@ -272,17 +281,17 @@ class Log:
         For the thread that appends. False, and nothing has changed, if the log was closed, or the
         sources are no longer part of it. Raises AppendFailed: the log is `failed` then.
         """
-        segments = None if self.failed or self.closed else self._spliced(replacements)
+        segments = None if self.failed or self.closed else spliced(self._segments, replacements)
         if segments is None:
             return False
         self._manifest.first_dirty = first_dirty
         try:
-            self._write_manifest(segments)
+            self.write_manifest(segments)
         except OSError as error:
             self.failed = True
             raise AppendFailed(f"cannot write the manifest of {self.folder}: {error}") from error
         with self.lock:
-            segments = self._spliced(replacements)
+            segments = spliced(self._segments, replacements)
             if segments is None:
                 self.failed = True
                 raise AppendFailed(f"records of {self.folder} were deleted during a compaction")
@@ -290,48 +299,66 @@ class Log:
             self._compacted_away += size - self.size
         return True
 
-    def _spliced(self, replacements: Sequence[Replacement]) -> tuple[Segment, ...] | None:
-        """The segments with compacted ones in the places of their sources; None if one is gone."""
-        segments = list(self._segments)
-        for segment, sources in replacements:
-            bases = [each.base_offset for each in segments[:-1]]
-            first = bases.index(sources[0]) if sources[0] in bases else 0
-            after = first + len(sources)
-            if tuple(bases[first:after]) != sources:
-                return None
-            segments[first:after] = [segment]
-        return tuple(segments)
-
     # -- syncing and closing -------------------------------------------------------------------
 
-    def sync(self) -> None:
-        """Wait until all appends and the names of the files are on the disk. Raises SyncFailed."""
+    def sync(self, *, with_point: bool = False) -> None:
+        """Wait until all appends and the names of the files are on the disk. Raises SyncFailed.
+
+        `with_point`: make a recovery point of the end, too.
+        """
         if self.failed:
             raise AppendFailed(f"{self.folder} must be opened again before it can be synced")
         with self._failing(f"cannot sync {self.folder}"):
-            if self._unsynced:
+            stand = self.stand()  # None if all records were deleted
+            if stand is not None and self._unsynced:
                 self._unsynced = False
-                for segment in self._segments[-1:]:  # none, if all records were deleted
-                    segment.sync()
-                    self.durable = segment.mark(self.next_offset)
-            if self._unsynced_names:
-                self._unsynced_names = False
-                self.files.sync_folder(self.folder)
-                self.files.sync_folder(parent_of(self.folder))
+                stand.segment.sync()
+                self.durable = stand.segment.mark(stand)
+            if stand is not None and with_point and self.durable is not None:
+                make_point(stand, self._epochs)
+                self.durable = stand.segment.mark(stand)
+            self._sync_names()
+
+    def _sync_names(self) -> None:
+        if self._unsynced_names:
+            self._unsynced_names = False
+            self.files.sync_folder(self.folder)
+            self.files.sync_folder(parent_of(self.folder))
 
     def sync_all(self) -> None:
-        """`sync`, also for what an earlier process may have left in the page cache."""
-        self._unsynced = self._unsynced_names = bool(self._segments)
-        self.sync()
-
-    def write_back(self) -> None:
-        """Sync the last segment as it is now, on another thread than the one that appends.
-
-        A later `sync` is still due, and takes less time. Raises SyncFailed.
+        """`sync` with a recovery point, also for what an earlier process may have left in the page
+        cache.
         """
-        for segment in self._segments[-1:]:
-            with self._failing(f"cannot sync {segment.path}"):
-                segment.sync()
+        self._unsynced = self._unsynced_names = bool(self._segments)
+        self.sync(with_point=True)
+
+    def stand(self) -> Stand | None:
+        """Where the last segment ends now, for `checkpoint`. For the thread that appends."""
+        return self._segments[-1].stand(self.next_offset) if self._segments else None
+
+    def checkpoint(self, stand: Stand) -> Mark | None:
+        """Sync what is before `stand` and make a recovery point of it, on any thread.
+
+        Returns the mark; None, and nothing is done, if the log takes no more appends. A `sync` is
+        still due, and takes less time. Raises SyncFailed.
+        """
+        if self.failed or self.closed:
+            return None
+        with self._failing(f"cannot sync {stand.segment.path}"):
+            stand.segment.sync()
+            make_point(stand, self._epochs)
+            return stand.segment.mark(stand)
+
+    def save(self, mark: Mark) -> None:
+        """Note a mark of `checkpoint` in the manifest: of a log that no journal knows.
+
+        Raises SyncFailed.
+        """
+        with self._failing(f"cannot sync {self.folder}"):
+            self._sync_names()
+        self.durable = mark
+        with suppress(OSError):  # the old one knows less, and is still true
+            self.write_manifest()
 
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:
@@ -348,7 +375,7 @@ class Log:
             return
         try:
             if not self.failed:
-                self.sync()
+                self.sync(with_point=True)
                 if self._segments:
                     self._segments[-1].write_index()
                     with suppress(OSError):  # the old manifest knows less, and is still true
@@ -367,11 +394,9 @@ class Log:
         self.closed = True
         self._segments = ()  # a reader in another thread keeps its segments, and so their files
 
-    def write_manifest(self) -> None:
-        """Bring the manifest of the folder up to date, if anything has changed. Raises OSError."""
-        self._write_manifest(self._segments)
-
-    def _write_manifest(self, segments: Sequence[Segment]) -> None:
+    def write_manifest(self, segments: Sequence[Segment] | None = None) -> None:
+        """Bring the manifest up to date, for these segments if any are given. Raises OSError."""
+        segments = self._segments if segments is None else segments
         finished = [one.to_manifest(other.base_offset) for one, other in pairwise(segments)]
         begun = segments[-1].base_offset if segments else None
         self._manifest.write(finished, begun, self.durable)

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.marks import Mark
+from groupkeeper.storage.index import IndexState
+from groupkeeper.storage.marks import Mark, RecoveryPoint
 from groupkeeper.storage.whole import checksum, read_whole, replace_whole
 
 FILE_NAME: Final = "manifest"
@@ -109,7 +110,8 @@ class ManifestFile:
         first = {
             "version": VERSION,
             "begun": manifest.begun,
-            "mark": None if mark is None else {**mark._asdict(), "tail": mark.tail.hex()},
+            "mark": None if mark is None else _mark_row(mark),
+            "recovery_point": mark.point._asdict() if mark and mark.point else None,
             "given_up": manifest.given_up,
             "rounds_lost_at": manifest.rounds_lost_at,
             "first_dirty": manifest.first_dirty,
@@ -121,10 +123,19 @@ class ManifestFile:
         self.on_disk = manifest
 
 
+def _mark_row(mark: Mark) -> dict[str, Any]:
+    """The mark without its recovery point, which older versions do not know."""
+    row = {**mark._asdict(), "tail": mark.tail.hex()}
+    del row["point"]
+    return row
+
+
 def _parsed(first: dict[str, Any], lines: Iterable[dict[str, Any]]) -> Manifest:
-    mark = first["mark"]
+    mark, point = first["mark"], first.get("recovery_point")
+    if point is not None:
+        point = RecoveryPoint(**{**point, "indexes": IndexState(*point["indexes"])})
     if mark is not None:
-        mark = Mark(**{**mark, "tail": bytes.fromhex(mark["tail"])})
+        mark = Mark(**{**mark, "tail": bytes.fromhex(mark["tail"])}, point=point)
     finished = [FinishedSegment(**line) for line in lines]
     # Files of older versions do not have all fields.
     lost_at, first_dirty = first.get("rounds_lost_at", -1), first.get("first_dirty", 0)

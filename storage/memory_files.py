@@ -7,19 +7,21 @@ may call. A disk that forgets, tears and fails is in tests/support/fake_files.py
 
 import errno
 import os
+from collections.abc import Callable
 from itertools import count
-from threading import Lock
+from threading import Lock, RLock
 
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files import Files, FileStat
 
 
 class _File:
     """Bytes, and the open file that has locked them."""
 
-    __slots__ = ("data", "holder", "lock")
+    __slots__ = ("data", "holder", "lock", "modified_ms")
 
-    def __init__(self) -> None:
+    def __init__(self, modified_ms: int) -> None:
         self.data = bytearray()
+        self.modified_ms = modified_ms
         self.holder: int | None = None
         self.lock = Lock()
         """Held while the bytes are read or changed."""
@@ -50,9 +52,12 @@ _Node = _File | _Folder
 class MemoryFiles(Files):
     """A file system of this object's own. Errors are those of the system."""
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        """Held while names and open files are looked up or changed."""
+    def __init__(self, wall_ms: Callable[[], int] = lambda: 0) -> None:
+        """`wall_ms` gives files the times at which they were last written."""
+        self._wall_ms = wall_ms
+        self._lock = RLock()
+        """Held while names and open files are looked up or changed. A thread may take it again: a
+        segment closes its file when it is collected, and that may be in the middle of a call."""
         self._numbers = count(1)
         self._root = _Folder(0)
         self._open: dict[int, _File] = {}
@@ -119,6 +124,13 @@ class MemoryFiles(Files):
             except OSError:
                 return False
 
+    def stat(self, path: str) -> FileStat:
+        with self._lock:
+            node = self._node(path)
+        if isinstance(node, _Folder):
+            raise _error(errno.EISDIR, path)
+        return FileStat(len(node.data), node.modified_ms)
+
     def rename(self, path: str, to: str) -> None:
         with self._lock:
             folder, name = self._place(path)
@@ -177,7 +189,7 @@ class MemoryFiles(Files):
             if node is None:
                 if not create:
                     raise _error(errno.ENOENT, path)
-                node = _File()
+                node = _File(self._wall_ms())
                 folder.put(name, node)
             if isinstance(node, _Folder):
                 raise _error(errno.EISDIR, path)
@@ -217,6 +229,7 @@ class MemoryFiles(Files):
     def write(self, handle: int, data: bytes, position: int) -> None:
         file = self._file(handle)
         with file.lock:
+            file.modified_ms = self._wall_ms()
             gap = position - len(file.data)
             if data and gap > 0:
                 file.data += bytes(gap)
@@ -225,6 +238,7 @@ class MemoryFiles(Files):
     def truncate(self, handle: int, size: int) -> None:
         file = self._file(handle)
         with file.lock:
+            file.modified_ms = self._wall_ms()
             del file.data[size:]
             file.data += bytes(size - len(file.data))
 

@@ -17,8 +17,8 @@ from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Contents, Log
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
-from groupkeeper.storage.marks import Mark, newest
-from groupkeeper.storage.recovery import mend_tail, sound_end
+from groupkeeper.storage.marks import Mark, RecoveryPoint, newest
+from groupkeeper.storage.recovery import Known, mend_tail, sound_end
 from groupkeeper.storage.salvage import Gap, SoundSegment, fill, mend, scan
 from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import Segment, base_of, segment_path
@@ -28,19 +28,27 @@ from groupkeeper.storage.swap import complete_swaps
 from groupkeeper.storage.times import run_to_end
 
 NO_END: Final = 2**63 - 1
-"""Larger than every offset in use."""
+"""Larger than every offset in use, and every size."""
 
 
 def open_log(
-    files: Files, folder: str, limits: Limits, cover: JournalCover | None = None, end: int = NO_END
+    files: Files,
+    folder: str,
+    limits: Limits,
+    cover: JournalCover | None = None,
+    end: int = NO_END,
+    read_most: int = NO_END,
 ) -> Log:
     """Open the log of a folder, which may be missing, and repair what an unclean stop left.
 
     A torn end of the last segment is cut off, and so are its batches from offset `end` on: a batch
     that was refused. Batches that `cover` holds and the folder lacks are added and synced. Raises
     Corrupt if the log has lost records, StorageError and OSError.
+
+    What the last segment has before its recovery point is compared with a checksum; if it is more
+    than `read_most` bytes, it is `Log.unread`.
     """
-    found = LogFolder(files, folder, limits, cover, end)
+    found = LogFolder(files, folder, limits, cover, end, read_most)
     log = Log(files, folder, limits, found.read())
     found.drop_deleted(log)
     if cover is not None:
@@ -62,13 +70,20 @@ class LogFolder:
     """The folder of a log while it is opened."""
 
     def __init__(
-        self, files: Files, folder: str, limits: Limits, cover: JournalCover | None, end: int
+        self,
+        files: Files,
+        folder: str,
+        limits: Limits,
+        cover: JournalCover | None,
+        end: int,
+        read_most: int,
     ) -> None:
         self._files = files
         self._folder = folder
         self._limits = limits
         self._cover = cover
         self._end = end
+        self._read_most = read_most
         self._manifest = ManifestFile(files, folder)
         self._accepted = ACCEPT_FILE in files.list_folder(folder)
         self._findings = Findings(folder, accepted=self._accepted)
@@ -116,8 +131,8 @@ class LogFolder:
         contents = Contents((*segments,), EpochFile(self._files, self._folder), self._manifest)
         if segments:
             segments[-1].finished = None  # it takes appends, if those after it are lost
-            contents.epochs.load(segments[-1].base_offset)
             self._cut_tail(segments[-1], contents)
+            contents.epochs.write()
         return contents
 
     def _segment(self, base: int) -> Segment:
@@ -205,11 +220,11 @@ class LogFolder:
         """Cut off what is not sound in the last segment, if nothing is lost by that."""
         # A mark knows where bytes were before others were left out.
         mark = None if active.base_offset in self._written_anew else self._mark()
-        valid, contents.next_offset = sound_end(
-            active, contents.epochs, self._end, self._cover, mark, self._findings
-        )
-        contents.unsynced = valid != active.size
-        if contents.unsynced:
+        known = Known(mark, self._points(active), self._cover, self._end, self._read_most)
+        valid, contents.next_offset = sound_end(active, contents.epochs, known, self._findings)
+        scanned = valid - (active.point.size if active.point is not None else 0)
+        contents.unsynced = scanned > 0 or valid != active.size
+        if valid != active.size:
             active.truncate(valid)
         active.read_first_timestamp()
 
@@ -281,9 +296,19 @@ class LogFolder:
 
     def _mark(self) -> Mark | None:
         """The newest mark, unless all records before it were deleted or given up."""
-        on_disk = self._manifest.on_disk.mark
-        mark = newest(on_disk, self._cover.mark if self._cover is not None else None)
-        return None if mark is None or not self._void < mark.end <= self._end else mark
+        return newest(*self._marks())
+
+    def _marks(self) -> list[Mark]:
+        marks = [self._manifest.on_disk.mark, self._cover.mark if self._cover is not None else None]
+        return [mark for mark in marks if mark and self._void < mark.end <= self._end]
+
+    def _points(self, active: Segment) -> list[RecoveryPoint]:
+        """The recovery points of the last segment, the newest first."""
+        if self._accepted:
+            return []  # every byte is looked at
+        marks = [mark for mark in self._marks() if mark.base == active.base_offset]
+        points = [mark.point for mark in marks if mark.point and mark.point.end <= self._end]
+        return sorted(points, reverse=True)
 
     @property
     def _void(self) -> int:
@@ -314,4 +339,6 @@ def _is_as_known(segment: Segment) -> bool:
     known = segment.finished
     if known is None:
         return True
-    return segment.size == known.size and known.crc in (None, segment.whole_crc())
+    if known.crc is None:
+        return segment.size == known.size
+    return segment.size == known.size and segment.is_as_written(known.size, known.crc)

@@ -1,22 +1,18 @@
-"""Reading the segments of a log: by offset for Fetch, in checked chunks for replay.
+"""Reading the segments of a log by offset, for Fetch; chunks.py reads them for replay.
 
 Functions of segments, without state: safe on any thread while another one appends.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
-
-from crc32c import crc32c
 
 from groupkeeper.protocol.record_batch import LENGTH_OVERHEAD
 from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files import parent_of
-from groupkeeper.storage.scan import FIELDS, Batch, valid_batches
-from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.scan import FIELDS
+from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from groupkeeper.storage.segments import segments_from
 from groupkeeper.storage.window import Window
-
-CHUNK: Final = 1024 * 1024
-"""About so many bytes are replayed at once."""
 
 _WALK: Final = 8 * 1024
 """Bytes read at once to find a batch: the index points at most one interval before it."""
@@ -47,18 +43,23 @@ def read_batches(
 def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> None:
     """Raise Corrupt if the offsets of batches read at an offset are not consecutive.
 
-    For finished segments with a known checksum: no checksum of a batch, which a client could
-    verify, covers its base offset. In compacted segments they have to rise.
+    For finished segments with a known checksum, and for what opening left unread: no checksum of a
+    batch, which a client could verify, covers its base offset. Where some may be missing they have
+    to rise.
     """
-    finished = segment.finished
-    if finished is None or finished.crc is None:
+    finished, unread = segment.finished, segment.unread
+    if finished is not None and finished.crc is not None:
+        end, last, may_lack = finished.end, finished.end, finished.compacted
+    elif unread is not None:
+        end, last, may_lack = unread.end, segment.base_offset + MAX_RELATIVE_OFFSET + 1, True
+    else:
         return
-    if not segment.base_offset <= offset < finished.end:
+    if not segment.base_offset <= offset < end:
         return
     at, following = 0, -1
     while at < len(data):
         base, length, _, _, _, delta, _ = FIELDS.unpack_from(data, at)
-        if finished.compacted:
+        if may_lack:
             right = base >= following and base + delta >= offset
         else:
             right = base == following if at else base <= offset <= base + delta
@@ -66,7 +67,8 @@ def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> N
             break
         following = base + delta + 1
         at += length + LENGTH_OVERHEAD
-    if at < len(data) or not data or following > finished.end:
+    missing = not data and not (finished is not None and finished.compacted)
+    if at < len(data) or missing or following > last:
         raise Corrupt(
             f"{segment.path}: the header of the batch at byte {position + at}, or of the one "
             f"before it, is damaged: {remedy(parent_of(segment.path))}"
@@ -105,53 +107,3 @@ def _end_of_batches(window: Window, end: int, limit: int) -> int:
             break
         end = following
     return end
-
-
-def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[bytes]:
-    """Chunks of whole, checked batches from the one that holds an offset on. Raises Corrupt."""
-    epoch = -1
-    for segment in segments_from(segments, from_offset):
-        position = start = segment.index.floor(max(0, from_offset - segment.base_offset))
-        crc = 0
-        for batch in valid_batches(segment.window(), position, segment.base_offset):
-            check_epoch(segment.path, batch, epoch)
-            epoch = batch.epoch
-            position = batch.position + batch.size
-            if batch.last_offset < from_offset:
-                start = position
-            elif position - start >= CHUNK:
-                yield (data := segment.read(start, position - start))
-                crc, start = crc32c(data, crc), position
-        if position > start:
-            yield (data := segment.read(start, position - start))
-            crc = crc32c(data, crc)
-        _check_whole(segment, position, crc if from_offset <= segment.base_offset else None)
-
-
-def _check_whole(segment: Segment, end: int, crc: int | None) -> None:
-    """Raise Corrupt if a segment has unsound bytes at `end`, or another checksum than known."""
-    known = segment.finished.crc if segment.finished is not None else None
-    if end < segment.size:
-        what = f"the batch at byte {end} is damaged"
-    elif None not in (crc, known) and crc != known:
-        what = f"the header of a batch before byte {end} is damaged"
-    else:
-        return
-    raise Corrupt(f"{segment.path}: {what}: {remedy(parent_of(segment.path))}")
-
-
-def check_epoch(path: str, batch: Batch, epoch: int) -> None:
-    """Raise Corrupt if the epoch of a batch is older than `epoch`, that of the batch before."""
-    if batch.epoch < epoch:
-        raise Corrupt(
-            f"{path}: offset {batch.base_offset} was written in epoch {batch.epoch}, "
-            f"after epoch {epoch}: {remedy(parent_of(path))}"
-        )
-
-
-def segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
-    """The segment that holds an offset, and all after it."""
-    number = len(segments) - 1
-    while number > 0 and segments[number].base_offset > offset:
-        number -= 1
-    return segments[max(number, 0) :]

@@ -1,19 +1,40 @@
 """Where the sound part of a log's last segment ends, and whether the rest may be cut off.
 
+What is before a recovery point (recovery_point.py) need not be scanned.
+
 Theory of operation. Sound bytes in the page cache need not be on the disk: after a failed sync the
 kernel marks the pages clean, and the disk has something else. So bytes that only a journal makes
 durable are written once more, exactly as they were checked, and the next sync writes them out.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from crc32c import crc32c
 
+from groupkeeper.storage.chunks import check_epoch
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.findings import Findings
 from groupkeeper.storage.journals import JournalCover
-from groupkeeper.storage.marks import Mark
-from groupkeeper.storage.reading import check_epoch
+from groupkeeper.storage.marks import Mark, RecoveryPoint
+from groupkeeper.storage.recovery_point import resume
 from groupkeeper.storage.scan import Batch, batches_after, valid_batches
 from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment
+
+
+@dataclass(slots=True, frozen=True)
+class Known:
+    """What is known of a log before its last segment is read."""
+
+    mark: Mark | None
+    """The newest one."""
+    points: Sequence[RecoveryPoint]
+    """Of the last segment, the newest first."""
+    cover: JournalCover | None
+    end: int
+    """Batches from this offset on do not count."""
+    read_most: int
+    """More bytes than that before a recovery point are not read: see `resume`."""
 
 
 class TailScan:
@@ -22,25 +43,29 @@ class TailScan:
     def __init__(
         self,
         segment: Segment,
+        point: RecoveryPoint | None,
         mark: Mark | None,
         unsure_from: int | None,
         last: tuple[int, bytes] | None,
     ) -> None:
-        """`unsure_from`: from this offset on, nothing is known to be on the disk; None: all is.
+        """It begins at `point`; None: at the first byte.
+
+        `unsure_from`: from this offset on, nothing is known to be on the disk; None: all is.
 
         `last`: base offset and bytes of the last batch in the journal. No checksum covers the base
         offset and the epoch of a batch, and after the last one no other batch contradicts them.
         """
         self._last_base, self._last = (-1, b"") if last is None else last
+        self._from = (0, segment.base_offset) if point is None else (point.size, point.end)
         self.is_not_last = False
         """The file ends with a batch that differs from the last one in the journal."""
         self._segment = segment
         self._window = segment.window()
-        self._buffer, self._start = self._window.buffer, 0
+        self._buffer, self._start = self._window.buffer, self._from[0]
         self._unsure_from = unsure_from
         self._rewrite_at: int | None = None
         self._mark = mark
-        self.fits_mark = mark is None or not mark.size
+        self.fits_mark = mark is None or mark.size <= self._start
         """The bytes up to the mark have the mark's checksum."""
 
     def run(self, epochs: EpochFile, end: int) -> tuple[int, int]:
@@ -49,8 +74,9 @@ class TailScan:
         Adds the sound batches to the indexes and to `epochs`, and sums up the segment's checksum.
         """
         active = self._segment
-        valid, epoch, next_offset = 0, -1, active.base_offset
-        for batch in valid_batches(self._window, 0, active.base_offset):
+        valid, next_offset = self._from
+        epoch = epochs.last_epoch if valid else -1  # what an unchecked file says does not count
+        for batch in valid_batches(self._window, valid, next_offset):
             if batch.base_offset >= end:
                 break
             if next_offset == self._last_base and not self._is_last(batch):
@@ -61,7 +87,7 @@ class TailScan:
             if self._window.buffer is not self._buffer:
                 self._passed(valid)
                 self._buffer, self._start = self._window.buffer, valid
-            check_epoch(active.path, batch, epoch)
+            check_epoch(active.path, batch.base_offset, batch.epoch, epoch)
             epoch = batch.epoch
             active.note(batch)
             epochs.note(epoch, batch.base_offset)
@@ -107,24 +133,24 @@ def mend_tail(active: Segment, mark: Mark | None, findings: Findings) -> None:
 
 
 def sound_end(
-    active: Segment,
-    epochs: EpochFile,
-    end: int,
-    cover: JournalCover | None,
-    mark: Mark | None,
-    findings: Findings,
+    active: Segment, epochs: EpochFile, known: Known, findings: Findings
 ) -> tuple[int, int]:
     """The number of sound bytes of a segment, and the next offset; see `TailScan.run`.
 
-    Batches from offset `end` on are not counted. Raises Corrupt if sound batches follow a damaged
-    one and `cover` does not hold what lies between, or if the segment ends before its mark.
+    Raises Corrupt if sound batches follow a damaged one and the journals do not hold what lies
+    between, or if the segment ends before its mark.
     """
+    mark, cover, end = known.mark, known.cover, known.end
     here = mark if mark is not None and mark.base == active.base_offset else None
     mend_tail(active, here, findings)
+    point = resume(active, epochs, known.points, known.read_most)
+    if point is None:
+        epochs.load(active.base_offset)
     unsure_from = _unsure_from(cover, mark)
     last = cover.last() if cover is not None and unsure_from is not None else None
-    scan = TailScan(active, here, unsure_from, last)
+    scan = TailScan(active, point, here, unsure_from, last)
     valid, next_offset = scan.run(epochs, end)
+    active.sound_size = 0 if active.unread else valid
     if next_offset >= end:
         return valid, next_offset
     if here is not None and valid >= here.size and not scan.fits_mark:
@@ -132,8 +158,7 @@ def sound_end(
         findings.lost(what, here.end, here.end)
     loss = _loss(active, valid, next_offset, cover, here)
     if loss and not scan.is_not_last:
-        known = here.end if here is not None else 0
-        findings.lost(loss, next_offset, max(known, next_offset))
+        findings.lost(loss, next_offset, max(here.end if here is not None else 0, next_offset))
     if valid < active.size:
         findings.repairs.append(
             f"{active.path}: cut off {active.size - valid} bytes at byte {valid}, from offset "

@@ -11,7 +11,7 @@ compaction still see both.
 Source: Kafka's `Cleaner.cleanInto`, `MemoryRecords.filterTo`; KIP-534.
 """
 
-from typing import Final
+from bisect import bisect_left
 
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
@@ -32,11 +32,9 @@ from groupkeeper.protocol.rewrite_batch import (
     lone_key,
     rewritten_batch,
 )
-from groupkeeper.storage.key_map import KeyMap
+from groupkeeper.storage.key_map import LATEST, KeyMap
 from groupkeeper.storage.pieces import UNREADABLE, Fields, Piece
 from groupkeeper.storage.segment_writer import SegmentWriter
-
-_LATEST_MS: Final = 2**63 - 1
 
 
 class Rewriter:
@@ -48,36 +46,37 @@ class Rewriter:
         """
         self._keys = keys
         self._now_ms = now_ms
-        self._new_horizon_ms = min(now_ms + retention_ms, _LATEST_MS)
+        self._new_horizon_ms = min(now_ms + retention_ms, LATEST)
         self._expired_ms = now_ms - expiration_ms
         self._observed: set[int] = set()
         """Producer ids of transactions of which a batch was read, and the marker not yet."""
         self._last: BatchHeader | None = None
+        self._following = 0
+        """Where in the newest offsets those of the next batch are."""
         self.records_read = 0
 
     def take(self, piece: Piece, writer: SegmentWriter) -> None:
         """Write what is kept of the next piece. Raises Corrupt and OSError."""
-        buffer, newest, range_end = piece.buffer, self._keys.newest.get, self._keys.end
-        start = at = end = 0
+        buffer, newest = piece.buffer, self._keys.newest_offsets
+        first_dirty, range_end = self._keys.first_dirty, self._keys.end
+        start = at = end = records = 0
         kept: list[Fields] = []
         """The batches from `start` on."""
+        following = self._following
         for fields in piece.batches:
-            base, length, _, _, _, attributes, _, _, producer_id, count = fields
+            base, length, _, _, _, attributes, delta, _, producer_id, count = fields
             at = end
             end += length + LENGTH_OVERHEAD
-            self.records_read += count
-            lone = None
+            records += count
+            while newest[following] < base:
+                following += 1
+            is_lone = count == 1 and not attributes and producer_id == NO_PRODUCER
             if base >= range_end:
-                kept.append(fields)
-                continue
-            if count == 1 and not attributes and producer_id == NO_PRODUCER:
-                lone = lone_key(buffer, at + HEADER_SIZE, end)
-            if lone is not None and base < newest(lone[0], -1):
-                changed: bytes | None = b""
-            elif lone is not None and lone[1]:
-                changed = None
+                changed: bytes | None = None
+            elif is_lone and base >= first_dirty and newest[following] > base + delta:
+                changed = b""  # no offset of the batch is the newest of a key: most end here
             else:
-                changed = self._rewritten(piece, at)
+                changed = self._lone(piece, at, end, base) if is_lone else self._changed(piece, at)
             if changed is None:
                 kept.append(fields)
             else:
@@ -85,6 +84,8 @@ class Rewriter:
                 writer.add_batch(changed)
                 start, kept = end, []
         writer.add(buffer[start:end], kept)
+        self._following = following
+        self.records_read += records
         self._last = read_header(buffer, at)
 
     def finish(self, writer: SegmentWriter) -> None:
@@ -92,19 +93,30 @@ class Rewriter:
 
         Otherwise nothing in the file would tell where the segment ends.
         """
-        last, self._last = self._last, None
-        if last is not None and writer.next_offset < last.next_offset:
-            writer.add_batch(empty_batch(last))
+        if self._last is not None and writer.next_offset < self._last.next_offset:
+            writer.add_batch(empty_batch(self._last))
 
-    def _rewritten(self, piece: Piece, at: int) -> bytes | None:
+    def _lone(self, piece: Piece, at: int, end: int, base: int) -> bytes | None:
+        """As `_changed`, of a plain batch of one record."""
+        lone = lone_key(piece.buffer, at + HEADER_SIZE, end)
+        if lone is not None:
+            key, has_value = lone
+            if base < self._keys.newest.get(key, -1):
+                return b""
+            if has_value:
+                return None
+        return self._changed(piece, at)
+
+    def _changed(self, piece: Piece, at: int) -> bytes | None:
+        """What is kept of a batch: None if it stays as it is, empty if nothing does."""
         try:
             return self._cleaned(piece.buffer, read_header(piece.buffer, at))
         except CorruptBatch as error:
             raise piece.damaged(at, UNREADABLE) from error
 
     def _cleaned(self, buffer: bytes, header: BatchHeader) -> bytes | None:
-        """What is kept of a batch: None if it stays as it is, empty if nothing does."""
         goes, marks_nothing = self._of_transaction(buffer, header)
+        goes = goes or self._is_superseded(header)
         data = b"" if goes else records_data(buffer, header)
         records, has_tombstone = ([], False) if goes else self._kept(data, header)
         if not records:
@@ -116,6 +128,16 @@ class Rewriter:
         elif len(records) == header.record_count:
             return None
         return rewritten_batch(header, data, records, horizon_ms)
+
+    def _is_superseded(self, header: BatchHeader) -> bool:
+        """Whether none of a batch is kept, because no record is the newest one of its key.
+
+        Also if it belongs to an aborted transaction. False: the records have to be read.
+        """
+        if header.is_control or header.base_offset < self._keys.first_dirty:
+            return False
+        newest = self._keys.newest_offsets
+        return newest[bisect_left(newest, header.base_offset)] > header.last_offset
 
     def _kept(self, data: bytes, header: BatchHeader) -> tuple[list[Place], bool]:
         """The records that are kept, and whether a tombstone is among them."""
@@ -144,14 +166,13 @@ class Rewriter:
             horizon_ms = header.delete_horizon_ms
             has_passed = horizon_ms is not None and horizon_ms <= self._now_ms
             return marks_nothing and has_passed, marks_nothing
-        if not header.is_transactional:
-            return False, False
-        self._observed.add(header.producer_id)
-        return self._keys.is_aborted(header), False
+        if header.is_transactional:
+            self._observed.add(header.producer_id)
+        return False, False
 
     def _marks_nothing(self, producer_id: int, kind: int) -> bool:
         if kind not in (ABORT, COMMIT):
-            return kind < 0  # no record is left in it
+            return False
         observed = producer_id in self._observed
         self._observed.discard(producer_id)
         return not observed

@@ -5,8 +5,13 @@ the same bytes later and without a sync: each round writes the queue of one log,
 writes the rest, because a write per log and round would cost more than everything else. When a
 journal is full, a new one begins, and each of the following rounds syncs one of the logs that have
 batches in the full one. When all are synced, the full journal is removed.
+
+Beside the rounds, on another thread, a log is synced whenever much was written to it, and gets a
+recovery point: the next round that is written has its mark. Index files are not written in a round:
+each call of the system may let another thread run first.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -16,8 +21,10 @@ from groupkeeper.storage.errors import AppendFailed, StorageError, SyncFailed
 from groupkeeper.storage.journal_format import batch_entry
 from groupkeeper.storage.journals import Journals
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.queued_log import Append, QueuedLog
 from groupkeeper.storage.scan import Batch
+from groupkeeper.storage.segment import Stand
 
 WRITE_BACK_BYTES: Final = 4 * 1024 * 1024
 """A log is synced beside the rounds when so much was written to it: a round that has to sync it,
@@ -35,6 +42,8 @@ class RoundWriter:
         """Logs with queued batches, the one that has waited longest first."""
         self.aside: Callable[[Callable[[], None]], None] | None = None
         """Runs a job on another thread. None: no log is synced beside the rounds."""
+        self._marks: deque[tuple[str, Mark]] = deque()
+        """Those that were made on that thread since the last round, by name of the log."""
         self.failure = ""
         """The sync that failed: the store takes no more work. Empty if none has failed."""
         self.committed_bytes = 0
@@ -61,6 +70,8 @@ class RoundWriter:
             pieces += batch_entry(log.name_bytes, data)
         if not queue:
             return errors
+        while self._marks:
+            self._journals.marked(*self._marks.popleft())
         try:
             self._journals.write(pieces, ends)
             for log, data, batch in queue:
@@ -96,15 +107,23 @@ class RoundWriter:
             raise
         except AppendFailed:
             return
-        if log.unsynced_bytes > WRITE_BACK_BYTES and self.aside is not None:
-            log.unsynced_bytes = 0
-            self.aside(partial(self._write_back, log.log))
+        if log.unsynced_bytes > WRITE_BACK_BYTES:
+            self._checkpoint_aside(log)
 
-    def _write_back(self, log: Log) -> None:
+    def _checkpoint_aside(self, log: QueuedLog) -> None:
+        stand = log.log.stand()
+        if self.aside is not None and stand is not None:
+            log.unsynced_bytes = 0
+            self.aside(partial(self._checkpoint, log.log, stand))
+
+    def _checkpoint(self, log: Log, stand: Stand) -> None:
         try:
-            log.write_back()
+            mark = log.checkpoint(stand)
         except SyncFailed as error:
             self.failure = str(error)
+        else:
+            if mark is not None:
+                self._marks.append((log.name, mark))
 
     def _sync_one(self) -> None:
         """Sync at most one log for the sake of a full journal, and remove it after the last."""
@@ -115,5 +134,6 @@ class RoundWriter:
             if not log.log.failed:
                 log.log.sync()
                 self._journals.synced(name, log.log.durable)
+                self._checkpoint_aside(log)  # for its recovery point
                 break
         self._journals.drop_done()

@@ -6,19 +6,19 @@ about damage.
 Source: Kafka's LogSegment and LogFileUtils.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.index import Index
+from groupkeeper.storage.index import OFFSET_ENTRY, TIME_ENTRY, Index, IndexState, TimeIndex
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import FinishedSegment
-from groupkeeper.storage.marks import SECTOR, Mark
+from groupkeeper.storage.marks import SECTOR, Mark, RecoveryPoint
 from groupkeeper.storage.scan import FIELDS, Batch, valid_batches
-from groupkeeper.storage.whole import overwrite, read_whole
+from groupkeeper.storage.whole import overwrite, read_whole, write_after
 from groupkeeper.storage.window import PIECE, Window
 
 LOG_SUFFIX: Final = ".log"
@@ -43,6 +43,24 @@ def segment_path(folder: str, base_offset: int) -> str:
     return segment_stem(folder, base_offset) + LOG_SUFFIX
 
 
+def time_index_path(folder: str, base_offset: int) -> str:
+    """The file with the time index of that segment."""
+    return f"{folder}/{base_offset:0{DIGITS}d}.timeindex"
+
+
+class Stand(NamedTuple):
+    """The end of a segment at some time, as the thread that appends sees it between two appends."""
+
+    segment: "Segment"
+    size: int
+    end: int
+    """The offset after the last one."""
+    crc: int
+    """CRC-32C of all bytes."""
+    times: TimeIndex
+    indexes: IndexState
+
+
 class Segment:
     """One segment. Other threads may read up to `size`, which grows after the file.
 
@@ -60,7 +78,10 @@ class Segment:
         "finished",
         "first_timestamp",
         "index",
+        "point",
         "size",
+        "sound_size",
+        "unread",
     )
 
     def __init__(
@@ -82,6 +103,20 @@ class Segment:
         has, or it is not known. Known for the last segment of a log."""
         self.finished: FinishedSegment | None = None
         """Its entry in the manifest."""
+        self.point: RecoveryPoint | None = None
+        """The newest recovery point."""
+        self.sound_size = 0
+        """So many bytes were found sound, as they were written, since the file was opened."""
+        self.unread: RecoveryPoint | None = None
+        """What is before this was not read when the log was opened, and not compared since."""
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp of its batches; if none has one, the time of the last write, as in
+        Kafka. Raises OSError.
+        """
+        largest = self.index.max_timestamp
+        return largest if largest >= 0 else self._files.stat(self.path).modified_ms
 
     @property
     def path(self) -> str:
@@ -145,12 +180,17 @@ class Segment:
     def read(self, position: int, size: int) -> bytes:
         return self._files.read(self._handle, min(size, self.size - position), position)
 
-    def whole_crc(self) -> int:
-        """CRC-32C of all its bytes, read anew."""
+    def checksums(self, size: int) -> Iterator[int]:
+        """The CRC-32C of the first piece of `size` bytes, of the first two pieces, and so on."""
         crc = 0
-        for position in range(0, self.size, PIECE):
-            crc = crc32c(self.read(position, PIECE), crc)
-        return crc
+        for position in range(0, size, PIECE):
+            crc = crc32c(self.read(position, min(PIECE, size - position)), crc)
+            yield crc
+
+    def is_as_written(self, size: int, crc: int) -> bool:
+        """Whether the first `size` bytes have this checksum."""
+        *_, found = 0, *self.checksums(size)
+        return found == crc
 
     def window(self, piece: int = PIECE) -> Window:
         """A window on the whole file. Keep a reference to the segment while it is in use."""
@@ -163,10 +203,15 @@ class Segment:
         """Write bytes that should be there already, so that the next sync writes them out."""
         self._files.write(self._handle, data, position)
 
-    def mark(self, end: int) -> Mark:
-        """The mark that all of it, up to the offset before `end`, is on the disk."""
-        start = self.size - self.size % SECTOR
-        return Mark(self.base_offset, self.size, end, self.crc, self.read(start, SECTOR))
+    def stand(self, end: int) -> Stand:
+        """Where it ends now, with the offset before `end`. For the thread that appends."""
+        return Stand(self, self.size, end, self.crc, self.index.times, self.index.state)
+
+    def mark(self, stand: Stand) -> Mark:
+        """The mark that what it had then is on the disk."""
+        start = stand.size - stand.size % SECTOR
+        tail = self.read(start, stand.size - start)
+        return Mark(self.base_offset, stand.size, stand.end, stand.crc, tail, self.point)
 
     def to_manifest(self, end: int) -> FinishedSegment:
         """Its entry in the manifest when the next segment begins at offset `end`."""
@@ -178,8 +223,8 @@ class Segment:
         From now on the index files are read, not rebuilt, if their checksum is right.
         """
         self.sync()
-        self.write_index(sync=True)
         index = crc32c(self.index.time_file(), crc32c(self.index.offset_file()))
+        self.write_index(sync=True)
         self.finished = FinishedSegment(self.base_offset, end, self.size, self.crc, index)
 
     def truncate(self, size: int) -> None:
@@ -222,6 +267,49 @@ class Segment:
         try:
             overwrite(self._files, self._stem + suffix, data, sync=sync)
         except OSError:
+            self._files.remove(self._stem + suffix)
+
+    def save_index(self, stand: Stand) -> int | None:
+        """Add the entries up to there to the index files.
+
+        On any thread: another one that writes them meanwhile writes the same bytes. Returns the
+        CRC-32C of the entries, those of the offset index first; None if they could not be written.
+        """
+        index, times, had = self.index, stand.times, stand.indexes
+        if self.finished is not None or times is not index.times:
+            return None  # the files are complete, or the time index was made anew
+        offset_file = index.offset_file(had.offsets)
+        time_file = bytes(times.packed[: had.times * TIME_ENTRY])
+        try:
+            self._extend(".index", offset_file, index.saved * OFFSET_ENTRY)
+            self._extend(".timeindex", time_file, times.saved * TIME_ENTRY)
+        except OSError:
+            index.saved = times.saved = 0
+            return None
+        index.saved, times.saved = had.offsets, had.times
+        return crc32c(time_file, crc32c(offset_file))
+
+    def _extend(self, suffix: str, data: bytes, saved: int) -> None:
+        if saved < len(data):
+            write_after(self._files, self._stem + suffix, saved, data[saved:])
+
+    def resume_index(self, point: RecoveryPoint, crc_of_epochs: Callable[[int], int]) -> bool:
+        """Read what the index files had at a recovery point; False if they are not right."""
+        offsets = (self._contents(".index") or b"")[: point.indexes.offsets * OFFSET_ENTRY]
+        times = (self._contents(".timeindex") or b"")[: point.indexes.times * TIME_ENTRY]
+        if (len(offsets), len(times)) != (
+            point.indexes.offsets * OFFSET_ENTRY,
+            point.indexes.times * TIME_ENTRY,
+        ):
+            return False
+        if crc_of_epochs(crc32c(times, crc32c(offsets))) != point.check:
+            return False
+        self.index.resume(offsets, times, point.indexes, point.size)
+        return True
+
+    def remove_index(self) -> None:
+        """Remove the index files, so that opening the log scans the segment. Raises OSError."""
+        for suffix in (".index", ".timeindex"):
             self._files.remove(self._stem + suffix)
 
     def _contents(self, suffix: str) -> bytes | None:

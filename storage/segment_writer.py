@@ -60,7 +60,6 @@ class SegmentWriter:
         self.next_offset = base
         """After the last batch."""
         self._handle = files.open(self._path(LOG_SUFFIX), create=True)
-        files.truncate(self._handle, 0)
 
     @property
     def size(self) -> int:
@@ -97,6 +96,7 @@ class SegmentWriter:
         when the folder is synced.
         """
         self._write()
+        self._files.truncate(self._handle, self._position)
         self._files.sync(self._handle)
         offsets, times = self._index.offset_file(), self._index.time_file()
         overwrite(self._files, self._path(".index"), offsets, sync=True)

@@ -32,7 +32,7 @@ from groupkeeper.storage.compaction import Compacted
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.findings import Findings
-from groupkeeper.storage.log import Log, Replacement
+from groupkeeper.storage.log import Log
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.scan import valid_batches
 from groupkeeper.storage.segment import (
@@ -44,6 +44,7 @@ from groupkeeper.storage.segment import (
     segment_stem,
 )
 from groupkeeper.storage.segment_writer import CLEANED, cleaned_suffix, remove_cleaned
+from groupkeeper.storage.segments import Replacement
 from groupkeeper.storage.whole import read_whole
 from groupkeeper.storage.window import PIECE, Window
 

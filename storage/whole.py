@@ -34,6 +34,15 @@ def overwrite(files: Files, path: str, data: bytes, *, sync: bool) -> None:
         files.close(handle)
 
 
+def write_after(files: Files, path: str, kept: int, data: bytes) -> None:
+    """Write into a file after its first `kept` bytes; what follows stays. Raises OSError."""
+    handle = files.open(path, create=True)
+    try:
+        files.write(handle, data, kept)
+    finally:
+        files.close(handle)
+
+
 def replace_whole(files: Files, path: str, data: bytes) -> None:
     """Replace a file, which may be missing, by a new one that is synced. Raises OSError.
 

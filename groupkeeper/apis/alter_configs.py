@@ -63,6 +63,7 @@ class AlterConfigsHandler:
 
     def __init__(self, topics: Topics, broker: BrokerConfigs) -> None:
         self._admin = topics.admin
+        self._effective = topics.effective
         self._response_tasks = topics.response_tasks
         self._broker = broker
 
@@ -147,7 +148,7 @@ class AlterConfigsHandler:
         refusal = check_name(name)
         if refusal is not None:
             raise Refused(*refusal)
-        validated = configs.validated(wanted, before)
+        validated = self._effective.validated(wanted, before)
         if topic is None:
             raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."

@@ -21,7 +21,6 @@ from groupkeeper.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from groupkeeper.protocol.wire import cut_text
-from groupkeeper.topics import configs
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import collision_key
 from groupkeeper.topics.refusals import NOT_REFUSED, Refusal, Refused
@@ -130,7 +129,7 @@ class CreateTopicsHandler:
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if self._admin.is_being_deleted(name):
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"Topic '{name}' is still being deleted.")
-        own = configs.validated({config.name: config.value for config in requested.configs})
+        own = self._effective.validated({config.name: config.value for config in requested.configs})
         return self._admin.new_topic(name, self._partition_count(requested), own)
 
     def _fill_in(

@@ -1,10 +1,9 @@
 """DeleteRecords: move the start of partitions forward, durably.
 
-The deletion itself is in partitions.py and storage/log.py. Source: Kafka's
+The deletion itself is in topics/record_deletion.py and storage/log.py. Source: Kafka's
 `ReplicaManager.deleteRecordsOnLocalLog` and `Partition.deleteRecordsOnLeader`; KIP-107.
 """
 
-import asyncio
 from collections.abc import Mapping
 from typing import Final
 
@@ -30,13 +29,13 @@ _NO_OFFSET: Final = -1
 
 
 class DeleteRecordsHandler:
-    """Answers DeleteRecords, one request at a time, so that no older start overwrites a newer."""
+    """Answers DeleteRecords, one request at a time."""
 
     def __init__(self, topics: Topics) -> None:
         self._partitions = topics.partitions
         self._log_opener = topics.log_opener
         self._response_tasks = topics.response_tasks
-        self._deleting = asyncio.Lock()
+        self._deletion = topics.record_deletion
 
     def handle(
         self, request: DeleteRecordsRequest, caller: Caller, reply_to: ReplyTo
@@ -46,7 +45,7 @@ class DeleteRecordsHandler:
 
     async def _delete(self, wanted: Mapping[PartitionId, int]) -> DeleteRecordsResponse:
         run = self._response_tasks.turns.run
-        async with self._deleting:
+        async with self._deletion.lock:
             unready = await run(
                 self._log_opener.unready(wanted, lambda partition_id: (partition_id,), _is_open)
             )
@@ -84,7 +83,7 @@ class DeleteRecordsHandler:
         if not isinstance(checked, tuple):
             return checked
         partition, start = checked
-        if not await self._partitions.delete_before(partition, start):
+        if not await self._deletion.delete_before(partition, start):
             return _refused(partition_id, _write_error(partition))
         return DeleteRecordsPartitionResult(partition_index=partition_id[1], low_watermark=start)
 

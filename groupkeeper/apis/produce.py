@@ -1,11 +1,11 @@
 """Produce: append the batches of a request to the logs of their partitions, unchanged.
 
-Batches are checked in batches.py, sequences of producers in producers.py. Acknowledged from the
-page cache, as in Kafka: with one replica, acks 1 and all are the same.
+Batches are checked in batches.py, records for compacted topics in key_check.py, sequences of
+producers in producers.py. Acknowledged from the page cache, as in Kafka: with one replica, acks 1
+and all are the same.
 Source: Kafka's `KafkaApis.handleProduceRequest` and `ReplicaManager.appendRecords`.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
@@ -22,6 +22,7 @@ from groupkeeper.protocol.messages.produce import (
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.batches import NO_TRANSACTIONS, check_batch, stated_timestamp
+from groupkeeper.topics.key_check import RecordErrors, check_keys
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.refusals import Refusal, Refused
@@ -43,6 +44,13 @@ _FIRST: Final = 50
 _BYTES: Final = 8 * 1024
 
 
+Sent = tuple[TopicPartition, PartitionProduceData]
+"""A partition and what was sent for it."""
+
+Answers = dict[int, PartitionProduceResponse]
+"""Answers that are known, by the id of the request's object."""
+
+
 class ProduceHandler:
     """Answers Produce."""
 
@@ -51,6 +59,8 @@ class ProduceHandler:
         self._log_opener = topics.log_opener
         self._message_max_bytes = topics.settings.message_max_bytes
         self._failed = topics.failed
+        self._batch_reader = topics.batch_reader
+        self._response_tasks = topics.response_tasks
 
     def handle(
         self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
@@ -66,27 +76,59 @@ class ProduceHandler:
                 _result,
             )
             return _reply(request, refused)
-        unready = yield from self._unready(request)
+        unready, compacted = yield from self._unready(request)
+
+        def failed() -> Response:
+            return _failed_response(request)
+
+        if compacted:
+            work = self._check_and_append(request, version, unready, compacted)
+            self._response_tasks.start(work, reply_to, failed)
+            return None
         return (
             yield from self._log_opener.answer(
-                unready,
-                lambda: self._append_all(request, version),
-                reply_to,
-                lambda: _failed_response(request),
+                unready, lambda: self._append_all(request, version, {}), reply_to, failed
             )
         )
 
-    def _unready(self, request: ProduceRequest) -> Slices[Iterable[TopicPartition]]:
-        """Partitions that the worker has to prepare before their batches are appended."""
+    def _unready(self, request: ProduceRequest) -> Slices[tuple[list[TopicPartition], list[Sent]]]:
+        """Partitions that the worker has to prepare before their batches are appended, and batches
+        for compacted topics.
+        """
         unready: dict[TopicPartition, None] = {}
+        compacted: list[Sent] = []
 
         def look(topic: TopicProduceData, data: PartitionProduceData) -> None:
             partition = self._partitions.find(topic.name, data.index)
-            if partition is not None and not self._is_ready(partition, data.records):
+            if partition is None:
+                return
+            if not self._is_ready(partition, data.records):
                 unready[partition] = None
+            if partition.policy.compacts and not partition.topic.internal:
+                compacted.append((partition, data))
 
         yield from visit_within(request.topic_data, lambda topic: topic.partition_data, look)
-        return unready
+        return list(unready), compacted
+
+    async def _check_and_append(
+        self,
+        request: ProduceRequest,
+        api_version: int,
+        unready: list[TopicPartition],
+        compacted: list[Sent],
+    ) -> Response:
+        await self._partitions.prepare(unready)
+        refused: Answers = {}
+        for partition, data in compacted:
+            try:
+                header = check_batch(data.records, api_version, self._limit(partition))
+            except Refused:
+                continue  # for the same reason as later
+            assert data.records is not None, "check_batch refuses null"
+            errors = await check_keys(self._batch_reader, partition.folder, data.records, header)
+            if errors is not None:
+                refused[id(data)] = _refused_records(partition, errors)
+        return await self._response_tasks.turns.run(self._append_all(request, api_version, refused))
 
     def _is_ready(self, partition: TopicPartition, records: bytes | memoryview | None) -> bool:
         """Whether to append without preparation; true if it will be refused anyway."""
@@ -95,13 +137,17 @@ class ProduceHandler:
         size = min(len(records or b""), self._message_max_bytes)
         return partition.may_append(size, stated_timestamp(records))
 
-    def _append_all(self, request: ProduceRequest, api_version: int) -> Slices[Response]:
+    def _append_all(
+        self, request: ProduceRequest, api_version: int, refused: Answers
+    ) -> Slices[Response]:
+        """Append all batches but those that are refused already."""
         pace = Pace()
         results = []
         for topic in request.topic_data:
             answers = []
             for data in topic.partition_data:
-                answers.append(self._append(topic.name, data, api_version))
+                answer = refused.get(id(data)) if refused else None
+                answers.append(answer or self._append(topic.name, data, api_version))
                 cost = _FIRST if answers[-1].base_offset == 0 else _APPEND
                 if pace.spent(cost + len(data.records or b"") // _BYTES):
                     yield
@@ -135,10 +181,7 @@ class ProduceHandler:
         log = partition.log
         if log is None or self._partitions.refuses_writes(partition):
             return _refused(data.index, _STORAGE_ERROR)
-        limit = partition.topic.max_message_bytes
-        if limit is None:
-            limit = self._message_max_bytes
-        header = check_batch(data.records, api_version, limit)
+        header = check_batch(data.records, api_version, self._limit(partition))
         assert data.records is not None, "check_batch refuses null"
         base_offset = _duplicate(partition, header)
         if base_offset is None:
@@ -146,6 +189,11 @@ class ProduceHandler:
         return PartitionProduceResponse(
             index=data.index, base_offset=base_offset, log_start_offset=log.start_offset
         )
+
+    def _limit(self, partition: TopicPartition) -> int:
+        """The largest batch that its topic takes, in bytes."""
+        limit = partition.topic.max_message_bytes
+        return self._message_max_bytes if limit is None else limit
 
 
 def _duplicate(partition: TopicPartition, header: BatchHeader) -> int | None:
@@ -183,6 +231,17 @@ def _refused(index: int, refusal: Refusal) -> PartitionProduceResponse:
     error, message = refusal
     return PartitionProduceResponse(
         index=index, error_code=error, base_offset=_NO_OFFSET, error_message=message
+    )
+
+
+def _refused_records(partition: TopicPartition, errors: RecordErrors) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=partition.index,
+        error_code=ErrorCode.INVALID_RECORD,
+        base_offset=_NO_OFFSET,
+        log_start_offset=partition.log.start_offset if partition.log is not None else _NO_OFFSET,
+        record_errors=errors.errors,
+        error_message=errors.message,
     )
 
 

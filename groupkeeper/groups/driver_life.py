@@ -22,7 +22,9 @@ class DriverLife:
     def __init__(self, partition: int) -> None:
         self.state = DriverState.LOADING
         self.refusal = ErrorCode.NONE
-        """What the driver answers by itself, without asking the partition; NONE: it asks."""
+        """What requests get when the process ends: the partition would still decide. NONE: the
+        partition is asked.
+        """
         self._load_failed = False
         self._partition = partition
         self._problem = ""
@@ -48,8 +50,6 @@ class DriverLife:
     def _become(self, state: DriverState) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
         self.state = state
-        if state in (DriverState.ABSENT, DriverState.DRAINING):
-            self.refusal = ANSWERS[state].new
 
     def activate(self, now: float) -> None:
         """The partition is loaded."""
@@ -77,6 +77,7 @@ class DriverLife:
         """The process ends."""
         if self.state is not DriverState.DRAINING:
             self._become(DriverState.DRAINING)
+            self.refusal = self.answers.new
 
     def _note(self, event: str, error: BaseException) -> None:
         if isinstance(error, Fenced):

@@ -73,6 +73,9 @@ TOPICS = {
 }
 """Gauges: name without prefix -> help."""
 
+TOPIC_COUNTERS = {"topic_segments_deleted": "Segments of topics deleted by retention."}
+"""Counters: name without prefix and suffix -> help."""
+
 
 Samples = Mapping[tuple[str, ...], float]
 """Label values -> value; one empty tuple where there are no labels."""
@@ -131,6 +134,8 @@ def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Itera
         topics = metrics.topics()
         for name, text in TOPICS.items():
             yield _gauge(name, text, {(): getattr(topics, name)})
+        for name, text in TOPIC_COUNTERS.items():
+            yield _counter(name, text, {(): getattr(topics, name)})
     yield from _facts(metrics)
     yield from _requests(metrics.requests)
     yield from _appends(metrics.appends)

@@ -160,7 +160,7 @@ class Metrics:
         self.counts: Counter[tuple[str, str]] = Counter()
         """(name, label value) -> count, with the names of `exposition.COUNTERS`."""
         self.topics: Callable[[], object] | None = None
-        """Returns an object with the attributes of `exposition.TOPICS`."""
+        """Returns an object with the attributes of `exposition.TOPICS` and `TOPIC_COUNTERS`."""
 
     def _counted(self) -> Slices[Iterable[PartitionSnapshot]]:
         yield

@@ -6,6 +6,7 @@ The Kafka port opens first; expensive modules are imported after it, or when the
 import asyncio
 import gc
 import signal
+import time
 from functools import partial
 
 from groupkeeper.observe import logs
@@ -44,7 +45,7 @@ def _world(options: ServeOptions) -> World | None:
     from groupkeeper.storage.compaction import compact
     from groupkeeper.storage.memory_files import MemoryFiles
 
-    files = MemoryFiles()
+    files = MemoryFiles(lambda: time.time_ns() // 1_000_000)
     return World(files=files, compact=partial(compact, files))
 
 

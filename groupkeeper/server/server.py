@@ -39,6 +39,7 @@ from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.cleaning import Cleaning, Compact, Threads
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
+from groupkeeper.server.retention_lines import RetentionLines
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Locked, StorageError
@@ -113,6 +114,7 @@ class Server:
             files=self._world.files,
             failed=_topics_failed,
             repaired=lambda what: _log.warning("topics: repaired", what=what),
+            retention=RetentionLines(),
             folders=self.store.folders,
             open_files_most=self._descriptors.topic_logs,
         )
@@ -174,6 +176,7 @@ class Server:
         self.kafka = await self.listener.start(self._options.listen)
         self.group_partitions.start()
         self.topics.finish_deletions()
+        self.topics.start_retention(announce=self._directory.lacked_retention)
         self._watch = DirectoryWatch(self._writer, self.logs.lost, self._give_up)
         threads = Threads(
             self._writer, self._loader, self._world.executor("cleaner"), self._world.compact

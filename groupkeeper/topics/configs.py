@@ -1,6 +1,6 @@
 """Topic configs: the names that Kafka knows, the values it accepts, and the defaults.
 
-Every config is stored and described; `max.message.bytes` and `cleanup.policy` have an effect.
+Every config is stored and described; apis/topic_config_docs.py says which ones act.
 Source: Kafka 4.1's `LogConfig` and `TopicConfig`, and its answers on the wire.
 """
 
@@ -236,13 +236,16 @@ def parts(text: str, *, empty: bool = False) -> list[str]:
 
 
 def validated(
-    given: Mapping[str, str | None], stored: Mapping[str, str] = MappingProxyType({})
+    given: Mapping[str, str | None],
+    stored: Mapping[str, str] = MappingProxyType({}),
+    inherited: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Validate all configs of one topic; they are returned in canonical form. Nulls are refused
     first, then unknown names, then values, then values that contradict each other. Raises Refused.
 
     `stored`: the topic's configs so far. A value that is the same there is not validated again:
-    the release that stored it may have known other names and bounds.
+    the release that stored it may have known other names and bounds. `inherited`: values of configs
+    that the topic does not set, where they are not Kafka's defaults.
     """
     texts = {name: text for name, text in given.items() if text is not None}
     for name in given:
@@ -255,15 +258,17 @@ def validated(
     configs = {
         name: TABLE[name].read(text) if name in new else text for name, text in texts.items()
     }
-    _check_together(configs, new)
+    _check_together(configs, new, inherited)
     return configs
 
 
-def _check_together(configs: Mapping[str, str], new: set[str]) -> None:
+def _check_together(
+    configs: Mapping[str, str], new: set[str], inherited: Mapping[str, str]
+) -> None:
     if not new.isdisjoint((_LEAST_LAG, _MOST_LAG)):
         least, most = (
-            int(TABLE[name].read(configs.get(name, TABLE[name].default)))
-            for name in (_LEAST_LAG, _MOST_LAG)
+            int(row.read(configs.get(row.name, inherited.get(row.name, row.default))))
+            for row in (TABLE[_LEAST_LAG], TABLE[_MOST_LAG])
         )
         if least > most:
             raise _refused(

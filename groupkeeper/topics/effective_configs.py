@@ -8,6 +8,7 @@ Source: Kafka's `ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and
 
 from collections.abc import Iterator, Mapping
 from itertools import dropwhile
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from groupkeeper.protocol.messages.describe_configs import (
@@ -18,7 +19,14 @@ from groupkeeper.protocol.messages.describe_configs import (
 from groupkeeper.settings.table import TABLE as SETTINGS
 from groupkeeper.settings.table import Settings
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.configs import RETENTION_MS, SEGMENT_MS, TABLE, TopicConfig, java_double
+from groupkeeper.topics.configs import (
+    RETENTION_MS,
+    SEGMENT_MS,
+    TABLE,
+    TopicConfig,
+    java_double,
+    validated,
+)
 from groupkeeper.topics.log_policy import KnownPolicy, LogPolicy, read_policy
 
 
@@ -93,6 +101,11 @@ class EffectiveConfigs:
             row.name: self._inherited(row) for row in TABLE.values()
         }
         """Each config as in a topic that does not set it, by name in alphabetical order."""
+        self._inherited_values = {
+            name: config.value
+            for name, config in self.inherited.items()
+            if config.value is not None
+        }
         self._default_policy = self._read_policy({})
 
     def of(self, topic: Topic) -> Iterator[EffectiveConfig]:
@@ -120,9 +133,13 @@ class EffectiveConfigs:
         return self._read_policy(self._of_group_topic)
 
     def _read_policy(self, configs: Mapping[str, str]) -> LogPolicy:
-        return read_policy(
-            configs, {name: config.value or "" for name, config in self.inherited.items()}
-        )
+        return read_policy(configs, self._inherited_values)
+
+    def validated(
+        self, given: Mapping[str, str | None], stored: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, str]:
+        """`configs.validated`, where the server's settings hold for what a topic does not set."""
+        return validated(given, stored, self._inherited_values)
 
     def with_topic_value(self, name: str, value: str) -> EffectiveConfig:
         """A known config that a topic sets."""

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from threading import RLock
 from typing import Final
 
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files import Files, FileStat
 
 _SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE))
 _SHED: Final = 4
@@ -81,6 +81,9 @@ class OpenFiles(Files):
             return self._files.size(descriptor)
         finally:
             self._give_back(file)
+
+    def stat(self, path: str) -> FileStat:
+        return self._files.stat(path)
 
     def read(self, handle: int, size: int, position: int) -> bytes:
         file, descriptor = self._borrow(handle)

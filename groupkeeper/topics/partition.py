@@ -4,6 +4,7 @@ The folders are in partitions.py. As in Kafka, appends are acknowledged from the
 end after a crash is found when the log is opened.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 from typing import Final, Protocol
@@ -11,6 +12,8 @@ from typing import Final, Protocol
 from groupkeeper.protocol.record_batch import BatchHeader, iter_batches, patch
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.recovery_point import compare
+from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.batches import NO_TIMESTAMP
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_policy import LogPolicy
@@ -83,7 +86,7 @@ class TopicPartition:
         self._expected = 0, NO_TIMESTAMP
         """Size and largest timestamp of the batch that the log is opened for."""
         self._rolling = Lock()
-        """Held during an append, and while a new segment begins."""
+        """Held during an append, and while a new segment begins or the manifest is written."""
         self.producers = ProducerStates(producers)
         self.watchers: dict[Watcher, int] = {}
         """Waiting requests in order, each with how much of `_untold` it has counted."""
@@ -209,7 +212,7 @@ class TopicPartition:
         self.log = log
 
     def write_back(self, log: Log) -> None:
-        """Sync the log, blocking, and begin a new segment if that is due. Raises StorageError and
+        """Sync the log, blocking, or begin a new segment if that is due. Raises StorageError and
         OSError.
         """
         try:
@@ -217,7 +220,12 @@ class TopicPartition:
                 with self._rolling:
                     log.roll()
             else:
-                log.sync()
+                with self._rolling:
+                    stand = log.stand()
+                mark = log.checkpoint(stand) if stand is not None else None
+                if mark is not None:
+                    with self._rolling:
+                        log.save(mark)
         except StorageError:
             self.close()
             raise
@@ -230,6 +238,18 @@ class TopicPartition:
         if log is not None:
             with suppress(StorageError, OSError):  # a later read reports it
                 log.read(offset, size)
+
+    def compare(self, log: Log, segment: Segment) -> Iterator[None]:
+        """Read what opening has left unread of a segment, blocking, in pieces. Raises StorageError
+        and OSError, and closes the log.
+        """
+        try:
+            yield from compare(segment)
+        except (StorageError, OSError):
+            log.failed = True
+            if self.log is log:
+                self.close()
+            raise
 
     def close(self) -> None:
         """Close the files; the next use opens them again. Blocks if much was appended."""

@@ -13,12 +13,12 @@ from typing import Final
 from groupkeeper.backoff import RetryTimes
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.topic_folders import TopicFolders
+from groupkeeper.topics.unread_logs import UnreadLogs
 from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Slices, Turns
 
@@ -54,6 +54,8 @@ class TopicPartitions:
         self._worker = worker
         self._turns = turns
         self._failed = failed
+        self.unread = UnreadLogs(worker, failed)
+        """What is still to be read of logs that were opened."""
         self._producers = producers
         self._unopened: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
@@ -76,6 +78,11 @@ class TopicPartitions:
             # The coordinator opens, closes and reloads it, so look it up each time.
             partition.log = self.group_log(index)
         return partition
+
+    def log_of(self, topic: Topic, index: int) -> Log | None:
+        """The log of a partition if it is open. On any thread."""
+        partition = self._known.get((topic.name, index))
+        return partition.log if partition is not None and partition.topic is topic else None
 
     def grew(self, topic_name: str, index: int, size: int) -> None:
         """The coordinator appended to the partition: notify waiting requests."""
@@ -112,6 +119,7 @@ class TopicPartitions:
             some = wanted[first : first + AT_ONCE]
             for partition in await self._worker(partial(self._prepare, some)):
                 self._unopened.failed(partition, seconds())
+            self.unread.add(some)
 
     async def warm(self, reads: Iterable[Read]) -> None:
         """Read records, so that the event loop finds them in the page cache."""
@@ -144,42 +152,6 @@ class TopicPartitions:
                 self._failed(partition.folder, error)
                 unopened.append(partition)
         return unopened
-
-    async def delete_before(self, partition: TopicPartition, offset: int) -> bool:
-        """Delete what is before an offset of an open partition: durable, then visible, then the
-        files are removed. Reports a failure of the disk and returns False. If only the last step
-        failed, the next use opens the log again, and it begins there.
-        """
-        try:
-            if not await self._worker(lambda: self._note_start(partition, offset)):
-                return False
-            log = partition.log
-            gone = () if log is None else await self._turns.run(log.begin_at(offset))
-        except (StorageError, OSError) as error:
-            if partition.deleted:
-                return False  # so are the files
-            self._failed(partition.folder, error)
-            if isinstance(error, StorageError):
-                partition.close()
-            return False
-        return await self._worker(lambda: self._remove_segments(partition, gone))
-
-    def _note_start(self, partition: TopicPartition, offset: int) -> bool:
-        if not partition.deleted:
-            self._folders.note_start(partition.folder, offset)
-        return not partition.deleted
-
-    def _remove_segments(self, partition: TopicPartition, segments: Iterable[Segment]) -> bool:
-        """False if the topic is deleted: a new topic may have files of the same names."""
-        if partition.deleted:
-            return False
-        try:
-            for segment in segments:
-                segment.remove()
-        except OSError as error:
-            # They are not used any more, and the next opening removes them.
-            self._failed(partition.folder, error)
-        return True
 
     def detach(self, topics: Iterable[Topic]) -> Slices[None]:
         """Drop the partitions of deleted topics, but not their files, and answer requests that wait

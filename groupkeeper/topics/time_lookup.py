@@ -1,28 +1,18 @@
 """Finds records by time, whatever producers have put into their batches.
 
-Batches are stored unchanged: a header may state a maximum timestamp that no record has, and a few
-bytes may decompress to many. So records are read in slices (`turns`), large batches are
-decompressed on the worker, one at a time, and too many false headers end a lookup.
+Batches are stored unchanged: a header may state a maximum timestamp that no record has. So records
+are read (batch_reader.py), and too many false headers end a lookup.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, TypeVar
 
-from groupkeeper.protocol.compression import DecompressionError, decompress, decompress_mapped
-from groupkeeper.protocol.record_batch import (
-    DECOMPRESSED_LIMIT,
-    HEADER_SIZE,
-    BatchHeader,
-    CorruptBatch,
-    read_header,
-    record_times,
-)
+from groupkeeper.protocol.record_batch import read_header, record_times
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.scan import Batch
 from groupkeeper.storage.segment import Segment
+from groupkeeper.topics.batch_reader import BatchReader
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Slices, Turns
 
 Found = tuple[int, int]
@@ -41,9 +31,6 @@ RECORDS_MOST: Final = 1_000_000
 """Records that one lookup reads at most: as many as a batch of one mebibyte can decompress to, if
 they are not empty."""
 
-_SMALL: Final = 1024 * 1024
-"""Batches up to this size are decompressed on the event loop, in less than a millisecond."""
-
 _RECORDS: Final = 2_000
 """Records in one slice."""
 
@@ -51,11 +38,9 @@ _RECORDS: Final = 2_000
 class TimeLookup:
     """Searches logs. Raises OSError, StorageError, CorruptBatch and OverLimitError."""
 
-    def __init__(self, worker: WorkerThread, turns: Turns) -> None:
-        self._worker = worker
+    def __init__(self, reader: BatchReader, turns: Turns) -> None:
+        self._reader = reader
         self._turns = turns
-        self._large = asyncio.Lock()
-        """Bounds memory to one large batch at a time."""
 
     async def first(self, log: Log, timestamp_ms: int) -> Found | None:
         """The first record that is not older, or None."""
@@ -96,24 +81,9 @@ class TimeLookup:
         data = segment.read(batch.position, batch.size)
         header = read_header(data)
         budget.spend(header.record_count)
-        compressed = data[HEADER_SIZE : header.end]
-        if not header.codec:
-            return await self._turns.run(scan(record_times(compressed, header)))
-        try:
-            small = decompress(header.codec, compressed, _SMALL)
-        except DecompressionError:  # too large, or corrupt: decided there
-            return await self._search_large(compressed, header, scan)
-        return await self._turns.run(scan(record_times(small, header)))
-
-    async def _search_large(self, compressed: bytes, header: BatchHeader, scan: Scan[R]) -> R:
-        async with self._large:
-            try:
-                data = await self._worker(
-                    lambda: decompress_mapped(header.codec, compressed, DECOMPRESSED_LIMIT)
-                )
-            except DecompressionError as error:
-                raise CorruptBatch(f"the batch at offset {header.base_offset}: {error}") from error
-            return await self._turns.run(scan(record_times(data, header)))
+        return await self._reader.read(
+            data, header, lambda records: scan(record_times(records, header))
+        )
 
 
 class _Budget:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList, is_partition
@@ -11,6 +12,10 @@ from groupkeeper.storage.opening import open_log
 from groupkeeper.storage.start import write_start
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_policy import LogPolicy
+
+READ_AT_ONCE: Final = 16 * 1024 * 1024
+"""How much of a log may be read while a request waits for it to be opened; if its checksum covers
+more, it is compared later."""
 
 
 @dataclass(slots=True)
@@ -29,7 +34,7 @@ class TopicFolders:
         """A log without a folder is empty. Raises StorageError and OSError."""
         if self.known is not None and (what := self.known.check(name)):
             self.repaired(what)
-        log = open_log(self.files, f"{self.data_dir}/{name}", limits)
+        log = open_log(self.files, f"{self.data_dir}/{name}", limits, read_most=READ_AT_ONCE)
         for what in log.take_repairs():
             self.repaired(what)
         return log

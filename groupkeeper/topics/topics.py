@@ -15,8 +15,10 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.retention import RetentionLimits
 from groupkeeper.storage.store import Store
-from groupkeeper.topics.catalog import Catalog
+from groupkeeper.topics.batch_reader import BatchReader
+from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.catalog_log import SEGMENT_BYTES, CatalogFolders
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.fetch_reader import FetchReader
@@ -27,6 +29,8 @@ from groupkeeper.topics.open_files import OpenFiles
 from groupkeeper.topics.partitions import Failed, TopicPartitions
 from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.topics.producers import ProducerMemory
+from groupkeeper.topics.record_deletion import RecordDeletion
+from groupkeeper.topics.retention import Retention, RetentionListener
 from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.topics.topic_admin import TopicAdmin, TopicsDeleted
 from groupkeeper.topics.topic_folders import TopicFolders
@@ -36,7 +40,7 @@ from groupkeeper.turns import Turns
 
 @dataclass(slots=True)
 class Snapshot:
-    """Gauges of one moment."""
+    """Gauges and counters of one moment."""
 
     topics: int
     """Without internal ones."""
@@ -45,6 +49,8 @@ class Snapshot:
     topic_files_open: int
     """Descriptors of topic logs."""
     fetches_waiting: int
+    topic_segments_deleted: int
+    """By retention, since the start."""
 
 
 @dataclass(slots=True)
@@ -59,6 +65,8 @@ class TopicsWorld:
     """Called with every failure of the disk and every limit reached, for the log."""
     repaired: Callable[[str], None] = lambda what: None
     """Called with what was damaged and repaired."""
+    retention: RetentionListener = field(default_factory=RetentionListener)
+    """Called with what retention deletes."""
     folders: FolderList | None = None
     """Which partition folders must exist."""
     open_files_most: int = OPEN_FILES_MOST
@@ -87,7 +95,21 @@ class Topics:
         self.worker = world.worker
         self._files = OpenFiles(world.files, world.open_files_most)
         self.catalog = self._catalog_of(store, world, turns)
-        self.partitions = self._partitions_of(store, world, turns)
+        folders = TopicFolders(
+            self._files, store.data_dir, world.repaired, self.effective.policy, world.folders
+        )
+        self.partitions = self._partitions_of(folders, world, turns)
+        self.record_deletion = RecordDeletion(
+            self.partitions, folders, world.worker, turns, world.failed
+        )
+        self.retention = Retention(
+            self.catalog,
+            self.partitions,
+            self.record_deletion,
+            turns,
+            self._retention_limits,
+            world.retention,
+        )
         self.response_tasks = ResponseTasks(world.failed, turns)
         """Responses that come after their handler has returned."""
         self.admin = TopicAdmin(
@@ -100,7 +122,8 @@ class Topics:
         """Offsets to delete in partitions of the group topic that could not be loaded."""
         self.reader = FetchReader(self.partitions, settings.fetch_max_bytes, world.failed)
         self.log_opener = LogOpener(self.partitions, self.response_tasks)
-        self.lookup = TimeLookup(world.worker, turns)
+        self.batch_reader = BatchReader(world.worker, turns)
+        self.lookup = TimeLookup(self.batch_reader, turns)
         self.waiting_fetches: dict[Any, None] = {}
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """Awaited before the files are closed."""
@@ -115,13 +138,26 @@ class Topics:
         partitions = self.settings.offsets_topic_num_partitions
         return Catalog(folders.open, partitions, world.worker, turns)
 
-    def _partitions_of(self, store: Store, world: TopicsWorld, turns: Turns) -> TopicPartitions:
-        folders = TopicFolders(
-            self._files, store.data_dir, world.repaired, self.effective.policy, world.folders
-        )
+    def _partitions_of(
+        self, folders: TopicFolders, world: TopicsWorld, turns: Turns
+    ) -> TopicPartitions:
         expiration_ms = self.settings.producer_id_expiration_ms
         producers = ProducerMemory(expiration_ms, world.wall_ms, world.failed)
         return TopicPartitions(self.catalog, folders, world.worker, turns, world.failed, producers)
+
+    def _retention_limits(self, topic: Topic) -> RetentionLimits | None:
+        policy = self.effective.policy(topic)
+        if not policy.expires:
+            return None
+        return RetentionLimits(self.wall_ms(), policy.retention_ms, policy.retention_bytes)
+
+    def start_retention(self, *, announce: bool) -> None:
+        """Delete old segments from now on, first after an interval; the event loop runs.
+
+        `announce`: tell the listener at once what the first pass will delete.
+        """
+        interval_ms = self.settings.log_retention_check_interval_ms
+        self.retention.start(interval_ms / 1000, announce=announce)
 
     def answer_room(self, room: Callable[[], int]) -> None:
         """`room`: how many bytes of responses may still be held for clients; Fetch calls it."""
@@ -161,13 +197,16 @@ class Topics:
             topic_logs_open=self.partitions.opened(),
             topic_files_open=len(self._files),
             fetches_waiting=len(self.waiting_fetches),
+            topic_segments_deleted=self.retention.segments_deleted,
         )
 
     async def close(self) -> None:
+        await self.retention.close()
         for close in self.before_close:
             await close()
         await self.response_tasks.finish()
         await self.admin.close()
+        await self.partitions.unread.close()
         await self.worker(self.partitions.close)
         await self.worker(self.catalog.close)
         self.worker.close()

@@ -10,6 +10,7 @@ import pytest
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages import alter_configs as legacy
 from groupkeeper.protocol.messages import incremental_alter_configs as incremental
+from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -172,6 +173,18 @@ async def test_what_is_kept_counts_when_configs_must_go_together(scene: Scene) -
     await change(scene, ("max.compaction.lag.ms", SET, "5"))
     code, told = await change(scene, ("min.compaction.lag.ms", SET, "6"))
     assert (code, told[:32]) == (INVALID, "conflict topic config setting mi")
+
+
+async def test_values_are_compared_with_the_servers_where_the_topic_has_none(scene: Scene) -> None:
+    scene = await scene.restart(log_cleaner_max_compaction_lag_ms=5)
+    conflict = (
+        "conflict topic config setting min.compaction.lag.ms (10) > max.compaction.lag.ms (5)"
+    )
+    assert await change(scene, ("min.compaction.lag.ms", SET, "10")) == (INVALID, conflict)
+    config = CreatableTopicConfig(name="min.compaction.lag.ms", value="10")
+    refused = await scene.create("u", configs=[config])
+    assert (refused.error_code, refused.error_message) == (INVALID, conflict)
+    assert (await change(scene, ("min.compaction.lag.ms", SET, "5")))[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ async def test_the_group_topic_keeps_its_records(scene: Scene) -> None:
 async def test_a_topic_that_is_only_compacted_keeps_its_records(scene, policy, code):
     config = CreatableTopicConfig(name="cleanup.policy", value=policy)
     await scene.create("c", configs=[config])
-    await scene.produce("c", 0, batch("a", "b"))
+    await scene.produce("c", 0, batch("a", "b", keys=[b"k", b"k"]))
     assert [error for _, error in await delete(scene, ("c", 0, 1))] == [code]
 
 

@@ -173,6 +173,8 @@ async def test_settings_stand_behind_configs_of_topics(
 
 async def test_documentation_is_given_when_asked_for(scene: Scene) -> None:
     found = await one(scene, "retention.ms", include_documentation=True)
+    assert "The age at which segments are deleted" in found.documentation
+    found = await one(scene, "flush.ms", include_documentation=True)
     assert "without effect" in found.documentation
 
 

@@ -4,29 +4,61 @@ from itertools import islice
 
 import pytest
 
-from benchmarks.backlog import GROUPS, OFFSETS, PARTITIONS, groups_of, start, write
+from benchmarks.backlog import (
+    OFFSETS,
+    PARTITIONS,
+    REPEATS,
+    SEGMENTS,
+    compact,
+    groups_of,
+    log_mib,
+    prepare,
+    start,
+    write,
+)
 from groupkeeper.coordinator.placement import partition_of
-from groupkeeper.protocol.record_batch import check_crc, iter_batches
+from groupkeeper.protocol.record_batch import check_crc, decode_records, iter_batches
 
 
 @pytest.mark.parametrize("batch", [1, 100])
 def test_every_partition_but_the_last_has_its_share_in_whole_batches(tmp_path, batch):
-    made = write(tmp_path / "log", 10_000, batch)
-    assert sorted(made.files) == list(range(PARTITIONS - 1))
-    assert made.records == 10_000
-    assert len(made.expected) == GROUPS * (PARTITIONS - 1)
-    for file in made.files.values():
-        data = file.read_bytes()
+    made = write(tmp_path / "log", 200_000, batch)
+    assert sorted(made.segments) == list(range(PARTITIONS - 1))
+    assert made.records == 200_000
+    for segments in made.segments.values():
+        assert len(segments) == SEGMENTS + 1
+        assert sorted(segments) == list(segments)
+        data = b"".join(file.read_bytes() for file in segments.values())
         headers = list(iter_batches(data))
-        assert [header.record_count for header in headers] == [batch] * (200 // batch)
-        assert [header.base_offset for header in headers] == list(range(0, 200, batch))
+        assert [header.record_count for header in headers] == [batch] * (4000 // batch)
+        assert [header.base_offset for header in headers] == list(range(0, 4000, batch))
+        assert {header.base_offset for header in headers} >= segments.keys()
         assert all(check_crc(data, header) for header in headers)
 
 
-def test_it_is_filled_up_to_whole_rounds_of_all_keys(tmp_path):
-    made = write(tmp_path / "log", 1, 7)
-    assert made.records == GROUPS * OFFSETS * (PARTITIONS - 1)
-    assert set(made.expected.values()) == {1}
+def test_nearly_all_records_are_in_finished_segments(tmp_path):
+    made = write(tmp_path / "log", 50_000, 1)
+    assert all(980 <= max(segments) < 1000 for segments in made.segments.values())
+
+
+def test_what_is_expected_are_the_newest_values(tmp_path):
+    made = write(tmp_path / "log", 10_000, 1)
+    keys = sum(map(len, made.expected.values()))
+    assert keys == made.records / REPEATS
+    newest = {}
+    for file in made.segments[7].values():
+        data = file.read_bytes()
+        for header in iter_batches(data):
+            newest |= {record.key: record.offset for record in decode_records(data, header)}
+    mine = [name for name in made.expected if partition_of(name.decode(), PARTITIONS) == 7]
+    told = [offset for name in mine for offset in made.expected[name].values()]
+    assert sorted(newest.values()) == sorted(told)
+
+
+def test_it_is_filled_up_to_whole_batches(tmp_path):
+    made = write(tmp_path / "log", 1_001, 7)
+    assert made.records == 21 * (PARTITIONS - 1)
+    assert {len(offsets) for offsets in made.expected.values()} == {OFFSETS}
 
 
 def test_groups_live_where_they_are_looked_for():
@@ -35,11 +67,16 @@ def test_groups_live_where_they_are_looked_for():
 
 
 @pytest.mark.slow
-def test_a_server_starts_from_it_and_serves_others_meanwhile(tmp_path):
-    made = write(tmp_path / "log", 5_000, 1)
-    figures = start("groupkeeper", tmp_path, made)
-    assert figures["records"] == 5_000
-    assert figures["replay_ms"] > 0
+def test_a_server_starts_from_it_before_and_after_compaction(tmp_path):
+    made = write(tmp_path / "log", 10_000, 1)
+    server = prepare("groupkeeper", tmp_path, made)
+    before = log_mib(server)
+    figures, server = start(server, made)
+    assert figures["records"] == 10_000
+    assert 0 < figures["answers_ms"] <= figures["replay_ms"]
     assert figures["cpu_s"] > 0
     assert figures["beat_p99_ms"] <= figures["beat_worst_ms"]
     assert figures["iteration_ms"] >= 1
+    server = compact(server, made)
+    figures, server = start(server, made)  # which reads every offset
+    assert log_mib(server) < before / 4

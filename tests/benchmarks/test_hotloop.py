@@ -3,6 +3,7 @@
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -115,6 +116,33 @@ def test_commits_carry_the_correlation_id_as_every_offset(serve):
     HotLoop([serve(committed)], [request], wire.offset_commit_answer(3), 3).run(60, limit=2)
     partitions = [frames[1][-2 - 18 * left :][4:12] for left in (3, 2, 1)]
     assert [int.from_bytes(offset, "big") for offset in partitions] == [2, 2, 2]
+
+
+def test_a_rate_is_kept_however_fast_the_answers_are(serve):
+    outcome = beating(serve(right)).run(0.2, rate=100)
+    assert outcome.per_second <= 100
+    assert sum(outcome.latency_us) == 20
+
+
+def test_at_a_rate_a_request_that_had_to_wait_counts_from_when_it_was_due(serve):
+    def slow(frame: bytes) -> bytes:
+        time.sleep(0.02)
+        return right(frame)
+
+    outcome = beating(serve(slow)).run(0.1, rate=200)
+    assert sum(outcome.latency_us) == 20
+    assert outcome.answered <= 5
+    assert outcome.quantile_us(1.0) >= 300_000  # answered after 400 ms, due after 95
+
+
+def test_two_loops_run_at_the_same_time(serve):
+    loops = [beating(serve(right)), beating(serve(right))]
+    threads = [threading.Thread(target=loop.run, args=(60, 1, 2_000)) for loop in loops]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [loop.last_ids() for loop in loops] == [[2_000], [2_000]]
 
 
 @pytest.mark.parametrize(("share", "bucket"), [(0.5, 1), (0.51, 2), (0.99, 3), (1.0, 3)])

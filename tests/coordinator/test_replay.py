@@ -210,3 +210,14 @@ def test_groups_are_restored_in_slices() -> None:
     _, slices = counted(replay.restore(groups))
     assert len(groups) == 500
     assert slices >= 2 * 500 // RESTORED_IN_A_SLICE  # every record is gone through twice
+
+
+def test_what_was_restored_is_freed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groupkeeper.coordinator.replay.FORGOTTEN_IN_A_SLICE", 10)
+    log = Log()
+    for number in range(500):
+        log.plain((offset_key(offset_key_head("g", "t"), number), None))
+    replay = Replay()
+    replay.take(log.data)
+    _, slices = counted(replay.restore(Groups()))
+    assert slices >= 500 // RESTORED_IN_A_SLICE + 500 // 10

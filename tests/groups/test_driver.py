@@ -9,17 +9,21 @@ import pytest
 
 from groupkeeper.coordinator import partition as core
 from groupkeeper.coordinator.apis import refuse
+from groupkeeper.observe import exposition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.records.consumer_offsets import GroupMetadataKey, encode_key
+from groupkeeper.storage.errors import Fenced, LockLost
 from groupkeeper.storage.queued_log import Append
 from tests.support.broken import boom, break_handler
+from tests.support.fake_files import FakeFiles
 from tests.support.requests import (
     codes_of,
     commit_request,
@@ -30,9 +34,9 @@ from tests.support.requests import (
     offset_delete_request,
     sync_request,
 )
-from tests.support.served import Client, Served, groups_apart, settle
+from tests.support.served import Client, Lines, Served, groups_apart, settle
+from tests.support.slices import whole
 
-Lines = Callable[[], list[dict[str, Any]]]
 PARTITIONS = 4
 
 
@@ -227,6 +231,103 @@ def test_a_record_that_cannot_be_decoded_closes_its_partition(served: Served, li
     assert served.states().count("active") == PARTITIONS - 1
     assert served.page("/readyz")[0] == 503
     assert "cannot be loaded" in [line["event"] for line in lines()]
+
+
+# -- a newer owner ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def absent(served: Served) -> Served:
+    """Another process has taken the lock of group g's partition, in which a join waited."""
+    served.client().commit(1)
+    path = f"data/leases/{served.driver('g').index}"
+    served.disk.remove(path)
+    other = FakeFiles(served.disk)
+    assert other.lock(other.open(path, create=True))
+    served.until(lambda: "absent" in served.states())
+    return served
+
+
+def test_a_partition_of_another_process_is_not_coordinated_here(absent: Served) -> None:
+    codes = ask_everything(absent)
+    assert codes.pop("ListGroups") == 0
+    assert set(codes.values()) == {ErrorCode.NOT_COORDINATOR}
+
+
+def test_those_who_wait_are_told_when_another_process_takes_the_partition(served: Served) -> None:
+    waiting, beating = served.client(), served.client()
+    member_id, generation = settle(beating)
+    waiting.send(3, join_request())
+    served.advance(0.01)
+    served.driver("g").lost(Fenced("shard 3 is held by node 1"))
+    assert waiting.take().error_code == ErrorCode.NOT_COORDINATOR
+    assert beating.beat(member_id, generation) == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_steady_heartbeat_ends_with_the_ownership(served: Served) -> None:
+    client = served.client()
+    member_id, generation = settle(client)
+    for _ in range(5):
+        assert client.beat(member_id, generation) == 0
+    served.driver("g").lost(Fenced("shard 3 is held by node 1"))
+    for _ in range(3):
+        assert client.beat(member_id, generation) == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_partition_of_another_process_is_never_claimed_again(
+    absent: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = Mock()
+    monkeypatch.setattr(absent.server.store, "claim", claim)
+    before = len(absent.disk.trace)
+    absent.advance(3600)
+    assert not claim.called
+    assert absent.disk.trace[before:] == []
+
+
+def test_a_partition_of_another_process_is_seen_everywhere(absent: Served) -> None:
+    index = absent.driver("g").index
+    status, body = absent.page("/readyz")
+    [problem] = json.loads(body)["not_active"]
+    assert (status, problem["partition"], problem["state"]) == (503, index, "absent")
+    assert problem["reason"] == (
+        f"another process owns the partition: shard {index} is held by node unknown; "
+        "end that process, then restart this one to claim the partition again"
+    )
+    metrics = whole(exposition.Exposition(absent.server.metrics).page())
+    assert b'groupkeeper_partitions{state="absent"} 1.0' in metrics
+    assert b'groupkeeper_partitions{state="active"} 3.0' in metrics
+
+
+def test_groups_of_another_process_are_missing_in_a_list(served: Served, lines: Lines) -> None:
+    served.client().commit(1)
+    served.driver("g").lost(Fenced("shard 3 is held by node 1"))
+    assert served.client().call(4, ListGroupsRequest()).error_code == 0
+    [line] = [line for line in lines() if line["event"] == "groups are missing in a list"]
+    assert line["partitions"] == f"[{served.driver('g').index}]"
+
+
+def test_a_topic_is_deleted_without_waiting_for_it(absent: Served, lines: Lines) -> None:
+    request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
+    [deleted] = absent.client().call(5, request).responses
+    assert deleted.error_code == 0
+    [line] = [each for each in lines() if each["event"].startswith("offsets of deleted topics")]
+    assert line["partitions"] == f"[{absent.driver('g').index}]"
+
+
+def test_what_comes_late_changes_nothing_about_it(absent: Served, lines: Lines) -> None:
+    before, driver = len(lines()), absent.driver("g")
+    driver.lost(LockLost("the lock was removed"))
+    driver.not_written(OSError("full"))
+    absent.advance(60)
+    assert absent.states()[driver.index] == "absent"
+    assert lines()[before:] == []
+
+
+def test_a_partition_of_another_process_ends_with_this_one(absent: Served) -> None:
+    absent.server.group_partitions.stop()
+    assert absent.client().commit(1) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    absent.server.group_partitions.close()
 
 
 # -- a decision that fails -------------------------------------------------------------------------
@@ -514,6 +615,7 @@ def test_a_stopping_server_is_not_ready(served: Served) -> None:
     assert served.page("/readyz")[0] == 200
     served.server.group_partitions.stop()
     assert served.page("/readyz")[0] == 503
+    assert set(served.states()) == {"draining"}
 
 
 def test_clients_see_the_end_of_their_connections(served: Served) -> None:

@@ -73,7 +73,7 @@ def test_only_a_few_partitions_load_at_a_time(
 
 def test_the_rounds_thread_does_not_read_what_is_loaded(serve: Serve) -> None:
     served, _ = restarted(serve, commits=3)
-    writer = served.machine.executors[0]
+    writer = served.machine.executors["writer"]
     jobs = writer.jobs
     served.settled()
     assert writer.jobs - jobs <= PARTITIONS  # one look each: is it open?

@@ -1,6 +1,7 @@
 """`python -m tests.kills`: kill a server under real clients, again and again.
 
-Exit code 0: all good. 1: something was lost, rebalanced or stuck. 2: it could not begin.
+Exit code 0: all good. 1: something was lost, rebalanced or stuck, or too little was compacted.
+2: it could not begin.
 """
 
 import argparse
@@ -30,13 +31,19 @@ groups of one member each commit as fast as they are answered; a producer produc
 start the server is asked for everything: no offset below what was acknowledged, the members,
 instance ids, assignments and generation of before the first kill. Every client has to go on by
 itself. In the end all acknowledged records are fetched, and all is asked for after a clean stop.
+The server has tiny segments and compacts them all the time, and two kills of three wait for the
+files of a compaction.
 
-Exit code 0: all good. 1: something was lost, rebalanced or stuck. 2: it could not begin."""
+Exit code 0: all good. 1: something was lost, rebalanced or stuck, or too little was compacted.
+2: it could not begin."""
 EXAMPLES = """\
   python -m tests.kills                        200 kills, some five minutes
   python -m tests.kills 20 --seed 7            fewer, at other moments
   python -m tests.kills --checkout ../other    the server of another work tree
   python -m tests.kills --keep kept            keep the logs of all clients, and the directory"""
+
+
+RED = ("LOST", "REBAL", "STUCK", "UNCLEAN")
 
 
 def main(arguments: list[str]) -> int:
@@ -53,6 +60,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--checkout", type=Path, default=None, help="work tree whose server is killed (this one)"
     )
+    parser.add_argument(
+        "--without-compaction", action="store_true", help="let the server keep its default settings"
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep what is written")
     options = parser.parse_args(arguments)
     console = Console()
@@ -68,6 +78,7 @@ def main(arguments: list[str]) -> int:
         raw=options.raw,
         jars=jars,
         checkout=options.checkout and options.checkout.resolve(),
+        compacts=not options.without_compaction,
     )
     with tempfile.TemporaryDirectory(prefix="groupkeeper-kills-") as folder:
         place = options.keep or Path(folder)
@@ -79,7 +90,7 @@ def main(arguments: list[str]) -> int:
             _print(console, f"could not begin: {error}", "red")
             return CANNOT_RUN
     for line in words(report):
-        _print(console, line, "red" if line.startswith(("LOST", "REBAL", "STUCK")) else None)
+        _print(console, line, "red" if line.startswith(RED) else None)
     return BAD if report.bad else 0
 
 

@@ -19,6 +19,8 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest
 from tests.chaos.damage.truth import Group, Look, Loss, Truth, look
 from tests.chaos.wire import Client
 from tests.clients.libraries import AIOKAFKA, CONFLUENT, KAFKA_PYTHON_3, Library
+from tests.kills import compaction
+from tests.kills.compaction import Compactions
 from tests.kills.crowd import (
     PARTITIONS,
     TOPIC,
@@ -58,7 +60,9 @@ class NotSettled(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run. `raw`: groups without a library; `jars`: class path of Kafka's tools."""
+    """What is run. `raw`: groups without a library; `jars`: class path of Kafka's tools;
+    `compacts`: the server compacts its logs all the time.
+    """
 
     kills: int = 200
     seed: int = 9
@@ -67,6 +71,7 @@ class Plan:
     raw: int = 10
     jars: str | None = None
     checkout: Path | None = None
+    compacts: bool = True
 
 
 @dataclass
@@ -81,6 +86,12 @@ class Report:
     rebalances: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     """Clients that did not go on by themselves."""
+    compactions: int = 0
+    """That came to their end, in all lives of the server."""
+    interrupted: dict[str, int] = field(default_factory=dict)
+    """Kills in the middle of one, by the files that it left."""
+    unclean: list[str] = field(default_factory=list)
+    """There were too few compactions, or something was left of them."""
     slowest_start: float = 0.0
     """Seconds from exec to the ready line."""
     loads: list[float] = field(default_factory=list)
@@ -94,12 +105,13 @@ class Report:
 
     @property
     def bad(self) -> bool:
-        return bool(self.losses or self.rebalances or self.stuck)
+        return bool(self.losses or self.rebalances or self.stuck or self.unclean)
 
 
 def run(plan: Plan, folder: Path, say: Say = lambda _: None) -> Report:
     """Raises NotSettled, and AssertionError if the server does not start."""
-    server = Server(folder, SETTINGS, plan.checkout)
+    settings = {**SETTINGS, **(compaction.SETTINGS if plan.compacts else {})}
+    server = Server(folder, settings, plan.checkout)
     server.start()
     running = _Run(plan, server, folder, say)
     try:
@@ -121,6 +133,7 @@ class _Run:
         self._clients: list[Committer] = []
         self._report = Report()
         self._address = server.kafka
+        self._compactions = Compactions(server.data_dir, server.log, Random(plan.seed))
 
     # -- before the first kill -------------------------------------------------------------------
 
@@ -224,9 +237,10 @@ class _Run:
         lines = self._rebalances()
         for number in range(1, self._plan.kills + 1):
             self._say(f"kill {number} of {self._plan.kills}, {self._ledger.total} commits")
-            time.sleep(chance.uniform(*UP_SECONDS))
+            self._compactions.wait(*UP_SECONDS)
             self._server.kill()
             report.kills += 1
+            self._compactions.killed()
             if chance.random() < HALF_STARTED:
                 self._half_start(chance.uniform(*HALF_SECONDS))
             self._restart()
@@ -241,6 +255,7 @@ class _Run:
         if (more := self._rebalances() - lines) > 0:
             report.rebalances.append(f"{more} lines of the log say that one started")
         self._last_look()
+        self._look_at_compactions()
         report.seconds = time.monotonic() - begun
         report.commits = self._ledger.total
         report.commits_by = dict(self._ledger.acknowledged)
@@ -298,6 +313,7 @@ class _Run:
         """With nobody at work: what the server has, and what it has after a stop and a start."""
         self.end()
         promised = self._ledger.copy(over=True)
+        self._server.settings = {**self._server.settings, "log.cleaner.enable": "false"}
         self._report.stored = sum(map(len, promised.records.values()))
         for when in ("at the end", "after a clean stop"):
             # Its members are no longer there to beat, so a group may have begun to change.
@@ -306,6 +322,15 @@ class _Run:
                     self._report.losses.append(f"{when}: {loss.words}")
             self._server.stop()
             self._server.start()
+
+    def _look_at_compactions(self) -> None:
+        """The last starts, which compact nothing, have removed or completed what kills left."""
+        report, compactions = self._report, self._compactions
+        report.compactions, report.interrupted = compactions.ended, dict(compactions.interrupted)
+        if left := compactions.unfinished():
+            report.unclean.append(f"files are left: {sorted(left)}")
+        if self._plan.compacts and (too_few := compactions.too_few(report.kills)):
+            report.unclean.append(too_few)
 
     def _moves(self) -> dict[str, int]:
         return {client.name: client.moves for client in self._clients}
@@ -345,6 +370,9 @@ def words(report: Report) -> list[str]:
         f"{report.commits} commits acknowledged, {report.stored} records",
         f"{len(report.losses)} losses",
         f"{len(report.rebalances)} rebalances",
+        f"{report.compactions} compactions",
+        f"{report.interrupted.get('cleaned', 0)} kills while one was written",
+        f"{report.interrupted.get('swap', 0)} kills while one was put into place",
         f"slowest recovery {took:.1f} s ({who})",
         f"slowest start {report.slowest_start:.2f} s",
         f"from a ready line until all is served {median(loads):.2f} s, at worst {max(loads):.2f}",
@@ -357,4 +385,5 @@ def words(report: Report) -> list[str]:
     lines += [f"LOST {each}" for each in report.losses[:20]]
     lines += [f"REBALANCE {each}" for each in report.rebalances[:20]]
     lines += [f"STUCK {each}" for each in report.stuck]
+    lines += [f"UNCLEAN {each}" for each in report.unclean]
     return lines

@@ -1,11 +1,13 @@
 """Two kills under two libraries' consumers, and what the ledger keeps; `make kills` does 200."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.chaos.damage.truth import Stored
 from tests.clients.libraries import AIOKAFKA, CONFLUENT
+from tests.kills.compaction import KILLS_FOR_ONE, Compactions
 from tests.kills.ledger import NO_MOST, Ledger
 from tests.kills.run import Plan, Report, run, words
 
@@ -51,7 +53,24 @@ def test_a_client_recovers_with_its_first_commit_after_a_ready_line() -> None:
     assert ledger.slowest.keys() == {"one"}
 
 
-@pytest.mark.parametrize("wrong", ["losses", "rebalances", "stuck"])
+def test_compactions_are_counted_over_all_lives_and_those_that_were_killed(tmp_path: Path) -> None:
+    log, folder = tmp_path / "log", tmp_path / "data" / "__consumer_offsets-7"
+    folder.mkdir(parents=True)
+    log.write_text('{"event": "log compacted"}\n{"event": "ready"}\n{"event": "log compacted"}\n')
+    compactions = Compactions(tmp_path / "data", log, Random(1))
+    (folder / "00000000000000000000.log.5eed.cleaned").touch()
+    compactions.killed()
+    compactions.killed()
+    (folder / "00000000000000000000.log.5eed.cleaned").rename(folder / "0.log.swap")
+    compactions.killed()
+    assert compactions.ended == 2
+    assert compactions.interrupted == {"cleaned": 2, "swap": 1}
+    assert compactions.unfinished() == {"swap"}
+    assert not compactions.too_few(2 * KILLS_FOR_ONE)
+    assert "2 compactions" in compactions.too_few(3 * KILLS_FOR_ONE)
+
+
+@pytest.mark.parametrize("wrong", ["losses", "rebalances", "stuck", "unclean"])
 def test_any_of_these_is_bad_and_told(wrong: str) -> None:
     report = Report()
     assert not report.bad

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from groupkeeper.coordinator import facts
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.observe import exposition
-from groupkeeper.observe.exposition import COUNTERS, TOPICS, Exposition
+from groupkeeper.observe.exposition import COUNTERS, TOPIC_COUNTERS, TOPICS, Exposition
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -229,7 +229,7 @@ def test_a_page_is_made_in_slices_and_the_same_however_many(
 
 def families() -> Iterator[str]:
     metrics = Metrics()
-    metrics.topics = lambda: SimpleNamespace(**dict.fromkeys(TOPICS, 0))
+    metrics.topics = lambda: SimpleNamespace(**dict.fromkeys((*TOPICS, *TOPIC_COUNTERS), 0))
     page = whole(Exposition(metrics).page()).decode()
     return (line.split()[2] for line in page.splitlines() if line.startswith("# TYPE groupkeeper_"))
 

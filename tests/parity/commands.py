@@ -25,7 +25,7 @@ Who plays which part is in docs/glossary.md.
     forget     orders-0,... (OffsetDelete)
     find       keys=g,h  type=0
     send       API {json}    any request; "@name" is a group or topic of this transcript, and
-                             "3 records" a batch of so many
+                             "3 records" a batch of so many, "3 keyed records" one with keys
     raw        key= version= body=hex
 
 A group is `g` unless `group=` says otherwise, the client id is the name unless `client=` says
@@ -329,8 +329,9 @@ class Speech:
         if isinstance(kind, ArrayOf) and value is not None:
             return [self._value(kind.item, each) for each in value]
         if isinstance(kind, Sized) and not kind.is_text and value is not None:
-            records = [(None, b"value")] * int(value.removesuffix(" records"))
-            return encode_batch(0, 0, self._wall(), records)
+            count, *words = value.split()
+            key = b"key" if "keyed" in words else None
+            return encode_batch(0, 0, self._wall(), [(key, b"value")] * int(count))
         if isinstance(value, str) and value.startswith("@"):
             return self._names.prefix + value[1:]
         return _lengthened(value) if isinstance(value, str) else value

@@ -30,6 +30,7 @@ KIPS = {
     "KIP-429": "incremental cooperative rebalancing",
     "KIP-430": "authorised operations in descriptions",
     "KIP-447": "stable offsets",
+    "KIP-467": "the records because of which a batch is refused",
     "KIP-482": "tagged fields and compact lengths",
     "KIP-496": "OffsetDelete",
     "KIP-511": "names of clients in ApiVersions",

@@ -9,13 +9,17 @@ from crc32c import crc32c
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.server.directory import NoDataError
+from groupkeeper.server.directory import MEMORY_JOURNAL_BYTES, Directory, NoDataError
 from groupkeeper.server.partition_count import UnknownCountError
+from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
 from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat
 from groupkeeper.storage.format import VERSION
 from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.whole import read_whole
 from tests.support.directories import restore
 from tests.support.fake_files import FakeFiles
 from tests.support.served import Lines, Served, groups_apart, settle
@@ -209,6 +213,21 @@ def test_a_log_in_a_newer_epoch_than_anybody_knows_is_served(serve: Serve) -> No
     served.restart()
     served.settled()
     assert served.client().fetched() == {("orders", 0): 9}
+
+
+# -- in memory -------------------------------------------------------------------------------------
+
+
+def test_journals_in_memory_stay_small() -> None:
+    files = MemoryFiles()
+    store = Directory(files, ServeOptions(Path("memory"), memory=True)).store
+    epoch, log = store.claim(0), store.open_log("__consumer_offsets-0")
+    for _ in range(40):
+        records = [(b"key", bytes(512 * 1024))]
+        assert store.commit([Append(log, epoch, 0, records)]) == [None]
+        names = files.list_folder("memory/journals")
+        sizes = [len(read_whole(files, f"memory/journals/{name}")) for name in names]
+        assert sum(sizes) < 3 * MEMORY_JOURNAL_BYTES
 
 
 # -- gone while the server runs --------------------------------------------------------------------

@@ -45,7 +45,9 @@ FORGET = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
 class Wire(asyncio.Protocol):
     """One connection of a client: requests out, answers in, in order."""
 
-    def __init__(self, client_id: str) -> None:
+    def __init__(self, client_id: str, heard: Callable[[], None] = lambda: None) -> None:
+        """`heard` is told about every answer, before the client is."""
+        self._heard = heard
         self._frames = Frames()
         self._exchange = Exchange(client_id)
         self._waiting: deque[asyncio.Future[Any]] = deque()
@@ -72,6 +74,7 @@ class Wire(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         for frame in self._frames.feed(data):
             future, response = self._waiting.popleft(), self._exchange.response(frame)
+            self._heard()
             if not future.done():
                 future.set_result(response)
 
@@ -85,6 +88,8 @@ class Consumer:
     name: str
     instance_id: str | None = None
     group_id: str = "billing"
+    partitions: int = PARTITIONS
+    """Of the topic."""
     session_ms: int = 10_000
     member_id: str = ""
     generation: int = -1
@@ -95,6 +100,8 @@ class Consumer:
     wire: Wire | None = None
     synced: Callable[["Consumer"], None] = lambda consumer: None
     """Told about every assignment."""
+    heard: Callable[[], None] = lambda: None
+    """Told about every answer."""
 
     async def run(self) -> None:
         """Consume until cancelled, or fenced."""
@@ -105,7 +112,7 @@ class Consumer:
                 await asyncio.sleep(0.2 + self.loop.random.random() * 0.3)
 
     async def _session(self) -> None:
-        self.wire = Wire(self.name)
+        self.wire = Wire(self.name, self.heard)
         self.loop.dial(self.address, self.wire)
         while not self.fenced:
             if self.generation < 0 and not await self._join():
@@ -159,7 +166,7 @@ class Consumer:
         if joined.members and not joined.skip_assignment:
             ids = sorted(m.member_id for m in joined.members)
             for at, member_id in enumerate(ids):
-                mine = list(range(at, PARTITIONS, len(ids)))
+                mine = list(range(at, self.partitions, len(ids)))
                 share = Assignment(
                     assigned_partitions=[TopicPartition(topic=TOPIC, partitions=mine)]
                 )

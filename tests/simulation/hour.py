@@ -1,4 +1,8 @@
-"""A scripted hour of an eight-member group: crashes on every side, invariants all along.
+"""A scripted hour of an eight-member group and a clerk: crashes on every side, also in the middle
+of compactions, swaps, starts and writes; invariants all along.
+
+Segments are small and time is short, so that an hour holds what takes a server weeks: logs roll by
+size and by age, are compacted over and over, and their archive is emptied.
 
 Run as a program it prints the trace and its digest, so that two processes can be compared:
 
@@ -6,18 +10,78 @@ Run as a program it prints the trace and its digest, so that two processes can b
 """
 
 import asyncio
+import errno
 import hashlib
 import sys
-from collections.abc import Coroutine
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
+from unittest.mock import patch
 
+from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from tests.simulation.cluster import ADDRESS, Machine
+from groupkeeper.server.server import Server
+from groupkeeper.storage.limits import Limits
+from tests.simulation.clerk import Clerk
+from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
 from tests.simulation.consumer import PARTITIONS, TOPIC, Consumer, Wire
+from tests.simulation.ledger import Ledger, check_archive
+from tests.simulation.tally import STARTED, Tally
 from tests.support.accounts import check_accounts
+from tests.support.fake_files import Crash
 from tests.support.virtual_loop import VirtualLoop
 
 HOUR_S = 3600.0
+LOGS = 3
+BUSY = partition_of("billing", LOGS)
+SEGMENT_BYTES = 16_000
+SEGMENT_MS = 200_000
+JOURNAL_BYTES = 100_000
+AHEAD_BYTES = 16_384
+LIMITS = Limits(segment_bytes=SEGMENT_BYTES, segment_ms=SEGMENT_MS, journal_bytes=JOURNAL_BYTES)
+TOMBSTONES_MS = 240_000
+LONGEST_TOMBSTONE_MS = TOMBSTONES_MS + 200_000
+"""They wait for their segment to roll, and for two compactions; in the log of the members, which is
+compacted every minute.
+"""
+SETTINGS = {
+    "offsets.topic.num.partitions": LOGS,
+    "offsets.topic.segment.bytes": SEGMENT_BYTES,
+    "offsets.raw.retention.ms": 900_000,
+    "log.roll.ms": SEGMENT_MS,
+    "log.cleaner.backoff.ms": 3_000,
+    "log.cleaner.delete.retention.ms": TOMBSTONES_MS,
+    "log.retention.check.interval.ms": 30_000,
+}
+STEPS = 50
+"""So many answers are between two comparisons of the log with what is known."""
+POWER_CUTS = ("lose", "tear", "keep", "names", "spoil")
+CRASHES = ("kill", *POWER_CUTS)
+SOON_S = 120.0
+"""How long a crash that was prepared may take to happen."""
+MISHAPS = (
+    *["die", "die", "leave", "kill", "power", "nothing"] * 2,
+    *["crash in a compaction", "crash in a swap", "crash in a start", "crash in a write"] * 2,
+    "crash in a swap",
+    *["fault in a compaction", "fault in a swap"],
+)
+"""Come in a random order, each as often as it stands here, and then again."""
+EVERY_HOUR = (
+    "rolled by size",
+    "rolled by age",
+    "swapped",
+    "swap completed by a start",
+    "unfinished compaction removed",
+    "archived",
+    "removed from the archive",
+    "segments in the archive",
+    "journal begun",
+    "comparison",
+    *(what for what in MISHAPS if "in a" in what),
+)
+"""What must have happened in each."""
+CALLS = {"compaction": 12, "swap": 25, "start": 60, "write": 6}
+"""About how many calls change the disk meanwhile."""
 
 
 class Hour:
@@ -25,40 +89,64 @@ class Hour:
 
     def __init__(self, seed: int) -> None:
         self.loop = VirtualLoop(seed)
+        self.loop.set_exception_handler(self._unhandled)
         self.trace: list[str] = []
-        self.machine = Machine(self.loop, self.trace.append, "offsets.topic.num.partitions=3")
+        settings = (f"{key}={value}" for key, value in SETTINGS.items())
+        self.machine = Machine(self.loop, self.trace.append, *settings)
+        self.machine.journal_bytes = JOURNAL_BYTES
+        self.machine.created = self._created
+        self.machine.died = self._died
+        self.ledger = Ledger(LOGS, LIMITS)
+        self.happened: Counter[str] = Counter()
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.consumers: dict[str, Consumer] = {}
+        self.clerk = Clerk(self.loop, ADDRESS, self._step)
         self.owners: dict[tuple[int, int], str] = {}
         self.highest: dict[str, int] = {}
         self.crashes = 0
         self.checks = 0
+        self._answers = 0
+        self._crashed = asyncio.Event()
+        self._bugs: list[BaseException] = []
 
     def run(self) -> str:
         """The whole hour; returns the digest of the trace."""
         asyncio.set_event_loop(self.loop)
         try:
-            self.loop.run_until_complete(self._hour())
+            with patch("groupkeeper.storage.journal.AHEAD_BYTES", AHEAD_BYTES):
+                self.loop.run_until_complete(self._hour())
         finally:
             asyncio.set_event_loop(None)
+        tally = Tally(SEGMENT_BYTES)
+        tally.read(self.machine.disk.trace)
+        self.happened += tally.counts
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
     # -- the script ----------------------------------------------------------------------------
 
     async def _hour(self) -> None:
-        await self.machine.start()
+        await self._start()
         await self._create_topic()
         for number in range(8):
             self._join(f"c{number}")
+        self.tasks["clerk"] = self.loop.create_task(self.clerk.run())
         self.tasks["accounts"] = self.loop.create_task(self._keep_accounts())
+        mishaps: list[str] = []
         while self.loop.time() < HOUR_S:
-            await asyncio.sleep(self.loop.random.uniform(20, 90))
-            await self._mishap()
+            if not mishaps:
+                mishaps = self.loop.random.sample(MISHAPS, len(MISHAPS))
+            await asyncio.sleep(self.loop.random.uniform(20, 70))
+            await self._mishap(mishaps.pop())
+            self._check_tasks()
         await asyncio.sleep(120)
         self._check_settled()
-        for task in self.tasks.values():
+        self._check_tasks()
+        self.machine.kill()
+        self._settle()
+        tasks = asyncio.all_tasks(self.loop) - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _create_topic(self) -> None:
         wire = Wire("admin")
@@ -71,33 +159,37 @@ class Hour:
         """A process starts: even numbers are static members."""
         instance = f"instance-{name}" if int(name[1:]) % 2 == 0 else None
         consumer = Consumer(self.loop, ADDRESS, name, instance, synced=self._synced)
+        consumer.heard = self._step
         old = self.consumers.get(name)
         if old is not None:
             consumer.acknowledged = old.acknowledged
         self.consumers[name] = consumer
         self.tasks[name] = self.loop.create_task(consumer.run())
 
-    async def _mishap(self) -> None:
+    async def _mishap(self, what: str) -> None:
         random = self.loop.random
-        what = random.choice(["die", "die", "leave", "kill", "power", "nothing"])
         name = f"c{random.randrange(8)}"
         self.trace.append(f"{self.loop.time():12.4f} --- {what} {name}")
         if what == "kill":
-            await self._outage(self.machine.kill)
+            await self._outage("kill")
         elif what == "power":
-            mode = random.choice(["lose", "tear", "keep"])
-            await self._outage(lambda: self.machine.cut_power(mode))
-        elif what == "die":
-            await self._end(name, polite=False)
-        elif what == "leave":
-            await self._end(name, polite=True)
+            await self._outage(random.choice(POWER_CUTS))
+        elif what in ("die", "leave"):
+            await self._end(name, polite=what == "leave")
+        elif what.startswith("crash in"):
+            await self._crash_in(what.rpartition(" ")[2])
+        elif what.startswith("fault in"):
+            await self._fault_in(what.rpartition(" ")[2])
 
-    async def _outage(self, crash: Any) -> None:
-        crash()
-        self.crashes += 1
-        await asyncio.sleep(self.loop.random.uniform(0.1, 6))
-        await self.machine.start()
-        await self._check_offsets()
+    def _settle(self) -> None:
+        """What is on the disk, looked at while no process runs."""
+        disk = self.machine.disk
+        logs = self.ledger.settle(disk)
+        now = START_OF_TIME_MS + int(self.loop.time() * 1000)
+        self.ledger.check_tombstones(logs, now - TOMBSTONES_MS)
+        oldest = self.ledger.oldest_tombstone(logs[BUSY])
+        assert oldest is None or oldest > now - LONGEST_TOMBSTONE_MS, "a tombstone is kept for good"
+        self.happened["segments in the archive"] = check_archive(disk, logs)
 
     async def _end(self, name: str, *, polite: bool) -> None:
         """A consumer's process ends, and comes back after a while."""
@@ -110,7 +202,121 @@ class Hour:
         await asyncio.sleep(self.loop.random.uniform(1, 25))
         self._join(name)
 
+    # -- crashes -------------------------------------------------------------------------------
+
+    async def _outage(self, how: str, *, calls: int = 0) -> None:
+        """The process ends, unless it has already, and another one starts; that one dies after so
+        many calls, too, if any are given.
+        """
+        machine = self.machine
+        if machine.server is not None:
+            machine.kill()
+        if how != "kill":
+            machine.disk.power_cut(how, self.loop.random.randrange(1 << 30))
+        self.crashes += 1
+        self._crashed.clear()
+        self._settle()
+        await asyncio.sleep(self.loop.random.uniform(0.1, 6))
+        if calls:
+            machine.crash_in(calls)
+        await self._start()
+
+    async def _start(self) -> None:
+        machine = self.machine
+        machine.disk.trace.append(STARTED)
+        try:
+            await machine.start()
+        except Crash:
+            self._crashed.set()
+            return
+        server = machine.server
+        if server is not None:
+            server.failed.add_done_callback(lambda _: self._gave_up(server))
+
+    def _gave_up(self, server: Server) -> None:
+        """A sync has failed: the process ends by itself."""
+        if self.machine.server is server:
+            self.machine.kill()
+            self._crashed.set()
+
+    async def _crash_in(self, job: str) -> None:
+        """The process dies in the middle of a job: the power fails, or somebody kills it."""
+        random, machine = self.loop.random, self.machine
+        calls, how = random.randint(1, CALLS[job]), random.choice(CRASHES)
+        if job == "start":
+            await self._outage(random.choice(CRASHES), calls=calls)
+        elif job == "write":
+            machine.crash_in(calls)
+        else:
+            self._when(job, lambda: machine.crash_in(calls))
+        if await self._dies():
+            last = machine.disk.trace[-1]
+            self.trace.append(f"{self.loop.time():12.4f} died in: {last}")
+            self.happened[f"crash in a {job}"] += 1
+            await self._outage(how)
+        await self._check_offsets()
+
+    async def _fault_in(self, job: str) -> None:
+        """The disk refuses one call. If it is a sync that matters, the process ends."""
+        calls, disk = self.loop.random.randint(1, CALLS[job] // 2), self.machine.disk
+        error = OSError(errno.EIO, "Input/output error")
+
+        def fail() -> None:
+            disk.failures[disk.calls + calls] = error
+
+        self._when(job, fail)
+        ended = await self._dies()
+        self.happened[f"fault in a {job}"] += sum(call <= disk.calls for call in disk.failures)
+        disk.failures.clear()
+        if ended:
+            await self._outage(self.loop.random.choice(CRASHES))
+        await self._check_offsets()
+
+    def _when(self, job: str, then: Callable[[], None]) -> None:
+        """Do something once, when a compaction begins, or a swap, which follows a compaction."""
+        machine = self.machine
+
+        def once() -> None:
+            machine.compacting = machine.compacted = lambda: None
+            then()
+
+        machine.compacting = once if job == "compaction" else lambda: None
+        machine.compacted = once if job == "swap" else lambda: None
+
+    async def _dies(self) -> bool:
+        """Wait for a crash that was prepared; whether it came."""
+        try:
+            async with asyncio.timeout(SOON_S):
+                await self._crashed.wait()
+        except TimeoutError:
+            self._when("", lambda: None)
+            self.machine.disk.crash_at = None
+            return False
+        return True
+
+    def _created(self, server: Server) -> None:
+        self.ledger.watch(server)
+
+    def _died(self) -> None:
+        self._crashed.set()
+
+    def _unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if error is not None and not isinstance(error, Crash):
+            self._bugs.append(error)
+
     # -- what must hold ------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        """An answer came: now and then, the log is compared with what is known."""
+        self._answers += 1
+        server = self.machine.server
+        if self._answers % STEPS or server is None:
+            return
+        how = CRASHES[self._answers // STEPS % len(CRASHES)]
+        self.ledger.check(self.machine.disk, how, seed=self._answers)
+        self.ledger.check_live(server)
+        self.happened["comparison"] += 1
 
     async def _keep_accounts(self) -> None:
         """Every second: no request is lost between its connection and where it waits."""
@@ -120,6 +326,14 @@ class Hour:
             if server is not None:
                 check_accounts(server)
                 self.checks += 1
+
+    def _check_tasks(self) -> None:
+        """Nothing that runs beside the script has failed."""
+        for bug in self._bugs:
+            raise bug
+        for task in self.tasks.values():
+            if task.done() and not task.cancelled():
+                task.result()
 
     def _synced(self, consumer: Consumer) -> None:
         """No generation goes back, and no partition has two owners in one generation."""
@@ -135,17 +349,20 @@ class Hour:
 
     async def _check_offsets(self) -> None:
         """Whatever was acknowledged is there, after every crash."""
-        reader = Consumer(self.loop, ADDRESS, "reader", wire=Wire("reader"))
-        assert reader.wire is not None
-        self.loop.dial(ADDRESS, reader.wire)
         promised: dict[int, int] = {}
         for consumer in self.consumers.values():
             for partition, offset in consumer.acknowledged.items():
                 promised[partition] = max(offset, promised.get(partition, 0))
-        found = await _until_it_works(reader.fetch)
+        found = await _until_it_works(self._fetch)
         for partition, offset in promised.items():
             assert found.get(partition, -1) >= offset, (partition, offset, found.get(partition))
         self.trace.append(f"{self.loop.time():12.4f} offsets {sorted(found.items())}")
+
+    async def _fetch(self) -> dict[int, int]:
+        reader = Consumer(self.loop, ADDRESS, "reader", wire=Wire("reader"))
+        assert reader.wire is not None
+        self.loop.dial(ADDRESS, reader.wire)
+        return await reader.fetch()
 
     def _check_settled(self) -> None:
         """In the end everybody is in one generation, and every partition has one owner."""
@@ -163,7 +380,7 @@ async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
         pass
 
 
-async def _until_it_works(work: Any) -> Any:
+async def _until_it_works(work: Callable[[], Awaitable[Any]]) -> Any:
     while True:
         try:
             return await work()

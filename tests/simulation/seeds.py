@@ -4,8 +4,11 @@ python -m tests.simulation.seeds [HOW_MANY [FIRST_SEED]]
 """
 
 import sys
+from collections import Counter
 
+from rich.console import Console
 from rich.progress import track
+from rich.table import Table
 
 from groupkeeper.observe import logs
 from tests.simulation.hour import Hour
@@ -15,6 +18,7 @@ def main(arguments: list[str]) -> int:
     """Run seeds `first` to `first + many - 1`; 0 when all of them held."""
     many, first = (int(each) for each in [*arguments, *["20", "1"][len(arguments) :]])
     logs.configure(level="error")
+    happened: Counter[str] = Counter()
     for seed in track(range(first, first + many), description="Simulated hours"):
         hour = Hour(seed)
         try:
@@ -23,6 +27,11 @@ def main(arguments: list[str]) -> int:
             print("\n".join(hour.trace[-40:]))
             print(f"seed {seed} broke a promise; all of it: python -m tests.simulation.hour {seed}")
             raise
+        happened += hour.happened
+    table = Table("in these hours", "times")
+    for what, count in sorted(happened.items()):
+        table.add_row(what, f"{count:,}")
+    Console().print(table)
     print(f"{many} hours from seed {first} on: every promise held")
     return 0
 

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.hour import Hour
+from tests.simulation.hour import EVERY_HOUR, Hour
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 5, 6])
 def test_an_hour_of_crashes_breaks_no_promise(seed: int) -> None:
-    # 2, 5 and 6 cut the power before any folder name was synced: the journal alone knows the log.
     hour = Hour(seed)
     hour.run()
-    assert hour.crashes > 5
+    assert hour.crashes > 20
     assert hour.checks > 3_000
+    assert hour.ledger.live_checks > 800
+    assert hour.clerk.looks > 800 and hour.clerk.deletions > 300
+    assert {kind: hour.happened[kind] for kind in EVERY_HOUR if not hour.happened[kind]} == {}
 
 
 @pytest.mark.parametrize("seed", [3, 4])

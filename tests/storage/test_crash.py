@@ -5,20 +5,25 @@ and a newer epoch.
 """
 
 import errno
+from collections.abc import Callable
 
 import pytest
 
 from groupkeeper.storage.errors import SyncFailed
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.opening import open_log
 from groupkeeper.storage.queued_log import Append
 from groupkeeper.storage.store import Store
-from tests.support.fake_files import Crash, FakeDisk
+from tests.support.batches import batch
+from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.support.stored import make_claims_durable, open_store, values_in
 
 # Small, so that the run rolls journals and segments many times, the latter by size and by age.
 LIMITS = Limits(segment_bytes=700, segment_ms=6, index_interval_bytes=200, journal_bytes=1200)
 NAMES = ("__consumer_offsets-0", "__consumer_offsets-1", "__group_events-1")
+TOPIC_LIMITS = Limits(segment_bytes=2_000, index_interval_bytes=200)
+MODES = ["lose", "names", "keep", "tear", "spoil", "kill"]
 
 
 @pytest.fixture(autouse=True)
@@ -27,11 +32,21 @@ def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 2048)
 
 
+@pytest.fixture(params=["beside", "alone"])
+def beside(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether logs are synced and get recovery points beside the rounds."""
+    monkeypatch.setattr("groupkeeper.storage.round_writer.WRITE_BACK_BYTES", 300)
+    return bool(request.param == "beside")
+
+
 class Client:
     """Commits numbered values and remembers which were acknowledged, across crashes."""
 
-    def __init__(self, disk: FakeDisk) -> None:
+    def __init__(self, disk: FakeDisk, *, beside: bool = False) -> None:
+        """`beside`: what is to be done on another thread is done a round later."""
         self.disk = disk
+        self.beside = beside
+        self.jobs: list[Callable[[], None]] = []
         self.written: dict[str, list[bytes]] = {name: [] for name in NAMES}
         self.acknowledged: dict[str, int] = dict.fromkeys(NAMES, 0)
         self.epoch = 0
@@ -39,6 +54,9 @@ class Client:
 
     def run(self, rounds: int, *, stop: bool = True) -> None:
         store = open_store(self.disk, limits=LIMITS)
+        self.jobs.clear()
+        if self.beside:
+            store.write_back_on(self.jobs.append)
         epochs = [store.claim(0), store.claim(1)]
         logs = [store.open_log(name) for name in NAMES]
         assert epochs[0] > self.epoch
@@ -47,6 +65,7 @@ class Client:
             chosen = [log for at, log in enumerate(logs) if (number + at) % 3]
             self.commit(store, chosen, epochs[0])
         if stop:
+            self.work()
             store.close()
             self.epoch = epochs[0]
 
@@ -57,10 +76,17 @@ class Client:
             self.number += 1
             self.written[log.name] += values
             appends.append(Append(log, epoch, self.number, [(b"key", value) for value in values]))
+        due, self.jobs[:] = list(self.jobs), []
         assert store.commit(appends) == [None] * len(logs)
         self.epoch = epoch
         for log in logs:
             self.acknowledged[log.name] = len(self.written[log.name])
+        for job in due:
+            job()
+
+    def work(self) -> None:
+        while self.jobs:
+            self.jobs.pop(0)()
 
     def check(self, logs: list[Log]) -> None:
         """All acknowledged values are there, in order, and of the others a first part or none."""
@@ -72,17 +98,17 @@ class Client:
             self.acknowledged[log.name] = len(found)
 
 
-def calls_of_a_run() -> int:
+def calls_of_a_run(*, beside: bool = False) -> int:
     disk = FakeDisk()
-    Client(disk).run(rounds=12)
+    Client(disk, beside=beside).run(rounds=12)
     return disk.calls
 
 
-@pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "spoil", "kill"])
-def test_nothing_acknowledged_is_lost_wherever_it_crashes(mode: str) -> None:
-    for call in range(1, calls_of_a_run() + 1):
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_acknowledged_is_lost_wherever_it_crashes(mode: str, beside: bool) -> None:
+    for call in range(1, calls_of_a_run(beside=beside) + 1):
         disk = FakeDisk()
-        client = Client(disk)
+        client = Client(disk, beside=beside)
         disk.crash_at = call
         with pytest.raises(Crash):
             client.run(rounds=12)
@@ -91,12 +117,12 @@ def test_nothing_acknowledged_is_lost_wherever_it_crashes(mode: str) -> None:
         client.run(rounds=1)
 
 
-@pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "spoil", "kill"])
-def test_a_crash_during_recovery_from_a_crash_loses_nothing(mode: str) -> None:
-    for call in range(60, calls_of_a_run(), 7):
+@pytest.mark.parametrize("mode", MODES)
+def test_a_crash_during_recovery_from_a_crash_loses_nothing(mode: str, beside: bool) -> None:
+    for call in range(60, calls_of_a_run(beside=beside), 13 if beside else 7):
         for again in range(1, 30, 3):
             disk = FakeDisk()
-            client = Client(disk)
+            client = Client(disk, beside=beside)
             disk.crash_at = call
             with pytest.raises(Crash):
                 client.run(rounds=12)
@@ -147,3 +173,91 @@ def test_epochs_rise_over_power_cuts_without_a_sync_of_the_leases(disk: FakeDisk
         make_claims_durable(store, epoch=seen[-1])
         disk.power_cut(mode)
     assert seen == [1, 2, 3, 4, 5]
+
+
+# -- a log that no journal knows -------------------------------------------------------------------
+
+
+class Writer:
+    """Appends numbered values to a log of a topic, and remembers which were synced."""
+
+    FOLDER = "data/orders-0"
+
+    def __init__(self, disk: FakeDisk) -> None:
+        self.disk = disk
+        self.appended: list[bytes] = []
+        self.synced = 0
+        FakeFiles(disk).make_folder("data")
+        disk.write_back()
+
+    def run(self, appends: int, *, reopen: bool = False) -> None:
+        log = open_log(FakeFiles(self.disk), self.FOLDER, TOPIC_LIMITS)
+        self.check(log)
+        for number in range(1, appends + 1):
+            self.append(log)
+            match number % 8:
+                case 3:
+                    self.save(log, meanwhile=False)
+                case 6:
+                    self.save(log, meanwhile=True)
+                case 0:
+                    log.roll()
+                    self.synced = len(self.appended)
+        log.close()
+        self.synced = len(self.appended)
+        if reopen:
+            self.run(0)
+
+    def append(self, log: Log) -> None:
+        offset, epoch = log.next_offset, log.next_offset // 5
+        self.appended.append(b"value %d" % offset * 20)
+        log.append(batch(offset, self.appended[-1], epoch=epoch))
+
+    def save(self, log: Log, *, meanwhile: bool) -> None:
+        """As the worker does, while more may be appended."""
+        stand, end = log.stand(), len(self.appended)
+        assert stand is not None
+        if meanwhile:
+            self.append(log)
+        mark = log.checkpoint(stand)
+        assert mark is not None
+        log.save(mark)
+        self.synced = end
+
+    def check(self, log: Log) -> None:
+        assert log.unread is None
+        found = [value for value in values_in(log) if value is not None]
+        assert len(found) == log.next_offset >= self.synced
+        assert found == self.appended[: len(found)]
+        self.appended = found
+
+
+def calls_of_a_writer() -> int:
+    disk = FakeDisk()
+    writer = Writer(disk)
+    started = disk.calls
+    writer.run(20, reopen=True)
+    return disk.calls - started
+
+
+@pytest.mark.parametrize("again", [0, 3, 9, 17])
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "tear"])
+def test_what_a_topic_has_synced_is_there_wherever_it_crashes(mode: str, again: int) -> None:
+    """Not torn: of several appends that were not synced the later ones may be left, and the log is
+    refused.
+    """
+    calls = calls_of_a_writer()
+    for call in range(1, calls + 1):
+        disk = FakeDisk()
+        writer = Writer(disk)
+        disk.crash_at = disk.calls + call
+        with pytest.raises(Crash):
+            writer.run(20, reopen=True)
+        recover(disk, mode, seed=call)
+        if again:
+            disk.crash_at = disk.calls + again
+            with pytest.raises(Crash):
+                writer.run(20)
+            recover(disk, mode, seed=call + again)
+        writer.run(5)
+        writer.run(1)

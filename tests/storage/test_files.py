@@ -64,6 +64,21 @@ def test_a_link_replaces_nothing_and_needs_a_file_and_a_folder(any_files: Files)
         any_files.link("a", "no/folder")
 
 
+def test_the_size_of_a_file_and_when_it_was_written(any_files: Files) -> None:
+    handle = any_files.open("c", create=True)
+    any_files.write(handle, b"hello", 3)
+    assert any_files.stat("c").size == 8
+    with pytest.raises(FileNotFoundError):
+        any_files.stat("d")
+
+
+def test_the_real_time_of_a_write_is_in_milliseconds(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    path.touch()
+    os.utime(path, (7, 1_700_000_000.5))
+    assert Files().stat(str(path)).modified_ms == 1_700_000_000_500
+
+
 def test_a_removed_file_is_there_for_those_who_have_it_open(any_files: Files) -> None:
     handle = any_files.open("c", create=True)
     any_files.write(handle, b"hello", 0)

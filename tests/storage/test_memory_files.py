@@ -1,8 +1,9 @@
 """The file system in memory: it answers as the real one does, on any thread, and serves a store."""
 
 import errno
+import gc
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,20 @@ MADE_OF_OTHERS = {"copy"}
 def test_no_call_reaches_the_disk() -> None:
     calls = {name for name, value in vars(Files).items() if callable(value) and name[0] != "_"}
     assert calls - OF_THE_PROCESS - MADE_OF_OTHERS <= vars(MemoryFiles).keys()
+
+
+def test_files_have_the_time_of_their_last_write() -> None:
+    now = 5
+    files = MemoryFiles(lambda: now)
+    handle = files.open("a", create=True)
+    assert files.stat("a").modified_ms == 5
+    for change in (lambda: files.write(handle, b"ab", 0), lambda: files.truncate(handle, 1)):
+        now += 2
+        change()
+        assert files.stat("a") == (len(files.read(handle, 9, 0)), now)
+    now += 2
+    files.read(handle, 9, 0)
+    assert files.stat("a").modified_ms == 9
 
 
 # -- compared with the real one --------------------------------------------------------------------
@@ -172,6 +187,39 @@ def test_a_reader_sees_whole_writes_of_a_file_that_grows() -> None:
     with ThreadPoolExecutor(3) as pool:
         for done in [pool.submit(write), pool.submit(read), pool.submit(read)]:
             done.result()
+
+
+class Collected:
+    """Closes its file when it is collected, as a segment does; not before the collector runs."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._handle = files.open("c", create=True)
+        self._cycle = self
+
+    def __del__(self) -> None:
+        self._files.close(self._handle)
+
+
+@pytest.fixture
+def eager_collector() -> Iterator[None]:
+    """It runs in the middle of everything."""
+    before = gc.get_threshold()
+    gc.set_threshold(10)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("eager_collector")
+@pytest.mark.timeout(20, method="thread")  # a lock that waits for itself hears no signal
+def test_a_file_may_be_closed_by_the_collector_in_the_middle_of_a_call() -> None:
+    files = MemoryFiles()
+    for number in range(2_000):
+        Collected(files)
+        files.make_folder(f"a/{number % 7}/b")
+        assert "a" in files.list_folder(".")
+    gc.collect()
+    assert files.open("d", create=True) > 2_000
 
 
 # -- under a store ---------------------------------------------------------------------------------

@@ -1,13 +1,16 @@
 """Kafka's own command line tools, from their jars, each invocation a check on what it says."""
 
 import contextlib
+import shutil
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from tests.suites import maven, versions
+from tests.suites import compacted_log, maven, versions
+from tests.suites.compacted_log import Dump, segments, wrong_index
 from tests.suites.kafka_checks import CLASSES, Check, Checks
 from tests.suites.process import Lines
 from tests.suites.suite import Outcome, Result, Results, Suite, Target
@@ -50,6 +53,7 @@ class KafkaTools(Suite):
         yield from tools.all(tools.checks.ends())
         if target.data_dir is not None:
             yield tools.check(tools.checks.log(), _logs(target.data_dir))
+            yield from _compacted(tools, folder)
 
 
 class Tools:
@@ -77,14 +81,27 @@ class Tools:
             command.remove("--bootstrap-server")
             command.remove(self._target.bootstrap)
         started = time.monotonic()
-        with Lines(command, self._folder, limit_s=_TOOL_SECONDS) as lines:
-            printed = list(lines)
+        printed = self._printed(command)
         seconds = time.monotonic() - started
         unsaid = check.unsaid("\n".join(printed))
         if not unsaid:
             return Result(check.name, Outcome.PASSED, seconds)
         detail = [f"does not say {each}" for each in unsaid] + printed[:_DETAIL_LINES]
         return Result(check.name, Outcome.FAILED, seconds, "\n".join(detail))
+
+    def _printed(self, command: list[str]) -> list[str]:
+        with Lines(command, self._folder, limit_s=_TOOL_SECONDS) as lines:
+            return list(lines)
+
+    def dumped(self, words: str, files: Iterable[Path]) -> list[str]:
+        """What kafka-dump-log says of files."""
+        tool = [*self._java, CLASSES["kafka-dump-log"], *words.split()]
+        return self._printed([*tool, "--files", ",".join(map(str, files))])
+
+    def dumped_by_us(self, words: str, files: Iterable[Path]) -> list[str]:
+        """What `groupkeeper dump` says of them."""
+        tool = [sys.executable, "-m", "groupkeeper", "dump", *words.split()]
+        return self._printed([*tool, *map(str, files)])
 
     def member(self, group: str, name: str, words: str = "") -> Member:
         """A consumer of the shared topic, not yet started."""
@@ -162,6 +179,49 @@ def _static(tools: Tools) -> Results:
                 raise UnmetError(f"{first.name} saw a rebalance")
 
         yield _scene("kafka-verifiable-consumer: a static member comes back", come_back)
+
+
+def _compacted(tools: Tools, folder: Path) -> Results:
+    """Every segment that we write, also compacted and archived ones, is Kafka's to read."""
+    place = folder / "compacted"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    data_dir = compacted_log.make(place)
+    offsets = Dump()
+
+    def same(pattern: str, theirs: str, ours: str, dump: Dump) -> None:
+        files = segments(data_dir, pattern)
+        dump.add(tools.dumped(theirs, files))
+        mine = Dump()
+        mine.add(tools.dumped_by_us(ours, files))
+        if different := dump.differences(mine):
+            raise UnmetError("\n".join(["kafka-dump-log and groupkeeper dump", *different]))
+
+    def has_everything() -> None:
+        archived = [file for file in offsets.batches if "/archive/" in file]
+        if not (archived and offsets.horizons and offsets.empty and len(offsets.kinds) > 2):
+            raise UnmetError(f"archived: {archived}, horizons: {offsets.horizons}, {offsets.kinds}")
+
+    def check_indexes(words: str) -> None:
+        files = segments(data_dir, "**/__consumer_offsets-*/*index")
+        if wrong := list(wrong_index(tools.dumped(words, files), offsets)):
+            raise UnmetError("\n".join(wrong))
+
+    name = "kafka-dump-log: compacted"
+    places = "**/__consumer_offsets-*/*.log"
+    yield _scene(
+        f"{name} and archived offsets as groupkeeper dump",
+        lambda: same(places, "--offsets-decoder", "--offsets", offsets),
+    )
+    yield _scene(f"{name} horizons, empty batches, raw segments are there", has_everything)
+    yield _scene(
+        f"{name} topics as groupkeeper dump",
+        lambda: same("[cp]*/*.log", "--print-data-log", "", Dump()),
+    )
+    for words in ("--index-sanity-check", "--verify-index-only"):
+        yield _scene(
+            f"{name} and archived indexes, {words}", lambda words=words: check_indexes(words)
+        )
 
 
 def _logs(data_dir: Path) -> str:

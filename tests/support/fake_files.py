@@ -24,11 +24,12 @@ once more. tests/storage/test_fake_files.py says all this in tests.
 
 import errno
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files import Files, FileStat
 
 SECTOR = 512
 ROOT = "."
@@ -46,10 +47,15 @@ class Inode:
     durable: bytearray = field(default_factory=bytearray)
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
     holder: tuple["FakeFiles", int] | None = None
+    modified_ms: int = 0
 
     def apply(self, position: int, data: bytes | None) -> None:
         self.pending.append((position, data))
         _apply(self.data, position, data)
+
+    def copy(self) -> "Inode":
+        data, durable = bytearray(self.data), bytearray(self.durable)
+        return Inode(data, durable, list(self.pending), modified_ms=self.modified_ms)
 
     def sync(self) -> None:
         for write in self.pending:
@@ -123,6 +129,8 @@ class FakeDisk:
         self.dead = False
         self.random = Random(0)
         self.boots = 1
+        self.wall_ms: Callable[[], int] = lambda: 0
+        """The clock that files get their times from."""
         self.changes = Counter[str]()
         """Of the names in each folder."""
         self._tree: Tree = {ROOT: None}
@@ -181,6 +189,10 @@ class FakeDisk:
         inodes = {id(inode): inode for inode in self._tree.values() if inode}  # links count once
         return sum(len(inode.data) for inode in inodes.values())
 
+    def files(self) -> Iterator[tuple[str, int]]:
+        """Path and size of every file."""
+        return ((path, len(inode.data)) for path, inode in self._tree.items() if inode)
+
     def write_back(self) -> None:
         """The kernel has written everything back, as it does in time without being asked."""
         for entry in self._pending:
@@ -238,6 +250,31 @@ class FakeDisk:
         inode = self.lookup(path)
         assert inode is not None
         return bytes(inode.data)
+
+    def copy(self, leave_out: str = "") -> "FakeDisk":
+        """Another machine with the same disk and page cache at this moment, and no process.
+
+        `leave_out` is a folder that it lacks.
+        """
+        twins: dict[int, Inode] = {}
+
+        def twin(inode: Inode | None) -> Inode | None:
+            if inode is not None and id(inode) not in twins:
+                twins[id(inode)] = inode.copy()
+            return inode and twins[id(inode)]
+
+        def is_wanted(path: str) -> bool:
+            return not (leave_out and f"{path}/".startswith(f"{leave_out}/"))
+
+        other = FakeDisk()
+        other.boots, other.wall_ms = self.boots, self.wall_ms
+        other.random.setstate(self.random.getstate())
+        for tree, theirs in ((self._tree, other._tree), (self._durable, other._durable)):
+            theirs.update((path, twin(inode)) for path, inode in tree.items() if is_wanted(path))
+        for kind, path, inode, old in self._pending:
+            if is_wanted(path):
+                other._pending.append((kind, path, twin(inode), old))
+        return other
 
 
 def parent(path: str) -> str:
@@ -300,7 +337,7 @@ class FakeFiles(Files):
         if create and not self.disk.has(path):
             self.disk.lookup(parent(path))
             self._step(f"create {path}")
-            self.disk.change("add", path, Inode())
+            self.disk.change("add", path, Inode(modified_ms=self.disk.wall_ms()))
         inode = self.disk.lookup(path)
         if inode is None:
             raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
@@ -323,6 +360,11 @@ class FakeFiles(Files):
     def size(self, handle: int) -> int:
         return len(self._inode(handle).data)
 
+    def stat(self, path: str) -> FileStat:
+        inode = self.disk.lookup(path)
+        assert inode is not None, "a folder"
+        return FileStat(len(inode.data), inode.modified_ms)
+
     def read(self, handle: int, size: int, position: int) -> bytes:
         return bytes(self._inode(handle).data[position : position + size])
 
@@ -332,6 +374,7 @@ class FakeFiles(Files):
         error = self.disk.failure()
         if position + len(data) - len(inode.data) > self.disk.room():
             error = OSError(errno.ENOSPC, "No space left on device")
+        inode.modified_ms = self.disk.wall_ms()
         if crash or error:
             inode.apply(position, data[: len(data) // 2])
             if error:
@@ -342,6 +385,7 @@ class FakeFiles(Files):
     def truncate(self, handle: int, size: int) -> None:
         inode = self._inode(handle)
         self._step(f"truncate {self.path_of(handle)} to {size}")
+        inode.modified_ms = self.disk.wall_ms()
         inode.apply(size, None)
 
     def sync(self, handle: int) -> None:

@@ -13,6 +13,8 @@ from concurrent.futures import Executor
 from random import Random
 from typing import Any, Self
 
+from tests.support.fake_files import Crash
+
 Address = tuple[str, int]
 
 
@@ -188,6 +190,8 @@ class VirtualExecutor(Executor):
         self._cost_s = cost_s
         self._free_at = 0.0
         self.alive = True
+        self.died: Callable[[], None] | None = None
+        """Told when the process dies in the middle of a job."""
         self.jobs = 0
         """How many were handed in."""
 
@@ -200,12 +204,22 @@ class VirtualExecutor(Executor):
         return future
 
     def _perform(self, job: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
-        if not self.alive or future.cancelled():
-            return
+        if self.alive and not future.cancelled():
+            self._do(job, future.set_result, future.set_exception)
+
+    def _do(
+        self, job: Callable[[], Any], done: Callable[[Any], Any], failed: Callable[[Any], Any]
+    ) -> None:
         try:
-            future.set_result(job())
+            result = job()
         except Exception as error:  # noqa: BLE001  # what an executor's future is for
-            future.set_exception(error)
+            failed(error)
+        except Crash:
+            if self.died is None:
+                raise
+            self.died()
+        else:
+            done(result)
 
     def __call__(self, job: Callable[[], Any]) -> "asyncio.Future[Any]":
         """As the data plane's worker."""

@@ -7,9 +7,10 @@ data = await scene.fetch(("t", 0, 0))
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
@@ -34,6 +35,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.settings.table import Settings as ServerSettings
+from groupkeeper.topics.retention import RetentionListener
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.slices import counted
@@ -43,8 +45,16 @@ NOW = 1_700_000_000_000
 COMPRESSIONS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
-def batch(*values: str, compression: str = "none", timestamp: int = NOW, **producer: int) -> bytes:
-    """A batch as a client builds it, a record each millisecond. Producer: id, epoch, sequence."""
+def batch(
+    *values: str,
+    compression: str = "none",
+    timestamp: int = NOW,
+    keys: Sequence[bytes | None] = (),
+    **producer: int,
+) -> bytes:
+    """A batch as a client builds it, a record each millisecond. Producer: id, epoch, sequence.
+    Records without a key of their own have none.
+    """
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=COMPRESSIONS[compression],
@@ -54,9 +64,9 @@ def batch(*values: str, compression: str = "none", timestamp: int = NOW, **produ
         base_sequence=producer.get("sequence", -1 if "id" not in producer else 0),
         batch_size=1 << 30,
     )
-    for delta, value in enumerate(values or ("v",)):
+    for delta, (value, key) in enumerate(zip_longest(values or ("v",), keys)):
         builder.append(
-            delta, timestamp=timestamp + delta, key=None, value=value.encode(), headers=[]
+            delta, timestamp=timestamp + delta, key=key, value=value.encode(), headers=[]
         )
     return bytes(builder.build())
 
@@ -118,6 +128,9 @@ class Scene:
     worker: Any = field(default_factory=InlineWorker)
     data_dir: str = "data"
     was_used: bool = False
+    now: int = NOW
+    """Unix milliseconds."""
+    retention: RetentionListener = field(default_factory=RetentionListener)
 
     def __post_init__(self) -> None:
         self.failures: list[str] = []
@@ -135,10 +148,11 @@ class Scene:
             TopicsWorld(
                 files=self.files,
                 worker=self.worker,
-                wall_ms=lambda: NOW,
+                wall_ms=lambda: self.now,
                 random_bytes=self._random_bytes,
                 failed=lambda where, error: self.failures.append(f"{where}: {error}"),
                 repaired=self.repairs.append,
+                retention=self.retention,
             ),
         )
         self.handlers = handlers_of(self.topics, Node(7, lambda: ("broker.example", self.port)))
@@ -150,13 +164,16 @@ class Scene:
     async def restart(self, **settings: Any) -> "Scene":
         """Stop in an orderly way and start again on the same disk."""
         await self.topics.close()
-        return Scene(self.disk, replace(self.settings, **settings))
+        return self._again(replace(self.settings, **settings))
 
     def kill(self) -> "Scene":
         """`kill -9`, and start again."""
         self.files.kill()
         self.disk.revive()
-        return Scene(self.disk, self.settings)
+        return self._again(self.settings)
+
+    def _again(self, settings: ServerSettings) -> "Scene":
+        return Scene(self.disk, settings, self.worker, now=self.now, retention=self.retention)
 
     # -- requests
 
@@ -193,17 +210,22 @@ class Scene:
         topics = [MetadataRequestTopic(name=name) for name in names]
         return await self.ask(version, MetadataRequest(topics=topics, **more))
 
+    def produce_request(
+        self, *sent: tuple[str, int, bytes | None], acks: int = -1, **more: Any
+    ) -> ProduceRequest:
+        """Each sent: topic, partition, records."""
+        topics = [
+            TopicProduceData(
+                name=topic, partition_data=[PartitionProduceData(index=index, records=records)]
+            )
+            for topic, index, records in sent
+        ]
+        return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics, **more)
+
     def send_produce(
         self, topic: str, partition: int, records: bytes | None, version: int = 9, **more: Any
     ) -> Reply:
-        data = PartitionProduceData(index=partition, records=records)
-        request = ProduceRequest(
-            acks=more.pop("acks", -1),
-            timeout_ms=1000,
-            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
-            **more,
-        )
-        return self.send(version, request)
+        return self.send(version, self.produce_request((topic, partition, records), **more))
 
     async def produce(
         self, topic: str, partition: int, records: bytes | None, version: int = 9, **more: Any

@@ -148,6 +148,7 @@ async def test_counts_for_metrics(scene):
         topic_logs_open=1,
         topic_files_open=1,
         fetches_waiting=1,
+        topic_segments_deleted=0,
     )
 
 

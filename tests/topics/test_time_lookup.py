@@ -19,7 +19,8 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
-from groupkeeper.topics import time_lookup
+from groupkeeper.topics import batch_reader, time_lookup
+from groupkeeper.topics.batch_reader import BatchReader
 from groupkeeper.topics.open_files import OpenFiles
 from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.turns import Turns
@@ -35,6 +36,10 @@ def lying(raw: bytes, max_timestamp: int) -> bytes:
     changed[35:43] = max_timestamp.to_bytes(8, "big")
     changed[17:21] = crc32c(bytes(changed[21:])).to_bytes(4, "big")
     return bytes(changed)
+
+
+def lookup_on(worker, turns) -> TimeLookup:
+    return TimeLookup(BatchReader(worker, turns), turns)
 
 
 async def find(scene: Scene, timestamp: int) -> tuple[int, int, int]:
@@ -108,7 +113,7 @@ async def test_a_batch_that_unfolds_to_much_is_unfolded_beside_the_loop(scene: S
             return await worker(job)
 
     values = ["x" * 100_000] * 30
-    lookup = time_lookup.TimeLookup(Watched(), scene.topics.response_tasks.turns)
+    lookup = lookup_on(Watched(), scene.topics.response_tasks.turns)
     for codec in COMPRESSIONS:
         await scene.produce("t", 0, batch(*values[:8], compression=codec))
     log = scene.topics.partitions.find("t", 0).log
@@ -161,7 +166,7 @@ async def test_a_lookup_goes_through_so_many_records(
 async def test_a_batch_that_unfolds_to_more_than_the_limit_is_corrupt(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(time_lookup, "DECOMPRESSED_LIMIT", 2_000_000)
+    monkeypatch.setattr(batch_reader, "DECOMPRESSED_LIMIT", 2_000_000)
     for codec in ("gzip", "snappy", "lz4", "zstd"):
         await scene.produce("t", 0, batch(*["x" * 100_000] * 30, compression=codec))
         assert (await find(scene, LARGEST))[0] == ErrorCode.CORRUPT_MESSAGE
@@ -183,7 +188,7 @@ async def test_records_are_gone_through_in_slices(scene: Scene) -> None:
     turns = Counted()
     await scene.produce("t", 0, lying(batch(*["v"] * 20_000), NOW + 99_999))
     log = scene.topics.partitions.find("t", 0).log
-    lookup = time_lookup.TimeLookup(scene.topics.worker, turns)
+    lookup = lookup_on(scene.topics.worker, turns)
     assert await lookup.newest(log) == (19_999, NOW + 19_999)
     assert turns.slices == 10
 
@@ -206,7 +211,7 @@ async def test_a_segment_that_goes_while_it_is_looked_through(monkeypatch, wante
     monkeypatch.setattr(times, "BATCHES", 2)
     files = OpenFiles(FakeFiles(FakeDisk()), 1)
     log = small_log(files)
-    lookup = TimeLookup(InlineWorker(), Turns())
+    lookup = lookup_on(InlineWorker(), Turns())
     finding = asyncio.ensure_future(
         lookup.newest(log) if wanted == LARGEST else lookup.first(log, wanted)
     )
@@ -224,7 +229,7 @@ async def test_a_file_that_is_gone_without_a_reason_is_an_error() -> None:
     for name in files.list_folder("t-0"):
         files.remove(f"t-0/{name}")
     with pytest.raises(FileNotFoundError):
-        await TimeLookup(InlineWorker(), Turns()).first(log, NOW + 5)
+        await lookup_on(InlineWorker(), Turns()).first(log, NOW + 5)
 
 
 async def test_a_topic_that_goes_while_it_is_looked_through(

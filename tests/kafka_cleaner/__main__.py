@@ -1,4 +1,4 @@
-"""`python -m tests.cleaner [LOGS]`: random logs, cleaned by Apache Kafka and compacted by us.
+"""`python -m tests.kafka_cleaner [LOGS]`: random logs, cleaned by Apache Kafka and compacted by us.
 
 Needs Java and Maven, which fetches Kafka's jars into `.suites/` once. `--write` makes the files in
 `tests/fixtures/kafka-cleaner` anew. Exit code 1: a batch differed.
@@ -10,16 +10,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.cleaner import fixture
-from tests.cleaner.kafka import KafkaCleaner
-from tests.cleaner.rounds import DifferenceError, compare, jobs
+from tests.kafka_cleaner import fixture
+from tests.kafka_cleaner.kafka import KafkaCleaner
+from tests.kafka_cleaner.rounds import DifferenceError, compare, jobs
 from tests.parity.brokers import NEWEST, class_path
 
 FIXTURE_SEEDS = (4, 7)
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.cleaner")
+    parser = argparse.ArgumentParser(prog="python -m tests.kafka_cleaner")
     parser.add_argument("logs", nargs="?", type=int, default=20, help="how many logs (20)")
     parser.add_argument("--seed", type=int, default=0, help="of the first log (0)")
     parser.add_argument("--write", action="store_true", help="write the fixture")

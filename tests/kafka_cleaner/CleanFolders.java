@@ -24,7 +24,7 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  * Cleans folders of partitions with Kafka's own cleaner, each as a broker does that starts on it.
  *
  * One job a line: folder, time, first dirty offset, delete.retention.ms, producer.id.expiration.ms,
- * segment bytes, keys in the map; the answer is the next first dirty offset.
+ * segment bytes, keys in the map, log start offset; the answer is the next first dirty offset.
  */
 public final class CleanFolders {
     private static final int BUFFER = 1024 * 1024;
@@ -45,8 +45,9 @@ public final class CleanFolders {
         properties.put("delete.retention.ms", job[3]);
         properties.put("internal.segment.bytes", job[5]);
         properties.put("max.message.bytes", Integer.toString(BUFFER));
+        long start = Long.parseLong(job[7]);
         int expiration = Integer.parseInt(job[4]);
-        UnifiedLog log = UnifiedLog.create(new File(job[0]), new LogConfig(properties), 0L, 0L,
+        UnifiedLog log = UnifiedLog.create(new File(job[0]), new LogConfig(properties), start, start,
             new Never(), new BrokerTopicStats(), time, 900_000,
             new ProducerStateManagerConfig(expiration, false), 600_000,
             new LogDirFailureChannel(1), false, Optional.empty());

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.cleaner.rounds import Job
+from tests.kafka_cleaner.rounds import Job
 
 PLACE = Path(__file__).parent.parent / "fixtures" / "kafka-cleaner"
 

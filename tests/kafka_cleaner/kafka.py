@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.cleaner.rounds import Job
+from tests.kafka_cleaner.rounds import Job
 from tests.support.raw_batches import plain
 
 KEYS_IN_MAP = 10_000
@@ -43,7 +43,7 @@ class KafkaCleaner:
         self._write(job)
         words = (
             *(self._folder, job.now_ms, job.first_dirty, job.retention_ms),
-            *(job.expiration_ms, job.segment_bytes, KEYS_IN_MAP),
+            *(job.expiration_ms, job.segment_bytes, KEYS_IN_MAP, min(job.segments)),
         )
         next_dirty = self._ask("\t".join(map(str, words)))
         files = {int(each.stem): each.read_bytes() for each in self._folder.glob("*.log")}

@@ -1,0 +1,172 @@
+"""Deletes records from the start of logs, for DeleteRecords and retention.
+
+The new start of a log is durable, then visible, then the files go (storage/start.py, log.py). One
+log at a time, so that no older start overwrites a newer one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.retention import RetentionLimits, may_delete
+from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.times import run_to_end
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.partition import TopicPartition
+from groupkeeper.topics.partitions import AT_ONCE, Failed, TopicPartitions
+from groupkeeper.topics.topic_folders import TopicFolders
+from groupkeeper.topics.worker import WorkerThread
+from groupkeeper.turns import Turns
+
+LimitsOf = Callable[[Topic], RetentionLimits | None]
+"""What to keep of a topic's logs at this moment; None: everything. Called on any thread."""
+
+Place = tuple[Topic, int]
+"""A topic and the index of one of its partitions."""
+
+
+class Expired(NamedTuple):
+    """What was deleted of a log."""
+
+    start_offset: int
+    """Where it begins now."""
+    segments: Sequence[Segment]
+
+
+class RecordDeletion:
+    """Deletes records of topics. Failures of the disk are reported."""
+
+    def __init__(
+        self,
+        partitions: TopicPartitions,
+        folders: TopicFolders,
+        worker: WorkerThread,
+        turns: Turns,
+        failed: Failed,
+    ) -> None:
+        self._partitions = partitions
+        self._folders = folders
+        self._worker = worker
+        self._turns = turns
+        self._failed = failed
+        self.lock = asyncio.Lock()
+        """Held from reading the start of a log until its new one is visible."""
+
+    async def delete_before(self, partition: TopicPartition, offset: int) -> bool:
+        """Delete what is before an offset of an open partition. The caller holds `lock`.
+
+        False after a failure. If only the last step failed, the next use opens the log again, and
+        it begins there.
+        """
+        gone = await self._cut(partition, offset)
+        if gone is None:
+            return False
+        return await self._remove(partition.topic, partition.folder, gone)
+
+    async def delete_expired(self, topic: Topic, index: int, limits_of: LimitsOf) -> Expired | None:
+        """Delete what `limits_of` does not keep. A log that is not open is opened for this, and
+        closed again. None: nothing was deleted.
+        """
+        folder = f"{topic.name}-{index}"
+        async with self.lock:
+            try:
+                expired = await self._expired(topic, index, limits_of)
+            except (StorageError, OSError) as error:
+                self._failed(folder, error)
+                return None
+        if expired is None or not await self._remove(topic, folder, expired.segments):
+            return None
+        return expired
+
+    def expiring(self, places: Sequence[Place], limits_of: LimitsOf) -> Awaitable[Sequence[Place]]:
+        """Those of some logs that are not open, and may have something to delete."""
+        return self._worker(
+            lambda: [place for place in places if self._may_expire(*place, limits_of)]
+        )
+
+    def _may_expire(self, topic: Topic, index: int, limits_of: LimitsOf) -> bool:
+        limits = limits_of(topic)
+        if limits is None or topic.deleted:
+            return False
+        folders, folder = self._folders, f"{topic.name}-{index}"
+        try:
+            return may_delete(folders.files, f"{folders.data_dir}/{folder}", limits)
+        except FileNotFoundError:
+            return False  # the topic was deleted meanwhile
+        except OSError as error:
+            self._failed(folder, error)
+            return False
+
+    async def _expired(self, topic: Topic, index: int, limits_of: LimitsOf) -> Expired | None:
+        log = self._partitions.log_of(topic, index)
+        if log is None:
+            return await self._worker(lambda: self._expired_of_closed(topic, index, limits_of))
+        start = _expired_before(log, limits_of(topic))
+        partition = self._partitions.find(topic.name, index)
+        if start is None or partition is None or partition.topic is not topic:
+            return None
+        gone = await self._cut(partition, start)
+        return None if gone is None else Expired(start, gone)
+
+    def _expired_of_closed(self, topic: Topic, index: int, limits_of: LimitsOf) -> Expired | None:
+        """On the worker, which opens all logs: nobody opens this one meanwhile."""
+        if topic.deleted or self._partitions.log_of(topic, index) is not None:
+            return None  # opened before this job: the next pass looks at it
+        folder = f"{topic.name}-{index}"
+        log = self._folders.open_log(folder, self._folders.policy_of(topic).limits)
+        try:
+            start = _expired_before(log, limits_of(topic))
+            if start is None:
+                return None
+            self._folders.note_start(folder, start)
+            return Expired(start, run_to_end(log.begin_at(start)))
+        finally:
+            log.close()
+
+    async def _cut(self, partition: TopicPartition, offset: int) -> Sequence[Segment] | None:
+        """Let an open log begin at an offset, durably; returns the segments before. None after a
+        failure.
+        """
+        try:
+            if not await self._worker(lambda: self._note_start(partition, offset)):
+                return None
+            log = partition.log
+            return () if log is None else await self._turns.run(log.begin_at(offset))
+        except (StorageError, OSError) as error:
+            if partition.deleted:
+                return None  # so are the files
+            self._failed(partition.folder, error)
+            if isinstance(error, StorageError):
+                partition.close()
+            return None
+
+    def _note_start(self, partition: TopicPartition, offset: int) -> bool:
+        if not partition.deleted:
+            self._folders.note_start(partition.folder, offset)
+        return not partition.deleted
+
+    async def _remove(self, topic: Topic, folder: str, segments: Sequence[Segment]) -> bool:
+        """False if the topic is deleted: a new topic may have files of the same names."""
+
+        def remove(some: Iterable[Segment]) -> None:
+            for segment in some if not topic.deleted else ():
+                segment.remove()
+
+        try:
+            for first in range(0, len(segments), AT_ONCE):
+                await self._worker(partial(remove, segments[first : first + AT_ONCE]))
+        except OSError as error:
+            # They are not used any more, and the next opening removes them.
+            self._failed(folder, error)
+        return not topic.deleted
+
+
+def _expired_before(log: Log, limits: RetentionLimits | None) -> int | None:
+    """The offset before which records of a log are not kept; None if all are. Raises OSError."""
+    if limits is None:
+        return None
+    start = log.kept_from(limits)
+    return start if start > log.start_offset else None

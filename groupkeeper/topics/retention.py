@@ -1,0 +1,194 @@
+"""Deletes old segments of topics, every `log.retention.check.interval.ms`.
+
+Theory of operation. A pass goes through the partitions of all topics with cleanup.policy `delete`.
+For a log that is open it asks the segments in memory, on the event loop. For others the worker
+looks at the folder, some at a time, and opens a log only if that look promises something to delete:
+one log at a time, closed again afterwards, so that a server of many partitions has no more of them
+open than its clients use. A topic's limits are read anew before each deletion: what an operator has
+changed during a pass counts.
+
+What is kept is decided in storage/retention.py, and deleted in record_deletion.py. The first pass
+begins a whole interval after the start, so that there is time to change a topic's configs.
+
+Source: Kafka's `LogManager.cleanupLogs`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from groupkeeper.storage.log import Log
+from groupkeeper.topics.catalog import Catalog
+from groupkeeper.topics.partitions import AT_ONCE, TopicPartitions
+from groupkeeper.topics.record_deletion import LimitsOf, Place, RecordDeletion
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import Turns
+
+NAMED: Final = 5
+"""How many partitions of a pass are named that have timestamps in the future."""
+
+
+@dataclass(slots=True, frozen=True)
+class SegmentsDeleted:
+    """What retention has deleted of one partition."""
+
+    partition: str
+    """Name of its folder."""
+    segments: int
+    size_bytes: int
+    start_offset: int
+    """Where the log begins now."""
+
+
+class RetentionListener:
+    """Called with what retention does, for the log. This one ignores it."""
+
+    def deleted(self, what: SegmentsDeleted) -> None:
+        """Segments of a partition were deleted."""
+
+    def will_delete(self, topics: Sequence[str], seconds: float) -> None:
+        """The first pass, in so many seconds, may delete records of these topics."""
+
+    def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:
+        """Nothing was deleted by age of so many partitions, some of which are named: the oldest
+        segment has a timestamp in the future.
+        """
+
+    def failed(self, error: Exception) -> None:
+        """A pass ended with an error, and the next one is due as ever."""
+
+
+class Retention:
+    """Passes over all topics, from `start` to `close`."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        partitions: TopicPartitions,
+        deletion: RecordDeletion,
+        turns: Turns,
+        limits_of: LimitsOf,
+        listener: RetentionListener,
+    ) -> None:
+        self._catalog = catalog
+        self._partitions = partitions
+        self._deletion = deletion
+        self._turns = turns
+        self._limits_of = limits_of
+        self._listener = listener
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._future: list[str] = []
+        """Partitions with timestamps in the future, found by the present pass."""
+        self.segments_deleted = 0
+        """Since the start."""
+
+    def start(self, interval_s: float, *, announce: bool) -> None:
+        """Begin the first pass after an interval; the event loop runs.
+
+        `announce`: look at once which topics the first pass will delete records of.
+        """
+        self._task = asyncio.get_running_loop().create_task(self._run(interval_s, announce))
+
+    def stop(self) -> None:
+        """Begin no further deletion."""
+        self._stopping.set()
+
+    async def close(self) -> None:
+        """`stop`, and wait for a deletion under way."""
+        self.stop()
+        if self._task is not None:
+            await self._task
+
+    async def _run(self, interval_s: float, announce: bool) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + interval_s
+        if announce:
+            await self._guarded(self._announce(due))
+        while await self._is_due(due):
+            await self._guarded(self.check())
+            due = loop.time() + interval_s
+
+    async def _is_due(self, due: float) -> bool:
+        """Wait until a time of the loop; False as soon as `stop` is called."""
+        try:
+            async with asyncio.timeout_at(due):
+                await self._stopping.wait()
+        except TimeoutError:
+            return not self._stopping.is_set()
+        return False
+
+    async def _guarded(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001  # a pass ends here; the next one is due as ever
+            self._listener.failed(error)
+
+    async def check(self) -> None:
+        """One pass; one at a time."""
+        self._future = []
+        async for topic, index in self._expiring():
+            expired = await self._deletion.delete_expired(topic, index, self._limits_of)
+            if expired is not None:
+                self.segments_deleted += len(expired.segments)
+                size = sum(segment.size for segment in expired.segments)
+                self._listener.deleted(
+                    SegmentsDeleted(
+                        f"{topic.name}-{index}", len(expired.segments), size, expired.start_offset
+                    )
+                )
+        if self._future:
+            self._listener.kept_for_the_future(self._future[:NAMED], len(self._future))
+
+    async def _announce(self, due: float) -> None:
+        names = {topic.name: None async for topic, _ in self._expiring()}
+        if names:
+            seconds = due - asyncio.get_running_loop().time()
+            self._listener.will_delete(list(names), max(seconds, 0))
+
+    async def _expiring(self) -> AsyncIterator[Place]:
+        """The partitions that may have something to delete."""
+        closed: list[Place] = []
+        async for place in self._places():
+            log = self._partitions.log_of(*place)
+            if log is not None:
+                if self._may_expire(place, log):
+                    yield place
+                continue
+            closed.append(place)
+            if len(closed) == AT_ONCE:
+                for found in await self._deletion.expiring(closed, self._limits_of):
+                    yield found
+                closed = []
+        for found in await self._deletion.expiring(closed, self._limits_of):
+            yield found
+
+    def _may_expire(self, place: Place, log: Log) -> bool:
+        topic, index = place
+        limits = self._limits_of(topic)
+        if limits is None:
+            return False
+        if limits.retention_ms >= 0 and log.oldest_timestamp > limits.now_ms:
+            self._future.append(f"{topic.name}-{index}")
+        try:
+            return log.kept_from(limits) > log.start_offset
+        except OSError:
+            return True  # reported when it is deleted
+
+    async def _places(self) -> AsyncIterator[Place]:
+        """The partitions that retention applies to, with other work in between."""
+        pace = Pace()
+        for topic in list(self._catalog.by_name.values()):
+            index = 0
+            while index < topic.partition_count and self._limits_of(topic) is not None:
+                yield topic, index
+                index += 1
+                if pace.spent():
+                    await self._turns.wait()
+                if topic.deleted or self._stopping.is_set():
+                    break
+            if self._stopping.is_set():
+                return
+            if pace.spent():
+                await self._turns.wait()

@@ -1,0 +1,84 @@
+"""Retention: how much of a log is kept, by the age and the size of its segments.
+
+Whole segments go, the oldest first. The last one is no exception; an empty one is.
+Source: Kafka's `UnifiedLog.deleteOldSegments` and `LogSegment.largestTimestamp`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.index import TIME_ENTRY, timestamp_of
+from groupkeeper.storage.segment import Segment, base_of, segment_path, time_index_path
+
+
+class RetentionLimits(NamedTuple):
+    """What to keep at a moment. A negative limit is none."""
+
+    now_ms: int
+    """Unix milliseconds."""
+    retention_ms: int
+    """A segment whose largest timestamp is further back is not kept."""
+    retention_bytes: int
+    """The oldest segment is not kept if the others have so much."""
+
+    def expired(self, largest_timestamp: int) -> bool:
+        """Whether a segment is too old. One with a timestamp in the future is not."""
+        return 0 <= self.retention_ms < self.now_ms - largest_timestamp
+
+    def excess(self, size: int) -> int:
+        """By how many bytes a log of some size is too large; negative if it is not."""
+        return size - self.retention_bytes if self.retention_bytes >= 0 else -1
+
+
+def kept_from(segments: Sequence[Segment], end: int, limits: RetentionLimits) -> int:
+    """The offset that a log begins at without the segments that are not kept; `end` if none is.
+
+    Raises OSError.
+    """
+    excess = limits.excess(sum(segment.size for segment in segments))
+    for segment in segments:
+        if not segment.size:
+            return segment.base_offset
+        if excess < segment.size and not limits.expired(segment.largest_timestamp):
+            return segment.base_offset
+        excess -= segment.size
+    return end
+
+
+def may_delete(files: Files, folder: str, limits: RetentionLimits) -> bool:
+    """Whether a log that is not open may have segments that are not kept: a cheap look, which reads
+    names, sizes and one entry of an index. `kept_from` knows for sure, when the log is open.
+
+    After a crash the time index of the last segment may be missing. Then the time of the last write
+    counts, so a log of old messages that were written recently may be kept longer. Raises OSError.
+    """
+    bases = [base for base in map(base_of, files.list_folder(folder)) if base is not None]
+    if not bases:
+        return False
+    oldest = segment_path(folder, bases[0])
+    size = files.stat(oldest).size
+    if not size:
+        return False
+    if limits.retention_bytes >= 0:
+        sizes = [files.stat(segment_path(folder, base)).size for base in bases]
+        if limits.excess(sum(sizes)) >= size:
+            return True
+    return limits.retention_ms >= 0 and limits.expired(_largest_timestamp(files, folder, bases[0]))
+
+
+def _largest_timestamp(files: Files, folder: str, base: int) -> int:
+    """As in the time index of a segment; the time of the last write if that has none."""
+    largest = -1
+    try:
+        handle = files.open(time_index_path(folder, base))
+    except FileNotFoundError:
+        pass
+    else:
+        try:
+            entries = files.size(handle) // TIME_ENTRY
+            last = max(0, entries - 1) * TIME_ENTRY
+            largest = timestamp_of(files.read(handle, TIME_ENTRY, last))
+        finally:
+            files.close(handle)
+    return largest if largest >= 0 else files.stat(segment_path(folder, base)).modified_ms

@@ -1,0 +1,170 @@
+"""Retention in a server: when it acts, what is logged and counted, and the first start after an
+upgrade.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groupkeeper.observe.exposition import Exposition
+from groupkeeper.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from groupkeeper.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from groupkeeper.protocol.record_batch import encode_batch
+from tests.support.directories import restore
+from tests.support.served import Served
+from tests.support.slices import whole
+
+OLDER = Path(__file__).parent.parent / "fixtures" / "data-directory-1"
+INTERVAL_S = 300.0
+DAY_MS = 86_400_000
+
+Serve = Callable[..., Served]
+
+
+def produce(served: Served, topic: str = "orders") -> None:
+    records = encode_batch(0, -1, served.disk.wall_ms(), [(b"key", b"value")])
+    data = PartitionProduceData(index=0, records=records)
+    sent = TopicProduceData(name=topic, partition_data=[data])
+    answer = served.client().call(9, ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[sent]))
+    assert not answer.responses[0].partition_responses[0].error_code
+
+
+def span(served: Served, topic: str = "orders") -> tuple[int, int]:
+    """The first offset and the next one."""
+
+    def ask(timestamp: int) -> int:
+        wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+        found = served.client().call(7, request).topics[0].partitions[0]
+        assert not found.error_code
+        return int(found.offset)
+
+    return ask(-2), ask(-1)
+
+
+def keep(served: Served, topic: str) -> None:
+    changes = [
+        AlterableConfig(name=name, config_operation=0, value="-1")
+        for name in ("retention.ms", "retention.bytes")
+    ]
+    resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=changes)
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    assert not served.client().call(1, request).responses[0].error_code
+
+
+def events(lines: Any, event: str) -> list[dict[str, Any]]:
+    return [line for line in lines() if line["event"] == event]
+
+
+def test_a_pass_comes_an_interval_after_the_start_and_after_each_other(
+    serve: Serve, lines: Any
+) -> None:
+    served = serve("log.retention.ms=1000")
+    began = served.loop.time()
+    produce(served)
+    served.advance(INTERVAL_S - 1)
+    assert span(served) == (0, 1)
+    produce(served)
+    served.advance(INTERVAL_S + 5 - (served.loop.time() - began))
+    assert span(served) == (0, 2), "the segment has a young record"
+    served.advance(INTERVAL_S)
+    assert span(served) == (2, 2)
+    [line] = events(lines, "topics: segments deleted")
+    assert {"partition": "orders-0", "segments": 1, "start_offset": 2}.items() <= line.items()
+    assert line["bytes"] > 100
+    assert line["level"] == "info"
+    served.advance(INTERVAL_S)
+    assert len(events(lines, "topics: segments deleted")) == 1
+    page = whole(Exposition(served.server.metrics).page()).decode().splitlines()
+    assert "groupkeeper_topic_segments_deleted_total 1.0" in page
+
+
+def test_the_interval_is_a_setting(serve: Serve) -> None:
+    served = serve("log.retention.ms=1", "log.retention.check.interval.ms=10000")
+    produce(served)
+    served.advance(9)
+    assert span(served) == (0, 1)
+    served.advance(2)
+    assert span(served) == (1, 1)
+
+
+def test_a_server_that_stops_ends_its_passes(serve: Serve) -> None:
+    served = serve("log.retention.ms=1", "log.retention.check.interval.ms=1")
+    for _ in range(20):
+        produce(served)
+        served.advance(0.01)
+    served.stop()
+    start = span_after(served)
+    assert start[1] == 20
+
+
+def span_after(served: Served) -> tuple[int, int]:
+    served.start()
+    served.settled()
+    return span(served)
+
+
+@pytest.mark.parametrize("state", ["stopped", "killed"])
+def test_an_upgrade_names_the_topics_that_will_lose_records_and_waits(
+    serve: Serve, lines: Any, state: str
+) -> None:
+    served = serve(start=False)
+    later = served.disk.wall_ms() + 2 * DAY_MS
+    restore(OLDER / state, served.disk)
+    served.disk.wall_ms = lambda: later
+    served.start()
+    served.settled()
+    served.advance(1)
+    [line] = events(lines, "topics: records will be deleted")
+    assert (line["count"], line["topics"], line["level"]) == (1, "orders", "warning")
+    assert "retention.ms=-1" in line["to_keep"]
+    assert 290 <= line["seconds"] <= 300
+    before = span(served)
+    served.advance(INTERVAL_S - 10)
+    assert span(served) == before
+    assert before[0] == 0 < before[1]
+    served.advance(20)
+    assert span(served) == (before[1], before[1])
+
+
+def test_what_an_operator_keeps_after_an_upgrade_is_kept(serve: Serve, lines: Any) -> None:
+    served = serve(start=False)
+    later = served.disk.wall_ms() + 2 * DAY_MS
+    restore(OLDER / "stopped", served.disk)
+    served.disk.wall_ms = lambda: later
+    served.start()
+    served.settled()
+    keep(served, "orders")
+    served.advance(2 * INTERVAL_S)
+    assert span(served)[0] == 0
+    served.stop()
+    served.start()
+    served.settled()
+    served.advance(2 * INTERVAL_S)
+    assert span(served)[0] == 0
+    assert len(events(lines, "topics: records will be deleted")) == 1, "of the first start"
+
+
+def test_an_upgrade_that_deletes_nothing_names_nothing(serve: Serve, lines: Any) -> None:
+    served = serve(start=False)
+    restore(OLDER / "stopped", served.disk)
+    served.start()
+    served.settled()
+    served.advance(2 * INTERVAL_S)
+    assert events(lines, "topics: records will be deleted") == []
+    assert span(served)[0] == 0
