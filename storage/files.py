@@ -7,6 +7,7 @@ OSError as the system does, and do not interpret bytes.
 import errno
 import fcntl
 import os
+import stat
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -24,6 +25,8 @@ class FileStat(NamedTuple):
     size: int
     modified_ms: int
     """When it was last written; Unix milliseconds."""
+    identity: tuple[int, int]
+    """File system and number: equal for all names of one file."""
 
 
 def parent_of(path: str) -> str:
@@ -84,6 +87,17 @@ class Files:
         except OSError:
             return False
 
+    def look(self, path: str) -> FileStat | None:
+        """The file that a path leads to; None if it is missing, or is a folder. Raises OSError."""
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        identity = found.st_dev, found.st_ino
+        return FileStat(found.st_size, found.st_mtime_ns // 1_000_000, identity)
+
     def stamp(self, folder: str) -> tuple[int, ...]:
         """A value that changes when a name in the folder is created, renamed or removed.
 
@@ -100,9 +114,11 @@ class Files:
         return os.fstat(handle).st_size
 
     def stat(self, path: str) -> FileStat:
-        """Of a file, not of a folder. Raises OSError, FileNotFoundError among them."""
-        found = os.stat(path)
-        return FileStat(found.st_size, found.st_mtime_ns // 1_000_000)
+        """The file that a path leads to. Raises OSError, FileNotFoundError among them."""
+        found = self.look(path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return found
 
     def read(self, handle: int, size: int, position: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""
@@ -148,7 +164,15 @@ class Files:
         finally:
             os.close(handle)
 
+    def write_back(self) -> None:
+        """Let the system write all that it has not written yet, as far as it can.
+
+        Errors are not told: sync each file afterwards, which takes little time then.
+        """
+        os.sync()
+
     def rename(self, path: str, to: str) -> None:
+        """Move a file or a folder; `to` is replaced if it is a file, or an empty folder."""
         os.replace(path, to)
 
     def link(self, path: str, to: str) -> None:
@@ -180,8 +204,9 @@ class Files:
         return True
 
 
-class ReadOnlyFiles(Files):
-    """The real file system, for those who may only read: files are opened for reading."""
+class FilesToRead(Files):
+    """The real file system for who only reads: an account without the right to write is enough."""
 
     def open(self, path: str, *, create: bool = False) -> int:
+        """Open for reading. `create` makes nothing."""
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

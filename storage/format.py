@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from groupkeeper.storage.errors import Corrupt, NewerFormat
+from groupkeeper.storage.errors import Corrupt, NewerFormat, StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.whole import checksum, read_whole, replace_whole
 
@@ -20,6 +20,9 @@ VERSION: Final = 2
 
 Raise it with every change after which older code would read the directory wrongly, and add a
 directory of the format before to tests/fixtures."""
+
+RESTORING: Final = "restoring"
+"""A folder in a directory while it is made of a backup (restore.py)."""
 
 _ID_BYTES: Final = 16
 
@@ -38,10 +41,16 @@ class Format:
 def read_format(files: Files, data_dir: str) -> Format | None:
     """None for a directory without the file: a new one, or one of format 0.
 
-    Raises NewerFormat, Corrupt and OSError.
+    Raises NewerFormat, Corrupt, StorageError for one that is being restored, and OSError.
     """
     path = f"{data_dir}/{FILE_NAME}"
-    if FILE_NAME not in files.list_folder(data_dir):
+    names = files.list_folder(data_dir)
+    if RESTORING in names:
+        raise StorageError(
+            f"{data_dir} is being restored, or its restore was interrupted: then remove all that "
+            "is in it, and restore it again"
+        )
+    if FILE_NAME not in names:
         return None
     line, _, found = read_whole(files, path).partition(b"\n")
     if found != checksum(line) + b"\n":

@@ -188,13 +188,13 @@ class JournalReader:
         self._told_since: set[str] = set()
         """The logs whose next offset is told by a round after the damage."""
         self.path = path
-        self._first_round, self._salt = first_round_and_salt(path)
+        self.first_round, self._salt = first_round_and_salt(path)
         self._handle = files.open(path)
         self.epochs: dict[int, int] = {}
         """The newest epoch of each shard in the claims."""
         self._entries: dict[bytes, array[int]] = {}
         """Of each log, four numbers per batch: see `entries`."""
-        self.next_round = self._first_round
+        self.next_round = self.first_round
         self._end = 0
         try:
             self._read()
@@ -210,7 +210,7 @@ class JournalReader:
     @property
     def is_empty(self) -> bool:
         """Whether it holds no finished round."""
-        return self.next_round == self._first_round
+        return self.next_round == self.first_round
 
     def last_ends(self) -> dict[str, int]:
         """The next offsets of logs after its last round."""
@@ -226,6 +226,16 @@ class JournalReader:
 
     def batch(self, position: int, size: int) -> bytes:
         return self._files.read(self._handle, size, position)
+
+    @property
+    def end(self) -> int:
+        """The end of its last finished round, in bytes."""
+        return self._end
+
+    def after_end(self) -> bytes:
+        """The beginning of an unfinished round, or damage, or b""; without the zeros behind it."""
+        size = self._files.size(self._handle) - self._end
+        return self._files.read(self._handle, size, self._end).rstrip(b"\0")
 
     def close(self) -> None:
         self._files.close(self._handle)

@@ -119,6 +119,8 @@ class Journals:
         """Journals of earlier runs, with the logs that were not recovered from them yet."""
         self._foreign: dict[str, JournalReader] = {}
         """Journals of other nodes by file name."""
+        self._removable: tuple[Sequence[JournalWriter], Sequence[JournalReader]] = (), ()
+        """Journals that no log needed any more when the last round was written."""
         self._empty: list[str] = []
         """A line for each journal of an earlier run without a round, left by a crash or damage."""
         self._read_own()
@@ -217,6 +219,7 @@ class Journals:
         writer = self._writer
         if writer is None or writer.size >= self._roll_bytes:
             writer = self._roll()
+        done = self._done()  # before the marks are taken, so that theirs are among them
         new_claims = _take_all(self._unwritten_claims)
         new_marks = _take_all(self._unwritten_marks)
         claims = sorted((new_claims if writer.size else self._epochs.copy()).items())
@@ -234,6 +237,7 @@ class Journals:
             raise
         self._next_round = writer.next_round
         self._ends.update(ends)
+        self._removable = done
 
     def _roll(self) -> JournalWriter:
         if self._writer is not None and not self._writer.size:
@@ -269,11 +273,11 @@ class Journals:
 
     def recovered(self, name: str, mark: Mark | None) -> None:
         """Note that a log was opened, and all its batches are on the disk in its folder."""
+        self._note_mark(name, mark)
         for writer in self._writers:
             writer.touched.pop(name, None)
         for names in list(self._earlier.values()):
             names.discard(name)
-        self._note_mark(name, mark)
 
     def _note_mark(self, name: str, mark: Mark | None) -> None:
         """Let the next round make a mark durable, before bytes are written after it."""
@@ -296,16 +300,25 @@ class Journals:
             writer.touched.pop(name, None)
 
     def drop_done(self) -> None:
-        """Remove the journals that no log needs any more.
+        """Remove the journals that no log needed any more when the last round was written.
 
-        Call it after a round, which has written the epochs to the current journal.
+        That round has written the epochs and the marks of the logs to the current journal. Without
+        its mark a log that was synced would be written to again, and a torn write could spoil what
+        is in no journal any more.
         """
-        for writer in [writer for writer in self._retiring() if not writer.touched]:
+        writers, readers = self._removable
+        self._removable = (), ()
+        for writer in writers:
             self._writers = tuple(other for other in self._writers if other is not writer)
             writer.drop()
-        for reader in [reader for reader, names in self._earlier.items() if not names]:
+        for reader in readers:
             del self._earlier[reader]
             reader.drop()
+
+    def _done(self) -> tuple[Sequence[JournalWriter], Sequence[JournalReader]]:
+        """The journals that no log needs any more."""
+        writers = [writer for writer in self._retiring() if not writer.touched]
+        return writers, [reader for reader, names in self._earlier.items() if not names]
 
     def close(self, *, clean: bool) -> None:
         """Close the files.
@@ -324,11 +337,14 @@ class Journals:
     def _leave_epochs(self) -> None:
         if self._epochs:
             self._roll()
-            self.write((), {})
         else:
             self._writer = None
         for writer in self._retiring():
             writer.touched.clear()
+        if self._epochs:
+            self.write((), {})
+        else:
+            self._removable = self._done()
         self.drop_done()
 
     def _retiring(self) -> list[JournalWriter]:

@@ -72,14 +72,10 @@ class ManifestFile:
             data = read_whole(self._files, self._path)
         except FileNotFoundError:
             return Manifest()
-        head, _, body = data.partition(b"\n")
-        if head != checksum(body):
+        manifest = parse_manifest(data, self._path)
+        if manifest is None:
             self.damage = f"{self._path} is damaged, and is written anew"
-            return Manifest()
-        first, *lines = [json.loads(line) for line in body.splitlines()]
-        if first["version"] > VERSION:
-            raise Corrupt(f"{self._path} was written by a newer version of Groupkeeper: start that")
-        return _parsed(first, lines)
+        return manifest or Manifest()
 
     def write(
         self, finished: Sequence[FinishedSegment], begun: int | None, mark: Mark | None
@@ -128,6 +124,20 @@ def _mark_row(mark: Mark) -> dict[str, Any]:
     row = {**mark._asdict(), "tail": mark.tail.hex()}
     del row["point"]
     return row
+
+
+def parse_manifest(data: bytes, path: str) -> Manifest | None:
+    """The contents of the file; None if it is damaged. Raises Corrupt if a newer version wrote it.
+
+    `path` is for the message.
+    """
+    head, _, body = data.partition(b"\n")
+    if head != checksum(body):
+        return None
+    first, *lines = [json.loads(line) for line in body.splitlines()]
+    if first["version"] > VERSION:
+        raise Corrupt(f"{path} was written by a newer version of Groupkeeper: start that")
+    return _parsed(first, lines)
 
 
 def _parsed(first: dict[str, Any], lines: Iterable[dict[str, Any]]) -> Manifest:

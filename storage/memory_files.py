@@ -124,12 +124,18 @@ class MemoryFiles(Files):
             except OSError:
                 return False
 
-    def stat(self, path: str) -> FileStat:
+    def look(self, path: str) -> FileStat | None:
         with self._lock:
-            node = self._node(path)
-        if isinstance(node, _Folder):
-            raise _error(errno.EISDIR, path)
-        return FileStat(len(node.data), node.modified_ms)
+            try:
+                node = self._node(path)
+            except FileNotFoundError:
+                return None
+            if isinstance(node, _Folder):
+                return None
+            return FileStat(len(node.data), node.modified_ms, (0, id(node)))
+
+    def write_back(self) -> None:
+        """Nothing is ever unsynced."""
 
     def rename(self, path: str, to: str) -> None:
         with self._lock:

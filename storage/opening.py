@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from groupkeeper.storage.broker_files import settle_brokers_files
 from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss
@@ -16,6 +17,7 @@ from groupkeeper.storage.findings import Findings
 from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Contents, Log
+from groupkeeper.storage.manifest import FILE_NAME as MANIFEST_FILE
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.marks import Mark, RecoveryPoint, newest
 from groupkeeper.storage.recovery import Known, mend_tail, sound_end
@@ -89,7 +91,10 @@ class LogFolder:
         self._findings = Findings(folder, accepted=self._accepted)
         if self._manifest.damage:
             self._findings.repairs.append(self._manifest.damage)
-        complete_swaps(files, folder, self._manifest, self._findings)
+        if MANIFEST_FILE in files.list_folder(folder):
+            complete_swaps(files, folder, self._manifest, self._findings)
+        else:
+            settle_brokers_files(files, folder, self._findings)
         names = files.list_folder(folder)
         self._names = frozenset(names)
         self._bases = sorted(base for base in map(base_of, names) if base is not None)

@@ -4,7 +4,8 @@ Theory of operation. After the sync the batches of a round may be acknowledged. 
 the same bytes later and without a sync: each round writes the queue of one log, and an idle moment
 writes the rest, because a write per log and round would cost more than everything else. When a
 journal is full, a new one begins, and each of the following rounds syncs one of the logs that have
-batches in the full one. When all are synced, the full journal is removed.
+batches in the full one. When all are synced, and a round has written their marks, the full journal
+is removed.
 
 Beside the rounds, on another thread, a log is synced whenever much was written to it, and gets a
 recovery point: the next round that is written has its mark. Index files are not written in a round:
@@ -126,7 +127,10 @@ class RoundWriter:
                 self._marks.append((log.name, mark))
 
     def _sync_one(self) -> None:
-        """Sync at most one log for the sake of a full journal, and remove it after the last."""
+        """Remove full journals that are not needed, and sync at most one log for the sake of
+        another.
+        """
+        self._journals.drop_done()
         for name in self._journals.waiting_for():
             log = self._logs[name]
             if name in self._behind:
@@ -136,4 +140,3 @@ class RoundWriter:
                 self._journals.synced(name, log.log.durable)
                 self._checkpoint_aside(log)  # for its recovery point
                 break
-        self._journals.drop_done()

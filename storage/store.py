@@ -38,7 +38,8 @@ class Store:
         """Lock the node id in a data directory, created if it is missing, and read its journals.
 
         Raises Locked if a living process has the node id, Corrupt if the format file is damaged,
-        NewerFormat if a newer version made the directory, and OSError.
+        NewerFormat if a newer version made the directory, StorageError if it is being restored, and
+        OSError.
         """
         self._files = files
         self._limits = limits = limits or Limits()

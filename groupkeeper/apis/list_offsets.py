@@ -177,7 +177,7 @@ def _fill(
 ) -> None:
     result.offset = offset
     result.timestamp = timestamp
-    result.leader_epoch = UNKNOWN_EPOCH if offset < 0 else epoch_at(partition.log, offset)
+    result.leader_epoch = UNKNOWN_EPOCH if offset < 0 else epoch_at(partition, offset)
 
 
 def _end(partition: TopicPartition, name: int) -> int:

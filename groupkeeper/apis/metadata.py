@@ -24,7 +24,6 @@ from groupkeeper.protocol.messages.metadata import (
 )
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.refusals import Refused
 from groupkeeper.topics.slices import Item, Pace, each
 from groupkeeper.topics.topic_admin import MAX_PARTITIONS
@@ -192,7 +191,8 @@ class MetadataHandler:
         for item in items:
             # Checked for each item: topics are created and grow between two slices.
             while len(self._shared) < self._catalog.widest:
-                self._shared.append(self._partition(len(self._shared), LEADER_EPOCH))
+                row = self._partition(len(self._shared), self._catalog.leader_epoch)
+                self._shared.append(row)
                 if pace.spent():
                     yield
             topics.append(answer(item))

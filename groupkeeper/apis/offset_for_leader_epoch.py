@@ -56,7 +56,7 @@ class OffsetForLeaderEpochHandler:
             error = _without_log(partition, wanted)
         if error != ErrorCode.NONE:
             return _refused(wanted, error)
-        epoch, end_offset = end_of_epoch(partition.log, wanted.leader_epoch)
+        epoch, end_offset = end_of_epoch(partition, wanted.leader_epoch)
         return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from groupkeeper.cli.progress import Progress, progress
-from groupkeeper.storage.files import Files, ReadOnlyFiles
+from groupkeeper.storage.files import Files, FilesToRead
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -75,7 +75,7 @@ def dump(paths: tuple[Path, ...], **options: bool) -> int:
     from groupkeeper.cli.dump_folder import show
 
     with progress() as told:
-        dumping = Dump(ReadOnlyFiles(), told, **options)
+        dumping = Dump(FilesToRead(), told, **options)
         for path in paths:
             try:
                 show(dumping, str(path))

@@ -102,14 +102,10 @@ class Survey:
         """Whether a start refuses anything."""
         return bool(self.logs or self.catalog or self.format_damage)
 
-    @property
-    def next_producer_id(self) -> int:
-        """Larger than the ids of all producers in the logs of topics."""
-        damaged = [log.contents for log in self.logs]
-        logs = [
-            each for each in (*self.sound.values(), *damaged) if isinstance(each, MessageContents)
-        ]
-        return max((each.next_producer_id for each in logs), default=0)
+    def topics(self) -> list[MessageContents]:
+        """What the logs of topics hold, sound or not."""
+        contents = [*self.sound.values(), *(log.contents for log in self.logs)]
+        return [each for each in contents if isinstance(each, MessageContents)]
 
 
 def survey(files: Files, target: Target, progress: Progress) -> Survey:

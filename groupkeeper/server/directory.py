@@ -9,18 +9,21 @@ from typing import Final
 
 from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.logs import Logger
+from groupkeeper.server.copied_epochs import newest_epoch_of_commits, newest_epoch_of_logs
 from groupkeeper.server.partition_count import KEY, OffsetsFolders
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import is_partition
-from groupkeeper.storage.format import FILE_NAME, VERSION
+from groupkeeper.storage.format import FILE_NAME, RESTORING, VERSION
 from groupkeeper.storage.journal import FOLDER as JOURNALS
 from groupkeeper.storage.store import Store
+from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.names import GROUP_TOPIC
+from groupkeeper.topics.partitions import unknown_folders
 
 LOOK_S: Final = 0.5
 """Seconds between two checks. A round of commits notices at once that the directory is gone; an
@@ -72,6 +75,8 @@ class Directory:
         for what in self.store.take_repairs():
             _log.warning("data directory repaired", what=what)
         self._found = self.store.format
+        self._copied: list[str] = []
+        """Folders of the offsets topic that no server of ours has written to."""
         try:
             self.settings = self._as_made(settings)
         except BaseException:
@@ -81,7 +86,7 @@ class Directory:
     def _has_data(self) -> bool:
         names = self._files.list_folder(self._path)
         return (
-            any(name in (FILE_NAME, *CATALOG) or is_partition(name) for name in names)
+            any(name in (FILE_NAME, RESTORING, *CATALOG) or is_partition(name) for name in names)
             or self._files.list_folder(f"{self._path}/{JOURNALS}") != []
         )
 
@@ -111,7 +116,23 @@ class Directory:
         found = OffsetsFolders(self._files, self._path, folders).partition_count(asked, given=given)
         if found != asked:
             _log.warning(f"{KEY} is taken from the data", asked=asked, used=found)
+        self._copied = list(folders.values())
         return found
+
+    def leader_epoch(self, catalog: Catalog) -> int:
+        """The leader epoch that topics need because of data that was copied from a broker; that of
+        the catalog if it is new enough. Raises OSError.
+        """
+        topics = [*catalog.by_name.values(), *catalog.being_deleted.values()]
+        folders = [f"{self._path}/{n}" for n in unknown_folders(self.store.log_names(), topics)]
+        newest = max(
+            newest_epoch_of_logs(self._files, folders),
+            newest_epoch_of_commits(self._files, self._copied),
+        )
+        if newest <= catalog.leader_epoch:
+            return catalog.leader_epoch
+        _log.info("leader epoch of topics continues that of the data", epoch=newest + 1)
+        return newest + 1
 
     @property
     def was_older(self) -> bool:

@@ -120,6 +120,8 @@ class Server:
         )
         self._node = Node(options.node_id, self.address)
         self.topics = Topics(self.store, settings, topics, self.turns)
+        catalog = self.topics.catalog
+        catalog.raise_leader_epoch(self._directory.leader_epoch(catalog), topics.wall_ms())
         self._directory.write_format()
 
     def _claim(self, shards: int) -> list[int]:

@@ -9,6 +9,7 @@ see catalog_log.py); the newest value of a key counts, values are JSON:
                     of the group topic that may still have offsets of a deleted topic
     cluster         {"id": cluster id}
     producer-ids    {"next": first id that was never allocated}
+    leader-epoch    {"epoch": that of all topics; 0 if the record is missing}
 
 A change is durable before it is visible in memory; changes are made one at a time, off the event
 loop. A change that failed is cut off the log again, durably, before the request is answered, so
@@ -44,6 +45,7 @@ TOPIC_PREFIX = "topic:"
 _PENDING_PREFIX = "unforgotten:"
 _CLUSTER = FIRST_KEY.decode()
 PRODUCER_IDS = "producer-ids"
+LEADER_EPOCH = "leader-epoch"
 
 
 class _TopicValue(TypedDict):
@@ -74,6 +76,8 @@ class Topic:
     partition_count: int
     configs: dict[str, str] = field(default_factory=dict)
     internal: bool = False
+    leader_epoch: int = 0
+    """That of the catalog; partitions of an internal topic have their own."""
     deleted: bool = False
     """Unknown to clients; its partitions must no longer be used."""
     policy: KnownPolicy | None = None
@@ -149,6 +153,9 @@ class Catalog:
         self.pending_offset_deletions: dict[str, frozenset[int]] = {}
         """Partitions of the group topic that may still have offsets of deleted topics, by the name
         of the topic, which a new topic may have again."""
+        self.leader_epoch = 0
+        """The leader epoch of all topics. 0, unless data was copied from a broker: a client that
+        knows a later epoch of a partition than Metadata waits for it."""
         self._next_producer_id = 0
         # Tuples: there are many, and the garbage collector does not track tuples of strings.
         self._names_by_collision_key: dict[str, tuple[str, ...]] = {}
@@ -171,6 +178,16 @@ class Catalog:
                 internal=True,
             )
         )
+
+    def raise_leader_epoch(self, epoch: int, wall_ms: int) -> None:
+        """Let all topics have this leader epoch from now on, durably, if it is newer; blocking.
+
+        Raises StorageError and OSError.
+        """
+        if epoch <= self.leader_epoch:
+            return
+        self._append([record_of((LEADER_EPOCH, {"epoch": epoch}))], wall_ms)
+        self._set_leader_epoch(epoch)
 
     def find_collision(self, name: str) -> str | None:
         """The name of an existing topic that collides with this one (`.` and `_`)."""
@@ -227,7 +244,13 @@ class Catalog:
 
     # -- memory
 
+    def _set_leader_epoch(self, epoch: int) -> None:
+        self.leader_epoch = epoch
+        for topic in self.by_name.values():
+            topic.leader_epoch = epoch
+
     def _add(self, topic: Topic) -> None:
+        topic.leader_epoch = self.leader_epoch
         self.by_name[topic.name] = topic
         self.by_id[topic.topic_id] = topic
         self.counts[topic.name] = topic.partition_count
@@ -324,6 +347,8 @@ class Catalog:
             self.cluster_id = json.loads(data)["id"]
         elif data is not None and key == PRODUCER_IDS:
             self._next_producer_id = json.loads(data)["next"]
+        elif data is not None and key == LEADER_EPOCH:
+            self._set_leader_epoch(json.loads(data)["epoch"])
 
     def _replay_topic(self, name: str, data: bytes | None) -> None:
         known = self.by_name.get(name)

@@ -1,8 +1,8 @@
 """Leader epochs (KIP-101, KIP-320): whether a client knows the current one, and where earlier ones
 ended.
 
-A partition of an ordinary topic stays in its first epoch; one of the group topic gets a new one
-with every start of the server that writes to it.
+A partition of an ordinary topic stays in the epoch of the catalog; one of the group topic gets a
+new one with every start of the server that writes to it.
 Source: Kafka's `Partition.checkCurrentLeaderEpoch` and `LeaderEpochFileCache.endOffsetFor`.
 """
 
@@ -10,8 +10,7 @@ from bisect import bisect_right
 from typing import Final
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.storage.log import Log
-from groupkeeper.topics.partition import LEADER_EPOCH, TopicPartition
+from groupkeeper.topics.partition import TopicPartition
 
 UNKNOWN_EPOCH: Final = -1
 """Sent by clients that do not check epochs, and returned where no epoch is known."""
@@ -28,20 +27,20 @@ def check_leader_epoch(partition: TopicPartition, current: int) -> ErrorCode:
     return ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def epoch_at(log: Log | None, offset: int) -> int:
+def epoch_at(partition: TopicPartition, offset: int) -> int:
     """The epoch of the record at an offset; at the end of the log, the newest epoch."""
-    starts = _starts(log)
+    starts = _starts(partition)
     older = bisect_right(starts, offset, key=lambda entry: entry[1])
     return starts[max(older - 1, 0)][0]
 
 
-def end_of_epoch(log: Log | None, epoch: int) -> tuple[int, int]:
+def end_of_epoch(partition: TopicPartition, epoch: int) -> tuple[int, int]:
     """The newest epoch that is not newer than the given one, and its end offset (exclusive).
 
     `UNKNOWN_END` for an epoch newer than all; an epoch older than all is returned itself, and ends
     where the log begins.
     """
-    starts = _starts(log)
+    starts = _starts(partition)
     newer = bisect_right(starts, epoch, key=lambda entry: entry[0])
     if epoch == UNKNOWN_EPOCH:
         return UNKNOWN_END
@@ -49,13 +48,16 @@ def end_of_epoch(log: Log | None, epoch: int) -> tuple[int, int]:
         known = starts[newer - 1][0] if newer else epoch
         return known, starts[newer][1]
     if starts[-1][0] == epoch:
-        return epoch, 0 if log is None else log.next_offset
+        return epoch, 0 if partition.log is None else partition.log.next_offset
     return UNKNOWN_END
 
 
-def _starts(log: Log | None) -> list[tuple[int, int]]:
-    """Epochs with their first offsets; at least one, even without records."""
+def _starts(partition: TopicPartition) -> list[tuple[int, int]]:
+    """Epochs with their first offsets, the current one included; at least one."""
+    log, current = partition.log, partition.leader_epoch
     if log is None:
-        return [(LEADER_EPOCH, 0)]
+        return [(current, 0)]
     starts = [(epoch, max(start, log.start_offset)) for epoch, start in log.epochs]
-    return starts or [(LEADER_EPOCH, log.start_offset)]
+    if starts and starts[-1][0] < current:
+        starts.append((current, log.next_offset))
+    return starts or [(current, log.start_offset)]

@@ -82,8 +82,8 @@ class OpenFiles(Files):
         finally:
             self._give_back(file)
 
-    def stat(self, path: str) -> FileStat:
-        return self._files.stat(path)
+    def look(self, path: str) -> FileStat | None:
+        return self._files.look(path)
 
     def read(self, handle: int, size: int, position: int) -> bytes:
         file, descriptor = self._borrow(handle)

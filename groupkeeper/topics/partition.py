@@ -23,7 +23,7 @@ from groupkeeper.topics.topic_folders import TopicFolders
 from groupkeeper.turns import Slices, Turns
 
 LEADER_EPOCH: Final = 0
-"""A single broker leads: a partition stays in its first epoch, unless the coordinator writes it."""
+"""That of a partition which nobody has led before."""
 
 WRITE_BACK_BYTES: Final = 32 * 1024 * 1024
 """How much may be in the page cache only before it is synced, off the event loop."""
@@ -109,9 +109,9 @@ class TopicPartition:
         """Current epoch; in the group topic that of the newest batch, as every start has its own.
         Batches must not have a later epoch than Metadata: a client would wait for it.
         """
-        if not self.topic.internal or self.log is None:
-            return LEADER_EPOCH
-        return max(self.log.last_epoch, LEADER_EPOCH)
+        if not self.topic.internal:
+            return self.topic.leader_epoch
+        return LEADER_EPOCH if self.log is None else max(self.log.last_epoch, LEADER_EPOCH)
 
     @property
     def readable(self) -> bool:
@@ -155,7 +155,7 @@ class TopicPartition:
         try:
             # Only contended if another request has just found the segment full.
             with self._rolling:
-                log.append(patch(batch, base_offset, LEADER_EPOCH))
+                log.append(patch(batch, base_offset, max(self.leader_epoch, log.last_epoch)))
         except StorageError:
             self.close()
             raise

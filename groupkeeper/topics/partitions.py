@@ -95,7 +95,7 @@ class TopicPartitions:
         names = await self._worker(self._folders.names)
         # A topic that had a folder then is in one of these, unless deleted meanwhile.
         topics = [*self._catalog.by_name.values(), *self._catalog.being_deleted.values()]
-        return await self._worker(lambda: _unknown_folders(names, topics))
+        return await self._worker(lambda: unknown_folders(names, topics))
 
     def compacted(self) -> Iterator[TopicPartition]:
         """Those of topics that are compacted, if their logs are open."""
@@ -195,7 +195,8 @@ class TopicPartitions:
             partition.close()
 
 
-def _unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
+def unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
+    """Those of some partition folders that belong to no topic."""
     counts = {topic.name: topic.partition_count for topic in topics}
     parted = ((name, *name.rpartition("-")[::2]) for name in names)
     return [name for name, topic, index in parted if int(index) >= counts.get(topic, 0)]

@@ -26,7 +26,6 @@ from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST, OverLimitError
-from groupkeeper.topics.partition import LEADER_EPOCH
 from groupkeeper.topics.partitions import Failed, TopicPartitions
 from groupkeeper.topics.refusals import Refusal, Refused
 from groupkeeper.topics.slices import each
@@ -141,7 +140,7 @@ class TopicAdmin:
     def leader_epoch(self, topic: Topic, index: int) -> int:
         """The current epoch of one of the topic's partitions."""
         partition = self._partitions.find(topic.name, index) if topic.internal else None
-        return LEADER_EPOCH if partition is None else partition.leader_epoch
+        return topic.leader_epoch if partition is None else partition.leader_epoch
 
     async def create(self, topics: Sequence[Topic]) -> ErrorCode:
         """All of them, or none if the write fails."""

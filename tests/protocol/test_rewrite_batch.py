@@ -179,6 +179,12 @@ def test_other_records_are_not_lone(record: Written) -> None:
     assert lone_key(batch, 61, len(batch)) is None
 
 
+def test_a_lone_record_of_negative_length_is_left_to_the_decoder() -> None:
+    batch = bytearray(raw_batch(0, [Written(b"k")]))
+    batch[61] |= 1
+    assert lone_key(bytes(batch), 61, len(batch)) is None
+
+
 def test_a_marker_says_what_it_is() -> None:
     for batch, kind in (
         (COMMIT_MARKER, COMMIT),
@@ -255,6 +261,13 @@ def test_a_horizon_stays_where_it_is_when_records_go(batch: bytes, kept: list[in
     horizon_ms = TIME + DAY
     whole = rewritten(batch, list(range(count)), horizon_ms)
     assert records_of(rewritten(whole, kept, horizon_ms)) == expected_records(batch, kept)
+
+
+def test_a_horizon_that_is_not_given_goes() -> None:
+    [before] = records_of(WITH_HORIZON)
+    changed = rewritten(WITH_HORIZON, [0])
+    assert read_header(changed).delete_horizon_ms is None
+    assert records_of(changed) == [before]
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files import Files, FilesToRead
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.storage.store import Store
 from tests.support.fake_files import FakeDisk, FakeFiles
@@ -140,6 +140,50 @@ def test_removing_and_renaming(any_files: Files) -> None:
     any_files.remove_folder("d")
 
 
+def test_two_names_of_a_file_look_alike(any_files: Files) -> None:
+    any_files.make_folder("d")
+    for name in ("a", "b"):
+        any_files.write(any_files.open(name, create=True), b"hello", 0)
+    any_files.link("a", "d/c")
+    found = any_files.look("a")
+    assert found is not None
+    assert found.size == 5
+    assert any_files.look("d/c") == found
+    assert any_files.look("b") != found
+    assert any_files.look("missing") is any_files.look("d") is None
+
+
+def test_a_folder_is_moved_with_all_that_is_in_it(any_files: Files) -> None:
+    any_files.make_folder("a/b")
+    any_files.make_folder("d")
+    any_files.write(any_files.open("a/b/c", create=True), b"hello", 0)
+    any_files.rename("a", "d")
+    assert any_files.list_folder("d/b") == ["c"]
+    assert any_files.list_folder("a") == []
+    any_files.make_folder("e")
+    with pytest.raises(OSError, match="not empty"):
+        any_files.rename("e", "d")
+
+
+def test_all_is_written_back(any_files: Files) -> None:
+    any_files.write(any_files.open("a", create=True), b"hello", 0)
+    any_files.write_back()
+
+
+def test_who_only_reads_opens_files_without_the_right_to_write(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"hello")
+    path.chmod(0o440)
+    files = FilesToRead()
+    handle = files.open(str(path))
+    assert files.read(handle, 9, 0) == b"hello"
+    files.sync(handle)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        files.write(handle, b"x", 0)
+    with pytest.raises(FileNotFoundError):
+        files.open(str(tmp_path / "b"), create=True)
+
+
 def test_a_lock_is_held_until_its_file_is_closed(any_files: Files) -> None:
     first = any_files.open("l", create=True)
     second = any_files.open("l")
@@ -219,7 +263,7 @@ def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
 SECOND = """
 import sys
 from groupkeeper.storage.errors import Locked
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files import Files, FilesToRead
 from groupkeeper.storage.store import Store
 try:
     Store(Files(), sys.argv[1], 0)

@@ -273,6 +273,7 @@ def test_a_mark_that_comes_late_takes_the_place_of_no_newer_one(disk: FakeDisk) 
     while not jobs:
         put(store, bytes(100))
     late = jobs.popleft()
+    put(store, bytes(100))
     while log.durable is None:  # until a full journal is to be removed
         put(store, bytes(100), name=ASIDE)
     synced = log.durable

@@ -311,6 +311,19 @@ def test_journals_are_dropped_as_their_logs_are_synced(disk: FakeDisk) -> None:
     assert values_of_log(store) == [b"v"] * 60
 
 
+def test_a_journal_stays_until_the_marks_of_its_logs_are_durable(disk: FakeDisk) -> None:
+    """Without its mark, a start writes to a log again what is in no journal, which may be torn."""
+    store = open_store(disk, limits=Limits(journal_bytes=500))
+    store.claim(0)
+    for _ in range(20):
+        before = len(disk.trace)
+        put(store, b"v")
+        calls = disk.trace[before:]
+        synced = [at for at, call in enumerate(calls) if call.startswith(f"sync {LOG_FILE}")]
+        removed = [at for at, call in enumerate(calls) if call.startswith("remove")]
+        assert not synced or not removed or removed[-1] < synced[0]
+
+
 def test_a_round_syncs_at_most_one_log_more(disk: FakeDisk) -> None:
     store = open_store(disk, limits=Limits(journal_bytes=3000))
     names = [f"__consumer_offsets-{number}" for number in range(4)]

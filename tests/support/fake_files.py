@@ -284,9 +284,12 @@ def parent(path: str) -> str:
 def _change(tree: Tree, kind: str, path: str, inode: Inode | None, old: str) -> None:
     if kind == "remove":
         tree.pop(path, None)
-    else:
-        tree[path] = inode
-        tree.pop(old, None)
+        return
+    tree[path] = inode
+    tree.pop(old, None)
+    if old and inode is None:  # a folder takes along what is in it
+        for below in [each for each in tree if each.startswith(f"{old}/")]:
+            tree[path + below.removeprefix(old)] = tree.pop(below)
 
 
 class FakeFiles(Files):
@@ -354,16 +357,17 @@ class FakeFiles(Files):
     def is_at(self, handle: int, path: str) -> bool:
         return self.disk.has(path) and self.disk.lookup(path) is self._inode(handle)
 
+    def look(self, path: str) -> FileStat | None:
+        inode = self.disk.lookup(path) if self.disk.has(path) else None
+        if inode is None:
+            return None
+        return FileStat(len(inode.data), inode.modified_ms, (1, id(inode)))
+
     def stamp(self, folder: str) -> tuple[int, ...]:
         return (self.disk.changes[folder],) if self.disk.has(folder) else ()
 
     def size(self, handle: int) -> int:
         return len(self._inode(handle).data)
-
-    def stat(self, path: str) -> FileStat:
-        inode = self.disk.lookup(path)
-        assert inode is not None, "a folder"
-        return FileStat(len(inode.data), inode.modified_ms)
 
     def read(self, handle: int, size: int, position: int) -> bytes:
         return bytes(self._inode(handle).data[position : position + size])
@@ -402,8 +406,13 @@ class FakeFiles(Files):
         self._step(f"sync folder {path}")
         self.disk.sync_names(path)
 
+    def write_back(self) -> None:
+        """Promises nothing."""
+
     def rename(self, path: str, to: str) -> None:
         inode = self.disk.lookup(path)
+        if self.disk.children(to):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", to)
         self._step(f"rename {path} to {to}")
         self.disk.change("rename", to, inode, path)
 
