@@ -80,14 +80,15 @@ def read_groups(log: Log, told: Told, *, states: bool) -> GroupContents:
     for chunk in log.batches(log.start_offset):
         replay.take(chunk)
         told(len(chunk))
-    for _ in replay.restore(groups):
+    newest = sorted(_states(replay), key=_by_name) if states else []
+    for _ in replay.restore(groups):  # which forgets the records
         pass
     return GroupContents(
         records=replay.record_count,
         groups=len(groups),
         members=sum(len(group.members) for group in groups.values()),
         offsets=sum(len(each) for group in groups.values() for each in group.offsets.values()),
-        states=sorted(_states(replay), key=_by_name) if states else [],
+        states=newest,
     )
 
 
