@@ -170,9 +170,8 @@ class Log:
         """
         if self._segments:
             active, limits = self._segments[-1], self.limits
-            if active.has_room(size, last.last_offset, limits) and not active.is_too_old(
-                last.max_timestamp, limits
-            ):
+            is_old = active.is_too_old(last.max_timestamp, limits)
+            if not is_old and active.has_room(size, last.last_offset, limits):
                 return active
             self._finish(active)
         else:

@@ -119,13 +119,6 @@ class ManifestFile:
         self.on_disk = manifest
 
 
-def _mark_row(mark: Mark) -> dict[str, Any]:
-    """The mark without its recovery point, which older versions do not know."""
-    row = {**mark._asdict(), "tail": mark.tail.hex()}
-    del row["point"]
-    return row
-
-
 def parse_manifest(data: bytes, path: str) -> Manifest | None:
     """The contents of the file; None if it is damaged. Raises Corrupt if a newer version wrote it.
 
@@ -138,6 +131,13 @@ def parse_manifest(data: bytes, path: str) -> Manifest | None:
     if first["version"] > VERSION:
         raise Corrupt(f"{path} was written by a newer version of Groupkeeper: start that")
     return _parsed(first, lines)
+
+
+def _mark_row(mark: Mark) -> dict[str, Any]:
+    """The mark without its recovery point, which older versions do not know."""
+    row = {**mark._asdict(), "tail": mark.tail.hex()}
+    del row["point"]
+    return row
 
 
 def _parsed(first: dict[str, Any], lines: Iterable[dict[str, Any]]) -> Manifest:

@@ -21,6 +21,7 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.limits import Limits
 from groupkeeper.topics.batches import NO_TRANSACTIONS, check_batch, stated_timestamp
 from groupkeeper.topics.key_check import RecordErrors, check_keys
 from groupkeeper.topics.names import RESERVED
@@ -100,11 +101,12 @@ class ProduceHandler:
 
         def look(topic: TopicProduceData, data: PartitionProduceData) -> None:
             partition = self._partitions.find(topic.name, data.index)
-            if partition is None:
-                return
-            if not self._is_ready(partition, data.records):
+            if partition is None or partition.topic.internal:
+                return  # it will be refused
+            policy = partition.policy
+            if not self._is_ready(partition, data.records, policy.limits):
                 unready[partition] = None
-            if partition.policy.compacts and not partition.topic.internal:
+            if policy.compacts:
                 compacted.append((partition, data))
 
         yield from visit_within(request.topic_data, lambda topic: topic.partition_data, look)
@@ -130,12 +132,14 @@ class ProduceHandler:
                 refused[id(data)] = _refused_records(partition, errors)
         return await self._response_tasks.turns.run(self._append_all(request, api_version, refused))
 
-    def _is_ready(self, partition: TopicPartition, records: bytes | memoryview | None) -> bool:
+    def _is_ready(
+        self, partition: TopicPartition, records: bytes | memoryview | None, limits: Limits
+    ) -> bool:
         """Whether to append without preparation; true if it will be refused anyway."""
-        if partition.topic.internal or self._partitions.refuses_writes(partition):
+        if self._partitions.refuses_writes(partition):
             return True
         size = min(len(records or b""), self._message_max_bytes)
-        return partition.may_append(size, stated_timestamp(records))
+        return partition.may_append(size, stated_timestamp(records), limits)
 
     def _append_all(
         self, request: ProduceRequest, api_version: int, refused: Answers

@@ -6,7 +6,7 @@ import click
 
 from groupkeeper import __version__
 
-COMMANDS = ("serve", "dump", "repair", "analyze", "backup")
+COMMANDS = ("serve", "dump", "repair", "analyze", "backup", "restore")
 """Each is a function in the module of this package with the same name."""
 
 

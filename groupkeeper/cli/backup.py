@@ -54,7 +54,7 @@ def backup(dest: Path, data_dir: Path, copy: bool) -> int:
     started = time.monotonic()
     try:
         _check_place(dest, data_dir)
-        with _ended_in_order(), _shown() as shown:
+        with ended_in_order(), _shown() as shown:
             job = BackupJob(
                 data_dir=str(data_dir),
                 dest=str(dest),
@@ -81,7 +81,7 @@ def _check_place(dest: Path, data_dir: Path) -> None:
 
 
 @contextmanager
-def _ended_in_order() -> Iterator[None]:
+def ended_in_order() -> Iterator[None]:
     """SIGTERM is as SIGINT: what was written is removed."""
 
     def stop(*_: object) -> None:

@@ -5,6 +5,7 @@ Source: Kafka's `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidate
 `LogValidator`.
 """
 
+from struct import Struct
 from typing import Final
 
 from groupkeeper.protocol.errors import ErrorCode
@@ -30,13 +31,15 @@ NO_TIMESTAMP: Final = -1
 """The timestamp of messages without one."""
 
 _MAGIC_AT: Final = 16
-_MAX_TIMESTAMP: Final = slice(35, 43)
+_MAX_TIMESTAMP: Final = Struct(">35xq")
 
 
 def stated_timestamp(records: bytes | memoryview | None) -> int:
     """The largest timestamp by the header of a batch, which is not checked."""
-    stated = records[_MAX_TIMESTAMP] if records else b""
-    return int.from_bytes(stated, "big", signed=True) if len(stated) == 8 else NO_TIMESTAMP
+    if records is None or len(records) < _MAX_TIMESTAMP.size:
+        return NO_TIMESTAMP
+    timestamp: int = _MAX_TIMESTAMP.unpack_from(records)[0]
+    return timestamp
 
 
 def check_batch(

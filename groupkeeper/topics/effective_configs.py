@@ -120,12 +120,14 @@ class EffectiveConfigs:
 
     def policy(self, topic: Topic) -> LogPolicy:
         """How the topic's logs are kept, by its configs of this moment. On any thread."""
-        configs, known = self.own(topic), topic.policy
-        if not configs:
-            return self._default_policy
-        if known is None or known.configs is not configs:
-            known = topic.policy = KnownPolicy(configs, self._read_policy(configs))
-        return known.policy
+        configs, known = topic.configs, topic.policy
+        if known is not None and known.configs is configs:
+            return known.policy
+        policy = self._default_policy
+        if topic.internal or configs:
+            policy = self._read_policy(self.own(topic))
+        topic.policy = KnownPolicy(configs, policy)
+        return policy
 
     @property
     def group_topic_policy(self) -> LogPolicy:

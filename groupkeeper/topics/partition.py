@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from groupkeeper.protocol.record_batch import BatchHeader, iter_batches, patch
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.recovery_point import compare
 from groupkeeper.storage.segment import Segment
@@ -123,15 +124,15 @@ class TopicPartition:
         """How the log is kept, by the topic's configs of this moment."""
         return self._folders.policy_of(self.topic)
 
-    def may_append(self, size: int, timestamp: int) -> bool:
+    def may_append(self, size: int, timestamp: int, limits: Limits) -> bool:
         """False if the worker must open the log, write it back or begin a new segment before a
-        batch of this size and largest timestamp is appended.
+        batch of this size and largest timestamp is appended. `limits` are those of the policy.
         """
         log = self.log
         if log is None:
             self._expected = size, timestamp
             return False
-        log.limits = self.policy.limits
+        log.limits = limits
         if not log.has_room(size, timestamp):
             self._full = True
             return False

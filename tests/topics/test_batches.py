@@ -1,12 +1,14 @@
 """What a producer sent, looked at: each way to be wrong has Kafka's error."""
 
+from typing import Any
+
 import pytest
 from crc32c import crc32c
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.topics.batches import check_batch
+from groupkeeper.topics.batches import NO_TIMESTAMP, check_batch, stated_timestamp
 from groupkeeper.topics.refusals import Refused
-from tests.topics.scene import COMPRESSIONS, batch
+from tests.topics.scene import COMPRESSIONS, NOW, batch
 
 LIMIT = 1_000_000
 
@@ -81,3 +83,11 @@ def test_zstd_came_with_version_7(version, fine):
     with pytest.raises(Refused) as refused:
         check_batch(records, version, LIMIT)
     assert refused.value.refusal.error == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+@pytest.mark.parametrize("kind", [bytes, memoryview])
+def test_the_timestamp_that_a_batch_states_is_read_unchecked(kind: Any) -> None:
+    raw = batch("a", "b", timestamp=NOW)
+    assert stated_timestamp(kind(raw)) == NOW + 1
+    assert stated_timestamp(kind(raw[:43])) == NOW + 1
+    assert stated_timestamp(kind(raw[:42])) == stated_timestamp(None) == NO_TIMESTAMP == -1
