@@ -44,7 +44,8 @@ def settle_brokers_files(files: Files, folder: str, findings: Findings) -> None:
             )
             continue
         if end is None:
-            findings.lost(f"{folder}/{name} is damaged", _base(name), None)
+            # What of it is lost is looked at later.
+            findings.lost(f"{folder}/{name} is damaged", _base(name), _base(name))
         ends[_base(name)] = end or 0
     for base, end in ends.items():
         following = min((other for other in ends if other > base), default=0)

@@ -204,8 +204,9 @@ class Files:
         return True
 
 
-class ReadOnlyFiles(Files):
-    """The real file system, for those who may only read: files are opened for reading."""
+class FilesToRead(Files):
+    """The real file system for who only reads: an account without the right to write is enough."""
 
     def open(self, path: str, *, create: bool = False) -> int:
+        """Open for reading. `create` makes nothing."""
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

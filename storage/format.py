@@ -55,8 +55,8 @@ def read_format(files: Files, data_dir: str) -> Format | None:
     line, _, found = read_whole(files, path).partition(b"\n")
     if found != checksum(line) + b"\n":
         raise Corrupt(
-            f"{path} is damaged: restore it, or remove it if no newer version of the server has "
-            "used this directory"
+            f"{path} is damaged: restore it from a backup, or, if no newer version of the server "
+            f"has used this directory: groupkeeper repair {data_dir}"
         )
     content = json.loads(line)
     if content["format"] > VERSION:

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from groupkeeper.storage.errors import AppendFailed, Corrupt, SyncFailed
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.errors import AppendFailed, Corrupt, SyncFailed, remedy
+from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.journal_format import (
     BATCH,
     CLAIM,
@@ -291,7 +291,8 @@ class JournalReader:
             f"{position}"
         )
         if not self._go_on:
-            raise Corrupt(f"{line}: restore the file, or remove it and lose what it holds")
+            folder = parent_of(parent_of(self.path))
+            raise Corrupt(f"{line}: {remedy(folder)}")
         self.damage.append(line)
         if not self._logs_unknown:
             self._logs_unknown, self._first_lost = True, self.next_round

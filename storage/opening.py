@@ -224,9 +224,8 @@ class LogFolder:
     def _cut_tail(self, active: Segment, contents: Contents) -> None:
         """Cut off what is not sound in the last segment, if nothing is lost by that."""
         # A mark knows where bytes were before others were left out.
-        anew = active.base_offset in self._written_anew
-        mark, points = (None, ()) if anew else (self._mark(), self._points(active))
-        known = Known(mark, points, self._cover, self._end, self._read_most)
+        mark = None if active.base_offset in self._written_anew else self._mark()
+        known = Known(mark, self._points(active), self._cover, self._end, self._read_most)
         valid, contents.next_offset = sound_end(active, contents.epochs, known, self._findings)
         scanned = valid - (active.point.size if active.point is not None else 0)
         contents.unsynced = scanned > 0 or valid != active.size
@@ -345,6 +344,6 @@ def _is_as_known(segment: Segment) -> bool:
     known = segment.finished
     if known is None:
         return True
-    return segment.size == known.size and (
-        known.crc is None or segment.is_as_written(segment.size, known.crc)
-    )
+    if known.crc is None:
+        return segment.size == known.size
+    return segment.size == known.size and segment.is_as_written(known.size, known.crc)

@@ -14,7 +14,7 @@ from itertools import count
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.files import Files, FileStat, parent_of
 
 
 class _Original:
@@ -223,6 +223,16 @@ class OverlayFiles(Files):
             return self._find(path) is self._handles[handle]
         except OSError:
             return False
+
+    def look(self, path: str) -> FileStat | None:
+        if path not in self._names:
+            return self._files.look(path)
+        file = self._names[path]
+        if file is None:
+            return None
+        if file.original is not None and not file.is_changed:
+            return self._files.look(file.original.path)
+        return FileStat(file.size, 0, (0, id(file)))
 
     def stamp(self, folder: str) -> tuple[int, ...]:
         if not self._is_folder(folder):

@@ -158,8 +158,7 @@ def sound_end(
         findings.lost(what, here.end, here.end)
     loss = _loss(active, valid, next_offset, cover, here)
     if loss and not scan.is_not_last:
-        known_end = here.end if here is not None else 0
-        findings.lost(loss, next_offset, max(known_end, next_offset))
+        findings.lost(loss, next_offset, max(here.end if here is not None else 0, next_offset))
     if valid < active.size:
         findings.repairs.append(
             f"{active.path}: cut off {active.size - valid} bytes at byte {valid}, from offset "

@@ -135,7 +135,8 @@ class SoundSegment:
         end, due, told = 0, self.base, 0
         for part, start in zip(self.parts, self._starts(), strict=True):
             in_file = part.end > part.start
-            if part.first > due or (in_file and start > max(end, told)):
+            lacks = part.first > due and (self.dense or start > end)
+            if lacks or (in_file and start > max(end, told)):
                 yield Gap(self.path, end, start, due, part.first)
                 told = start
             if in_file:

@@ -9,7 +9,7 @@ Source: Kafka's OffsetCheckpointFile and LogManager.checkpointLogStartOffsets.
 
 from typing import Final
 
-from groupkeeper.storage.errors import Corrupt, SyncFailed
+from groupkeeper.storage.errors import Corrupt, SyncFailed, remedy
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.whole import read_whole, replace_whole
 
@@ -30,9 +30,7 @@ def read_start(files: Files, folder: str) -> int:
     except (ValueError, IndexError):
         version, count, offset = "", "", -1
     if (version, count) != ("0", "1") or offset < 0:
-        raise Corrupt(
-            f"{path} is damaged: restore it, or remove it and get deleted records back"
-        ) from None
+        raise Corrupt(f"{path} is damaged: {remedy(folder)}") from None
     return offset
 
 

@@ -3,14 +3,11 @@
 Commands have modules of their own, which are imported, like click, when they are called.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-NOT_READ = 141
-"""As of a process that SIGPIPE ends: whoever read standard output does not any more."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +27,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:  # of `| head`; what is still buffered must not raise again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOT_READ
     return result if isinstance(result, int) else 0

@@ -19,7 +19,7 @@ from groupkeeper.storage.backup import BackupJob, Made, back_up
 from groupkeeper.storage.backup import Progress as Passed
 from groupkeeper.storage.backup_note import BackupError
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.files import Files, ReadOnlyFiles
+from groupkeeper.storage.files import Files, FilesToRead
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import RESERVED
 
@@ -65,7 +65,7 @@ def backup(dest: Path, data_dir: Path, copy: bool) -> int:
                 pause=lambda: time.sleep(PAUSE_S),
                 told=shown,
             )
-            made = back_up(ReadOnlyFiles(), Files(), job)
+            made = back_up(FilesToRead(), Files(), job)
     except (StorageError, OSError) as problem:
         print(f"groupkeeper: no backup was made: {problem}", file=sys.stderr)
         return FAILED

@@ -10,7 +10,7 @@ import click
 
 from groupkeeper.cli.dumping import OFFSETS_TOPIC, Dump
 from groupkeeper.cli.progress import progress
-from groupkeeper.storage.files import ReadOnlyFiles
+from groupkeeper.storage.files import FilesToRead
 
 
 @click.command()
@@ -46,7 +46,7 @@ def dump(paths: tuple[Path, ...], **options: bool) -> int:
     from groupkeeper.cli.dump_folder import show
 
     with progress() as told:
-        dumping = Dump(ReadOnlyFiles(), told, **options)
+        dumping = Dump(FilesToRead(), told, **options)
         for path in paths:
             try:
                 show(dumping, str(path))

@@ -30,12 +30,13 @@ _LOGS: Final = (*CATALOG, ARCHIVE)
 
 def show(dump: Dump, path: str) -> None:
     """Show whatever a path leads to. Raises OSError, and ClickException if that has no logs."""
-    folder, _, name = path.rpartition("/")
+    name = path.rpartition("/")[2]
     if not os.path.isdir(path):
         if node_of(name) is not None:
             show_journal(dump, path)
         else:
-            show_segment(dump, path, as_offsets=dump.holds_offsets(os.path.abspath(path or folder)))
+            folder = os.path.dirname(os.path.abspath(path))
+            show_segment(dump, path, as_offsets=dump.holds_offsets(folder))
         return
     names = dump.files.list_folder(path)
     if any(base_of(each) is not None for each in names) or MANIFEST_FILE in names:
@@ -125,7 +126,7 @@ def _show_text(dump: Dump, folder: str, name: str) -> None:
     """Show one of Kafka's checkpoints on a line: what follows its version and its count."""
     text = read_whole(dump.files, f"{folder}/{name}").decode("ascii", "replace")
     version, *lines = text.splitlines() or [""]
-    if version != "0" or lines[:1] != [str(len(lines) - 1)]:
+    if version != "0" or lines[:1] != [str(len(lines) - 1)] or not text.endswith("\n"):
         dump.damage(f"{folder}/{name}", "no checkpoint of version 0, or not all of it")
     dump.line(f"{name}: {', '.join(lines[1:])}")
 

@@ -21,7 +21,8 @@ def progress(*, on_terminal: bool | None = None) -> Iterator[Progress]:
     from rich.progress import Progress as Bar
 
     columns = SpinnerColumn(), TextColumn("{task.description}"), DownloadColumn()
-    with Bar(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True, force_terminal=on_terminal)
+    with Bar(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
         def show(what: str, size: int) -> None:

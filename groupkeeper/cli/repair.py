@@ -45,12 +45,12 @@ def repair(path: Path, *, writes: bool, everything: bool, as_json: bool) -> int:
     from groupkeeper.repair.survey import survey
     from groupkeeper.repair.target import target_of
     from groupkeeper.repair.writing import Wishes, write
-    from groupkeeper.storage.files import Files, ReadOnlyFiles
+    from groupkeeper.storage.files import Files, FilesToRead
     from groupkeeper.storage.locks import NodeLocks
     from groupkeeper.topics.topics import new_cluster_id
 
     with _errors_in_a_line(), progress() as told:
-        files = Files() if writes else ReadOnlyFiles()
+        files = Files() if writes else FilesToRead()
         target = target_of(files, str(path))
         if writes:
             _check_user(target.data_dir)

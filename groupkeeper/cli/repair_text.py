@@ -1,6 +1,6 @@
 """What `groupkeeper repair` says: a survey, and what was done, as lines for people or as JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -62,8 +62,13 @@ def _some(lines: Sequence[str], most: int | None, indent: str) -> Iterator[str]:
 
 def _list(label: str, text: str, lines: Sequence[str], most: int | None) -> Iterator[str]:
     """A label with a text, and lines below the text."""
-    yield _labelled(label, text)
-    indent = " " * (_LABEL + 4)
+    indent = " " * (_LABEL + 2)
+    if text:
+        yield _labelled(label, text)
+        indent += "  "
+    else:
+        yield _labelled(label, lines[0])
+        lines = lines[1:]
     yield from _some([indent + line for line in lines], most, indent)
 
 
@@ -96,6 +101,10 @@ def _log_lines(data_dir: str, log: DamagedLog, most: int | None) -> Iterator[str
     what = "record" if is_of_groups else "message"
     lost = [_loss(loss) for loss in log.losses if loss.end != loss.first]
     yield from _list("lost", _amount(log.losses, what), lost, most)
+    told = {loss.what for loss in log.losses}
+    also = [line for line in log.lines if line.removesuffix(": accepted") not in told]
+    if also:
+        yield from _list("also", "", also, most)
     if is_of_groups:
         yield from _certainty_lines(log, most)
 
@@ -128,27 +137,29 @@ def _loss(loss: Loss) -> str:
 
 def _certainty_lines(log: DamagedLog, most: int | None) -> Iterator[str]:
     assert isinstance(log.contents, GroupContents)
-    uncertain = sorted(log.uncertain(), key=lambda state: state.value is None)
-    certain_from = log.certain_from
     if log.recognized:
         lines = [_recognized(each) for each in log.recognized]
         yield from _list("recognizable", "in damaged bytes, for you to judge:", lines, most)
-    if certain_from == 0:
+    if log.certain_from == 0:
         yield _labelled("certain", "all of it")
         return
-    live = [state for state in uncertain if state.value is not None]
-    groups = sum(state.topic is None for state in live)
-    offsets = len(live) - groups
-    all_groups = sum(s.topic is None and s.value is not None for s in log.contents.states)
-    sure = (
-        counted(all_groups - groups, "group record"),
-        counted(log.contents.offsets - offsets, "offset"),
-    )
-    yield _labelled("certain", f"{sure[0]}, {sure[1]}: they come after all that is lost")
-    text = f"{counted(groups, 'group record')}, {counted(offsets, 'offset')}"
-    lines = [_uncertain(state, log.losses) for state in uncertain]
-    yield from _list("not certain", f"{text}: a newer one may be lost", lines, most)
+    uncertain = sorted(log.uncertain(), key=lambda state: state.value is None)
+    left = {*log.contents.states} - {*uncertain}
+    if left:
+        yield _labelled("certain", f"{_kinds(left)}: all that is lost was written before")
+    if uncertain:
+        lines = [_uncertain(state, log.losses) for state in uncertain]
+        text = f"{_kinds(uncertain)}: a newer one may be lost"
+        yield from _list("not certain", text, lines, most)
     yield _labelled("not known", "groups and offsets whose only records are among the lost ones")
+
+
+def _kinds(states: Collection[State]) -> str:
+    """`2 groups, 1,204 offsets, 3 deletions`, without what there is none of."""
+    deleted = sum(state.value is None for state in states)
+    groups = sum(state.topic is None and state.value is not None for state in states)
+    counts = {"group": groups, "offset": len(states) - groups - deleted, "deletion": deleted}
+    return ", ".join(counted(number, what) for what, number in counts.items() if number)
 
 
 def _name(state: State) -> str:

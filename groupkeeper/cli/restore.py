@@ -12,7 +12,7 @@ import click
 from groupkeeper.cli.backup import FAILED, ended_in_order, size_text
 from groupkeeper.cli.serve import DATA_DIR
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.files import Files, ReadOnlyFiles
+from groupkeeper.storage.files import Files, FilesToRead
 from groupkeeper.storage.restore import restore as copy_back
 
 
@@ -33,7 +33,7 @@ def restore(backup: Path, data_dir: Path) -> int:
     started = time.monotonic()
     try:
         with ended_in_order():
-            note = copy_back(ReadOnlyFiles(), Files(), str(backup), str(data_dir))
+            note = copy_back(FilesToRead(), Files(), str(backup), str(data_dir))
     except (StorageError, OSError) as problem:
         print(f"groupkeeper: nothing was restored: {problem}", file=sys.stderr)
         return FAILED

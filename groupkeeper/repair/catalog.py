@@ -17,6 +17,7 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import partition_of
 from groupkeeper.storage.opening import accept_loss, open_log
 from groupkeeper.topics.catalog import (
+    LEADER_EPOCH,
     PRODUCER_ID_BLOCK,
     PRODUCER_IDS,
     TOPIC_PREFIX,
@@ -160,16 +161,23 @@ class LeftOfCatalog:
         yield FIRST_KEY, cluster or json.dumps({"id": added.cluster_id}).encode()
         producer_ids = max(self._next_producer_id(), added.next_producer_id)
         yield PRODUCER_IDS.encode(), json.dumps({"next": producer_ids}).encode()
+        epoch = max(self._number(LEADER_EPOCH, "epoch"), added.leader_epoch)
+        if epoch:
+            yield LEADER_EPOCH.encode(), json.dumps({"epoch": epoch}).encode()
+        written = {FIRST_KEY, PRODUCER_IDS.encode(), LEADER_EPOCH.encode()}
         for key, (_, value) in self.newest.items():
-            if value is not None and key not in (FIRST_KEY, PRODUCER_IDS.encode()):
+            if value is not None and key not in written:
                 yield key, value
         for topic in added.topics:
             yield record_of(Topic(topic.name, random_bytes(16), topic.partitions).entry())
 
+    def _number(self, key: str, name: str) -> int:
+        _, value = self.newest.get(key.encode(), (0, None))
+        return int(json.loads(value)[name]) if value is not None else 0
+
     def _next_producer_id(self) -> int:
         """Each record that is lost may have been the allocation of a block of ids."""
-        _, value = self.newest.get(PRODUCER_IDS.encode(), (0, None))
-        known: int = json.loads(value)["next"] if value is not None else 0
+        known = self._number(PRODUCER_IDS, "next")
         lost = sum((loss.end or loss.first) - loss.first for loss in self.losses)
         return known + lost * PRODUCER_ID_BLOCK
 
@@ -197,5 +205,7 @@ class Added:
     """If its own is lost."""
     next_producer_id: int
     """Larger than all that are in the logs of topics."""
+    leader_epoch: int
+    """The newest one in these logs."""
     topics: Sequence[TopicState]
     """From their folders."""

@@ -65,6 +65,8 @@ class MessageContents:
     records: int = 0
     next_producer_id: int = 0
     """Larger than the ids of all producers in it."""
+    last_epoch: int = 0
+    """The newest leader epoch in it."""
 
 
 Contents = GroupContents | MessageContents
@@ -78,14 +80,15 @@ def read_groups(log: Log, told: Told, *, states: bool) -> GroupContents:
     for chunk in log.batches(log.start_offset):
         replay.take(chunk)
         told(len(chunk))
-    for _ in replay.restore(groups):
+    newest = sorted(_states(replay), key=_by_name) if states else []
+    for _ in replay.restore(groups):  # which forgets the records
         pass
     return GroupContents(
         records=replay.record_count,
         groups=len(groups),
         members=sum(len(group.members) for group in groups.values()),
         offsets=sum(len(each) for group in groups.values() for each in group.offsets.values()),
-        states=sorted(_states(replay), key=_by_name) if states else [],
+        states=newest,
     )
 
 
@@ -95,6 +98,7 @@ def read_messages(log: Log, told: Told) -> MessageContents:
     for chunk in log.batches(log.start_offset):
         for header in iter_batches(chunk):
             found.batches += 1
+            found.last_epoch = max(found.last_epoch, header.leader_epoch)
             found.next_producer_id = max(found.next_producer_id, header.producer_id + 1)
             if not header.is_control:
                 found.records += header.record_count

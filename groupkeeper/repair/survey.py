@@ -102,14 +102,10 @@ class Survey:
         """Whether a start refuses anything."""
         return bool(self.logs or self.catalog or self.format_damage)
 
-    @property
-    def next_producer_id(self) -> int:
-        """Larger than the ids of all producers in the logs of topics."""
-        damaged = [log.contents for log in self.logs]
-        logs = [
-            each for each in (*self.sound.values(), *damaged) if isinstance(each, MessageContents)
-        ]
-        return max((each.next_producer_id for each in logs), default=0)
+    def topics(self) -> list[MessageContents]:
+        """What the logs of topics hold, sound or not."""
+        contents = [*self.sound.values(), *(log.contents for log in self.logs)]
+        return [each for each in contents if isinstance(each, MessageContents)]
 
 
 def survey(files: Files, target: Target, progress: Progress) -> Survey:
@@ -232,9 +228,8 @@ class _Surveyor:
                 overlay.forget(self._folder(name))
             left = LeftOfCatalog.of(overlay, data_dir)
             there = [name for name in names if self._files.list_folder(self._folder(name))]
-            self.found.catalog = DamagedCatalog(
-                str(error), left, left.contents, left.topics_of(there)
-            )
+            refused = str(error).partition(": restore")[0]
+            self.found.catalog = DamagedCatalog(refused, left, left.contents, left.topics_of(there))
 
 
 _UNDECODABLE = "its checksums are right, but a record cannot be decoded: restore it from a backup"

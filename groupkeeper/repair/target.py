@@ -45,7 +45,7 @@ def target_of(files: Files, path: str) -> Target:
     and OSError.
     """
     folder, _, name = path.rpartition("/")
-    if base_of(name) is not None and not files.list_folder(path):
+    if base_of(name) is not None:
         return target_of(files, folder or ".")
     names = files.list_folder(path)
     if _OF_A_SERVER.intersection(names):

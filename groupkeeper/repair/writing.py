@@ -78,8 +78,14 @@ def write(
             if not each.beyond_repair:
                 _repair(files, logs, f"{data_dir}/{each.name}", done, progress)
         if survey.catalog is not None:
-            topics = survey.catalog.from_folders
-            added = Added(wishes.wall_ms, wishes.cluster_id, survey.next_producer_id, topics)
+            topics = survey.topics()
+            added = Added(
+                wall_ms=wishes.wall_ms,
+                cluster_id=wishes.cluster_id,
+                next_producer_id=max((each.next_producer_id for each in topics), default=0),
+                leader_epoch=max((each.last_epoch for each in topics), default=0),
+                topics=survey.catalog.from_folders,
+            )
             survey.catalog.left.write(files, data_dir, added)
     finally:
         logs.close()

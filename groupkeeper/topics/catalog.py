@@ -45,7 +45,7 @@ TOPIC_PREFIX = "topic:"
 _PENDING_PREFIX = "unforgotten:"
 _CLUSTER = FIRST_KEY.decode()
 PRODUCER_IDS = "producer-ids"
-_LEADER_EPOCH = "leader-epoch"
+LEADER_EPOCH = "leader-epoch"
 
 
 class _TopicValue(TypedDict):
@@ -186,7 +186,7 @@ class Catalog:
         """
         if epoch <= self.leader_epoch:
             return
-        self._append([record_of((_LEADER_EPOCH, {"epoch": epoch}))], wall_ms)
+        self._append([record_of((LEADER_EPOCH, {"epoch": epoch}))], wall_ms)
         self._set_leader_epoch(epoch)
 
     def find_collision(self, name: str) -> str | None:
@@ -347,7 +347,7 @@ class Catalog:
             self.cluster_id = json.loads(data)["id"]
         elif data is not None and key == PRODUCER_IDS:
             self._next_producer_id = json.loads(data)["next"]
-        elif data is not None and key == _LEADER_EPOCH:
+        elif data is not None and key == LEADER_EPOCH:
             self._set_leader_epoch(json.loads(data)["epoch"])
 
     def _replay_topic(self, name: str, data: bytes | None) -> None:

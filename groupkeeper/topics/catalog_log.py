@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
-from groupkeeper.storage.errors import Corrupt
+from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
@@ -131,7 +131,9 @@ class CatalogFolders:
         if self.must_exist and not emptied_on_purpose:
             raise Corrupt(
                 f"{first} and {second} are missing or empty, and with them all topics: restore one "
-                f"of them, or begin without topics: rm -rf {first} {second}; mkdir {first}"
+                "of them from a backup, or make those topics anew that have folders: groupkeeper "
+                f"repair {self.data_dir}, or begin without topics: rm -rf {first} {second}; "
+                f"mkdir {first}"
             )
 
     def _look(self, folder: str, end: int) -> _Copy:
@@ -191,10 +193,11 @@ def _check_whole(log: Log, folder: str) -> None:
             if not (is_next or may_follow) or header.leader_epoch != EPOCH:
                 raise Corrupt(
                     f"{folder} has offset {header.base_offset} in epoch {header.leader_epoch} "
-                    f"where offset {expected} in epoch {EPOCH} belongs"
+                    f"where offset {expected} in epoch {EPOCH} belongs: {remedy(folder)}"
                 )
             if first and next(decode_records(chunk, header)).key != FIRST_KEY:
-                raise Corrupt(f"{folder} has lost what was before offset {expected}")
+                what = f"{folder} has lost what was before offset {expected}"
+                raise Corrupt(f"{what}: {remedy(folder)}")
             expected, first = header.next_offset, False
 
 

@@ -2,13 +2,16 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 
 from groupkeeper.cli import main
+from groupkeeper.cli.progress import progress
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
-from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.protocol.record_batch import encode_batch, iter_batches
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -18,7 +21,11 @@ from groupkeeper.protocol.records.consumer_offsets import (
     encode_key,
     encode_value,
 )
+from groupkeeper.storage.files import Files
 from tests.support.codecs import encode_assignment, encode_subscription
+from tests.support.damaged import SETTINGS, commit_late, live, live_on
+from tests.support.directories import save
+from tests.support.served import Served
 
 Capture = pytest.CaptureFixture[str]
 FROM_KAFKA = Path(__file__).parent.parent / "fixtures" / "kafka-consumer-offsets"
@@ -41,9 +48,9 @@ def segment(tmp_path: Path) -> Path:
     return folder / "00000000000000000000.log"
 
 
-def write(segment: Path, *records: tuple[bytes | None, bytes | None]) -> None:
+def write(segment: Path, *records: tuple[bytes | None, bytes | None], base: int = 0) -> None:
     with segment.open("ab") as file:
-        file.write(encode_batch(0, 4, 1_700_000_000_000, records))
+        file.write(encode_batch(base, 4, 1_700_000_000_000, records))
 
 
 def record_lines(out: str) -> list[str]:
@@ -132,8 +139,8 @@ def test_any_file_can_be_read_as_the_offsets_log(tmp_path: Path, capsys: Capture
 def test_a_file_its_folder_or_a_data_directory(up: int, segment: Path, capsys: Capture) -> None:
     write(segment, (encode_key(COMMIT), None))
     path = [segment, *segment.parents][up]
-    assert main(["dump", str(path)]) == 0
-    assert capsys.readouterr().out.startswith(f"Dumping {segment}\nbaseOffset: 0 lastOffset: 0 ")
+    assert main(["dump", "--all", str(path)]) == 0
+    assert f"Dumping {segment}\nbaseOffset: 0 lastOffset: 0 " in capsys.readouterr().out
 
 
 def test_batches_alone(segment: Path, capsys: Capture) -> None:
@@ -161,8 +168,8 @@ def test_a_folder_without_segments_is_said_to_be_one(tmp_path: Path, capsys: Cap
 def test_a_damaged_tail_ends_the_dump_with_exit_code_1(
     damage: object, problem: str, segment: Path, capsys: Capture
 ) -> None:
-    for _ in range(2):
-        write(segment, (b"\x00\x05" + bytes(8), b"value"))
+    for base in range(2):
+        write(segment, (b"\x00\x05" + bytes(8), b"value"), base=base)
     assert segment.stat().st_size == 2 * 83
     segment.write_bytes(damage(segment.read_bytes()))  # type: ignore[operator]  # one of the lambdas
     assert main(["dump", str(segment)]) == 1
@@ -173,9 +180,268 @@ def test_a_damaged_tail_ends_the_dump_with_exit_code_1(
 
 
 def test_a_log_of_apache_kafka_is_read_whole(capsys: Capture) -> None:
-    assert main(["dump", str(FROM_KAFKA)]) == 0
+    assert main(["dump", "--all", str(FROM_KAFKA)]) == 0
     out = capsys.readouterr().out
     assert "unreadable" not in out
     assert "endTxnMarker: COMMIT" in out
     assert "endTxnMarker: ABORT" in out
     assert set(re.findall(r'^\| .* key: {"type":(\d+)', out, re.MULTILINE)) >= {"1", "2", "3"}
+
+
+# -- damage, and going on after it -----------------------------------------------------------------
+
+
+def many(segment: Path, count: int = 5) -> list[int]:
+    """Batches of one record each; returns where they begin."""
+    starts = []
+    for base in range(count):
+        starts.append(segment.stat().st_size if segment.exists() else 0)
+        write(segment, (b"\x00\x05" + bytes(8), b"value %d" % base), base=base)
+    return starts
+
+
+def flip(path: Path, position: int, bit: int = 1) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= bit
+    path.write_bytes(data)
+
+
+def test_it_goes_on_after_every_damaged_place(segment: Path, capsys: Capture) -> None:
+    starts = many(segment, 7)
+    flip(segment, starts[1] + 70)
+    flip(segment, starts[3] + 10)
+    flip(segment, starts[5] + 16)
+    assert main(["dump", str(segment)]) == 1
+    out, err = capsys.readouterr()
+    shown = re.findall(r"^baseOffset: (\d+) .* isvalid: (\w+)", out, re.MULTILINE)
+    assert [int(offset) for offset, valid in shown if valid == "true"] == [0, 2, 4, 6]
+    assert ("1", "false") in shown
+    places = re.findall(r"at byte (\d+).*, a sound one follows at byte (\d+)$", err, re.MULTILINE)
+    wanted = [(starts[n], starts[n + 1]) for n in (1, 3, 5)]
+    assert [(int(place), int(next_one)) for place, next_one in places] == wanted
+    assert all(str(segment) in line for line in err.splitlines())
+
+
+def test_offsets_and_epochs_that_do_not_ascend_are_told(segment: Path, capsys: Capture) -> None:
+    starts = many(segment)
+    flip(segment, starts[2] + 7, 4)
+    flip(segment, starts[1] + 15, 8)
+    assert main(["dump", str(segment)]) == 1
+    out, err = capsys.readouterr()
+    assert len(record_lines(out)) == 5
+    assert f"the batch at byte {starts[2]}: epoch 4 follows epoch 12" in err
+    assert f"the batch at byte {starts[3]}: offset 3 follows offset 6" in err
+
+
+def test_offsets_that_compaction_has_removed_are_told(segment: Path, capsys: Capture) -> None:
+    for base in (0, 5):
+        write(segment, (b"\x00\x05", b"value"), base=base)
+    assert main(["dump", str(segment)]) == 0
+    assert "\nno offsets 1 to 4\n" in capsys.readouterr().out
+
+
+def test_a_batch_with_a_delete_horizon_and_one_without_records(
+    segment: Path, capsys: Capture
+) -> None:
+    """As Kafka's cleaner, and ours, leave them."""
+    [header] = iter_batches(encode_batch(0, 4, 1_700_000_000_000, [(b"\x00\x05", None)]))
+    data = bytearray(encode_batch(0, 4, 1_700_000_000_000, [(b"\x00\x05", None)]))
+    data[22] |= 0x40
+    empty = bytearray(encode_batch(7, 4, 1_700_000_000_000, [(b"", None)])[:61])
+    empty[8:12] = (61 - 12).to_bytes(4, "big")
+    empty[57:61] = bytes(4)
+    for batch in (data, empty):
+        batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    segment.write_bytes(bytes(data + empty))
+    assert main(["dump", str(segment)]) == 0
+    one, _, gap, other = capsys.readouterr().out.splitlines()[1:]
+    assert f"isControl: false deleteHorizonMs: {header.base_timestamp} position: 0 " in one
+    assert gap == "no offsets 1 to 6"
+    assert other.startswith("baseOffset: 7 lastOffset: 7 count: 0 ")
+
+
+def test_an_end_that_is_being_written_is_read_again(
+    segment: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many(segment)
+    whole = segment.read_bytes()
+    segment.write_bytes(whole[:-10])
+
+    def written_meanwhile(seconds: float) -> None:
+        segment.write_bytes(whole)
+
+    monkeypatch.setattr("time.sleep", written_meanwhile)
+    assert main(["dump", str(segment)]) == 0
+    out, err = capsys.readouterr()
+    assert (len(record_lines(out)), err) == (5, "")
+
+
+# -- folders, journals, directories ----------------------------------------------------------------
+
+
+@pytest.fixture
+def directory(serve: Callable[..., Served], tmp_path: Path) -> Path:
+    """The directory of a server that was killed, with commits that only the journal has."""
+    served = serve(*SETTINGS)
+    live(served, rounds=30)
+    commit_late(served, 77)
+    served.machine.kill()
+    save(served.disk, tmp_path / "data")
+    return tmp_path / "data"
+
+
+def test_a_directory_is_summed_up(directory: Path, capsys: Capture) -> None:
+    assert main(["dump", str(directory)]) == 0
+    out = capsys.readouterr().out
+    [first, *lines] = out.splitlines()
+    assert re.search(
+        r"data: format: \d+ directory: \w+ partitions of __consumer_offsets: 4$", first
+    )
+    names = [line.partition(":")[0].removeprefix(f"{directory}/") for line in lines]
+    assert [*names[:2], *names[-3:-1]] == ["catalog", "catalog-copy", "orders-0", "payments-2"]
+    assert re.search(r"orders-0: segments: 2 compacted: 0 size: \d+ offsets: 0 to 29 ", out)
+    assert re.search(r"journals/0-0.*: rounds: 1 to \d+ size: \d+ logs: 4$", out, re.MULTILINE)
+
+
+def test_all_files_of_a_directory(directory: Path, capsys: Capture) -> None:
+    assert main(["dump", "--all", str(directory)]) == 0
+    out = capsys.readouterr().out
+    files = [*directory.glob("*/*.log"), *directory.glob("journals/*")]
+    assert len(files) > 8
+    assert all(f"Dumping {path}\n" in out for path in files)
+    assert '"offset":77' in out
+
+
+def test_a_folder_with_all_that_is_in_it(directory: Path, capsys: Capture) -> None:
+    folder = directory / "__consumer_offsets-0"
+    (folder / "accept-loss").touch()
+    (folder / "0.log.swap").touch()
+    assert main(["dump", "--no-records", str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"Folder {folder}"
+    assert lines[1].startswith("manifest: begun: ")
+    assert re.fullmatch(
+        r"\| segment: 0 endOffset: \d+ size: \d+ crc: \d+ compacted: false", lines[2]
+    )
+    assert "leader-epoch-checkpoint: 1 0" in lines
+    assert "other files: 0.log.swap accept-loss" in lines
+    segments = [line for line in lines if line.startswith("Dumping ")]
+    assert segments == [f"Dumping {path}" for path in sorted(folder.glob("*.log"))]
+
+
+def test_a_folder_in_an_archive(directory: Path, capsys: Capture) -> None:
+    archive = directory / "archive" / "__consumer_offsets-0"
+    archive.mkdir(parents=True)
+    for path in (directory / "__consumer_offsets-0").glob("*.log"):
+        (archive / path.name).hardlink_to(path)
+    assert main(["dump", str(archive)]) == 0
+    assert '"group":"' in capsys.readouterr().out
+    main(["dump", str(directory)])
+    assert f"{archive}: segments: 2 " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda folder: (folder / f"{0:020}.log").unlink(), "0.log: is missing: offsets 0 to "),
+        (lambda folder: cut(folder / f"{0:020}.log", 100), r"has \d+ bytes, and \d+ when it was"),
+        (lambda folder: flip(folder / "manifest", 20), "manifest is damaged"),
+        (lambda folder: cut(folder / "leader-epoch-checkpoint", 2), "no checkpoint of version 0"),
+    ],
+)
+def test_damage_to_a_folder_is_told(
+    directory: Path, damage: Callable[[Path], None], problem: str, capsys: Capture
+) -> None:
+    damage(directory / "__consumer_offsets-0")
+    for path in (directory / "__consumer_offsets-0", directory):
+        assert main(["dump", "--all", str(path)]) == 1
+        assert re.search(problem, capsys.readouterr().err)
+
+
+def cut(path: Path, size: int) -> None:
+    path.write_bytes(path.read_bytes()[:-size])
+
+
+def journal_of(directory: Path) -> Path:
+    [path] = (directory / "journals").iterdir()
+    return path
+
+
+def test_a_journal_is_shown_round_by_round(directory: Path, capsys: Capture) -> None:
+    path = journal_of(directory)
+    assert main(["dump", str(path)]) == 0
+    first, second, third, *lines = capsys.readouterr().out.splitlines()
+    assert first == f"Dumping {path}"
+    assert second == f"node: 0 firstRound: 1 salt: {path.name[-16:]}"
+    assert third.startswith("round: 1 position: 0 size: ")
+    assert "claim of shard 3: epoch: 1" in lines
+    rounds = [int(line.split()[1]) for line in lines if line.startswith("round: ")]
+    assert rounds == [*range(2, len(rounds) + 2)]
+    batch = (
+        r"batch of \S+: baseOffset: 1 lastOffset: 1 partitionLeaderEpoch: 1 position: \d+ size: \d+"
+    )
+    assert any(re.fullmatch(batch, line) for line in lines)
+    assert any(line.startswith("| offset: ") and '"offset":77' in line for line in lines)
+    ends = r"ends of the rounds from \d+ on: __consumer_offsets-\d: \d+"
+    assert any(re.match(ends, line) for line in lines)
+
+
+def test_the_marks_of_a_journal(
+    serve: Callable[..., Served], tmp_path: Path, capsys: Capture
+) -> None:
+    served = serve(*SETTINGS)
+    live(served, rounds=3)
+    served.stop()
+    save(served.disk, tmp_path)
+    assert main(["dump", str(tmp_path / "journals")]) == 0
+    out = capsys.readouterr().out
+    mark = r"^mark of __consumer_offsets-\d: segment: 0 size: \d+ endOffset: \d+ crc: \d+$"
+    assert re.search(mark, out, re.MULTILINE)
+
+
+def test_damage_to_a_journal_is_told_and_it_goes_on(directory: Path, capsys: Capture) -> None:
+    path = journal_of(directory)
+    main(["dump", str(path)])
+    out = capsys.readouterr().out
+    places = [int(at) for at in re.findall(r"^round: \d+ position: (\d+)", out, re.MULTILINE)]
+    flip(path, places[3] + 30)
+    flip(path, places[-1] + 30)
+    assert main(["dump", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert len(re.findall(r"^round: ", out, re.MULTILINE)) == len(places) - 2
+    damaged = f"the round at byte {places[3]} is damaged, a sound one follows at byte {places[4]}"
+    unfinished = f"the round at byte {places[-1]} is unfinished"
+    assert err.splitlines() == [f"groupkeeper: {path}: {what}" for what in (damaged, unfinished)]
+
+
+def test_a_file_that_a_server_removes_meanwhile_is_no_damage(
+    directory: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal_of(directory).rename(directory / "journals" / f"0-{5:020}-0123456789abcdef")
+    listed = Files.list_folder
+
+    def and_gone(files: Files, path: str) -> list[str]:
+        return [*listed(files, path), f"{9:020}.log"] if "orders" in path else listed(files, path)
+
+    monkeypatch.setattr(Files, "list_folder", and_gone)
+    assert main(["dump", str(directory / "orders-0")]) == 0
+    assert f"{9:020}.log was removed meanwhile" in capsys.readouterr().out
+
+
+def test_a_directory_of_a_running_server(serve: Callable[..., Served], tmp_path: Path) -> None:
+    """Whatever is in the files at any time: no damage is seen."""
+    served = serve(*SETTINGS)
+    for number in range(5):
+        live_on(served, 2)
+        commit_late(served, number)
+        save(served.disk, tmp_path / str(number))
+        assert main(["dump", str(tmp_path / str(number))]) == 0
+
+
+def test_progress_is_shown_on_a_terminal_only(segment: Path, capsys: Capture) -> None:
+    many(segment)
+    with progress(on_terminal=True) as told:
+        told("a file", 5)
+    assert "a file" in capsys.readouterr().err
+    main(["dump", str(segment)])
+    assert capsys.readouterr().err == ""

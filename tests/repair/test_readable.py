@@ -14,8 +14,10 @@ from tests.support.damaged import (
     SETTINGS,
     Seen,
     commit_late,
+    compact,
     files_in,
     live,
+    live_on,
     looked,
     readable,
     repaired,
@@ -82,6 +84,9 @@ def test_what_is_said_to_be_readable_is_served_after_the_repair(
     random = Random(seed)
     served = serve(*SETTINGS)
     live(served)
+    if seed % 2:
+        compact(served)
+        live_on(served, rounds=10)
     end = random.choice(["stop", "kill", "power"])
     if end != "stop":
         commit_late(served, 77)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.storage.files import Files, ReadOnlyFiles
+from groupkeeper.storage.files import Files, FilesToRead
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.storage.store import Store
 from tests.support.fake_files import FakeDisk, FakeFiles
@@ -174,7 +174,7 @@ def test_who_only_reads_opens_files_without_the_right_to_write(tmp_path: Path) -
     path = tmp_path / "a"
     path.write_bytes(b"hello")
     path.chmod(0o440)
-    files = ReadOnlyFiles()
+    files = FilesToRead()
     handle = files.open(str(path))
     assert files.read(handle, 9, 0) == b"hello"
     files.sync(handle)

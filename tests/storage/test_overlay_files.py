@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from groupkeeper.storage.files import Files, ReadOnlyFiles
+from groupkeeper.storage.files import Files, FilesToRead
 from groupkeeper.storage.overlay_files import OverlayFiles
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles, parent
 from tests.support.stored import write_file
@@ -132,6 +132,17 @@ def test_what_is_forgotten_is_not_seen_again_while_a_file_is_open() -> None:
     assert overlay.size(handle) == 3
 
 
+def test_what_is_known_of_a_file() -> None:
+    below = FakeFiles(made(0))
+    overlay = OverlayFiles(below)
+    assert overlay.look("data/x/a") == below.look("data/x/a") != overlay.look("data/x/b")
+    overlay.rename("data/x/a", "data/x/c")
+    assert overlay.look("data/x/c") == below.look("data/x/a")
+    assert overlay.look("data/x/a") is None
+    overlay.truncate(overlay.open("data/x/c"), 7)
+    assert overlay.stat("data/x/c").size == 7
+
+
 def test_a_lock_is_known_here_only() -> None:
     disk = made(0)
     overlay, other = OverlayFiles(FakeFiles(disk)), FakeFiles(disk)
@@ -153,12 +164,12 @@ def test_files_that_may_only_be_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"bytes")
     path.chmod(0o400)
-    overlay = OverlayFiles(ReadOnlyFiles())
+    overlay = OverlayFiles(FilesToRead())
     handle = overlay.open(str(path))
     overlay.write(handle, b"B", 0)
     assert overlay.read(handle, 10, 0) == b"Bytes"
     assert path.read_bytes() == b"bytes"
-    files = ReadOnlyFiles()
+    files = FilesToRead()
     handle = files.open(str(path))
     with pytest.raises(OSError, match="Bad file descriptor"):
         files.write(handle, b"B", 0)

@@ -9,6 +9,7 @@ from groupkeeper.storage.opening import open_log
 from groupkeeper.storage.start import FILE_NAME as START_FILE
 from groupkeeper.storage.start import write_start
 from groupkeeper.storage.store import Store
+from groupkeeper.storage.swap import Swap
 from tests.storage.test_damage import (
     LIMITS,
     NAMES,
@@ -23,10 +24,12 @@ from tests.storage.test_damage import (
     flip_in_the_first,
     opened,
     remove_a_middle_one,
+    remove_the_first,
     remove_the_last,
     value_of,
 )
 from tests.support.batches import batch
+from tests.support.cleaned import TOKEN, clean
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.stored import put, segment_paths, values_in, write_file
 
@@ -193,3 +196,78 @@ def test_a_damaged_start_that_nothing_else_knows_is_given_up(disk: FakeDisk) -> 
         assert values_in(log) == expected(TOPIC)
         assert bool(log.take_repairs()) == (not again)
         log.close()
+
+
+# -- compacted logs --------------------------------------------------------------------------------
+
+
+def compacted(disk: FakeDisk, *groups: int) -> dict[int, bytes]:
+    """The topic's log without two thirds of the values in its finished segments; what it holds."""
+    fill(disk, stop=True)
+    files = FakeFiles(disk)
+    log = open_log(files, f"data/{TOPIC}", LIMITS)
+    swap = Swap(log, clean(files, log, *groups))
+    swap.prepare(TOKEN)
+    assert swap.switch()
+    swap.finish()
+    kept = {int((value or b"").split()[0]): value or b"" for value in values_in(log)}
+    log.close()
+    assert 10 < len(kept) < ROUNDS
+    return kept
+
+
+@pytest.mark.parametrize("groups", [(), (1, 1)])
+@pytest.mark.parametrize("number", [0, 3, 6])
+def test_gaps_of_a_compaction_are_no_loss(
+    disk: FakeDisk, groups: tuple[int, ...], number: int
+) -> None:
+    kept = compacted(disk, *groups)
+    flip_value(disk, segment_paths(disk, TOPIC)[0], number)
+    accept(disk, TOPIC)
+    log = opened(disk, TOPIC)
+    assert numbers_in(log) == kept.keys() - {number}
+    [loss] = log.losses
+    assert number in range(loss.first, loss.end or 0)
+    assert lost_in(log) & kept.keys() == {number}
+    log.close()
+    assert values_in(opened(disk, TOPIC)) == [kept[n] for n in sorted(kept) if n != number]
+
+
+def test_a_compacted_segment_that_is_missing_or_cut(disk: FakeDisk) -> None:
+    for damage in (remove_the_first, cut_the_first_at_a_border):
+        disk = FakeDisk()
+        kept = compacted(disk, 1, 1)
+        damage(disk, TOPIC)
+        accept(disk, TOPIC)
+        log = opened(disk, TOPIC)
+        missing = kept.keys() - numbers_in(log)
+        assert missing == lost_in(log) & kept.keys() != set()
+
+
+def test_undamaged_segments_are_still_known_as_compacted(disk: FakeDisk) -> None:
+    compacted(disk, 1, 1)
+    flip_value(disk, segment_paths(disk, TOPIC)[1], 18)
+    accept(disk, TOPIC)
+    opened(disk, TOPIC).close()
+    manifest = ManifestFile(FakeFiles(disk), f"data/{TOPIC}").on_disk
+    assert manifest.finished[0].compacted
+
+
+def test_a_swap_that_a_crash_left_is_completed_first(disk: FakeDisk) -> None:
+    fill(disk, stop=True)
+    files = FakeFiles(disk)
+    log = open_log(files, f"data/{TOPIC}", LIMITS)
+    swap = Swap(log, clean(files, log))
+    swap.prepare(TOKEN)
+    assert swap.switch()
+    disk.revive()
+    [new] = [path for path in segment_paths(disk, TOPIC) if path.endswith(".swap")]
+    disk.flip(new, disk.contents(new).index(value_of(6)))
+    with pytest.raises(Corrupt, match=r"\.swap is damaged"):
+        opened(disk, TOPIC)
+    accept(disk, TOPIC)
+    log = opened(disk, TOPIC)
+    found = numbers_in(log)
+    assert 6 not in found
+    assert {0, 3, 9, 12} <= found
+    assert 6 in lost_in(log)

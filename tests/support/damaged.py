@@ -24,8 +24,11 @@ from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.repair.survey import Survey, survey
 from groupkeeper.repair.target import target_of
 from groupkeeper.repair.writing import Repaired, Wishes, write
+from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.locks import NodeLocks
+from groupkeeper.storage.opening import open_log
 from tests.support.batches import offsets_of
+from tests.support.cleaned import compact_log
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.served import Served, settle
 from tests.support.stored import cut_file, write_file
@@ -58,6 +61,18 @@ def live_on(served: Served, rounds: int) -> None:
         for topic, partition in (("orders", 0), ("payments", 2)):
             produce(client, topic, partition, b"%d " % number + bytes(60))
     served.advance(1)
+
+
+def compact(served: Served) -> None:
+    """Stop the server, compact the logs of its groups, and start it again."""
+    served.stop()
+    files = FakeFiles(served.disk)
+    for index in range(PARTITIONS):
+        log = open_log(files, f"data/__consumer_offsets-{index}", Limits(segment_bytes=3_000))
+        compact_log(log)
+        log.close()
+    served.start()
+    served.settled()
 
 
 def commit_late(served: Served, offset: int) -> None:

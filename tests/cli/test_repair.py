@@ -1,0 +1,265 @@
+"""`groupkeeper repair` over directories that a server has left: what it says, its exit codes."""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+
+from groupkeeper.cli import main
+from groupkeeper.cli.repair_text import counted, time_text
+from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.protocol.record_batch import iter_batches
+from tests.support.damaged import PARTITIONS, SETTINGS, live
+from tests.support.directories import save
+from tests.support.served import Served
+
+Capture = pytest.CaptureFixture[str]
+
+GROUP = "group-0"
+LOG = f"__consumer_offsets-{partition_of(GROUP, PARTITIONS)}"
+QUIET = next(
+    f"quiet-{n}" for n in range(99) if partition_of(f"quiet-{n}", PARTITIONS) == int(LOG[-1])
+)
+"""A group in the same log that commits once, before all others."""
+
+
+@pytest.fixture
+def directory(serve: Callable[..., Served], tmp_path: Path) -> Path:
+    """Of a server that was stopped."""
+    served = serve(*SETTINGS)
+    assert served.client().commit(4711, QUIET) == 0
+    live(served)
+    served.stop()
+    save(served.disk, tmp_path / "data")
+    return tmp_path / "data"
+
+
+def first_segment(directory: Path, name: str = LOG) -> Path:
+    return directory / name / f"{0:020}.log"
+
+
+def flip(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1
+    path.write_bytes(data)
+
+
+def flip_in_batch(path: Path, number: int) -> None:
+    """Damage the records of a batch."""
+    header = [*iter_batches(path.read_bytes())][number]
+    flip(path, header.end - 2)
+
+
+@pytest.fixture
+def damaged(directory: Path) -> Path:
+    """With one damaged batch in the log of some groups."""
+    flip_in_batch(first_segment(directory), 6)
+    return directory
+
+
+def snapshot(directory: Path) -> dict[str, bytes]:
+    paths = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
+
+
+def run(capsys: Capture, *arguments: str | Path) -> tuple[int, str]:
+    code = main(["repair", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    assert err == "", err
+    return code, out
+
+
+def test_without_damage_there_is_nothing_to_repair(directory: Path, capsys: Capture) -> None:
+    before = snapshot(directory)
+    for arguments in ([directory], [directory, "--write"], [first_segment(directory)]):
+        code, out = run(capsys, *arguments)
+        assert code == 0
+        assert out.splitlines()[-1].endswith(": nothing to repair")
+    assert snapshot(directory) == before
+    code, out = run(capsys, directory)
+    assert re.match(r"Sound: 4 logs of groups, with \d+ groups, 1 member, \d+ offsets \(in ", out)
+    assert "Sound: 2 logs of topics, with 60 messages\n" in out
+
+
+def test_it_shows_what_is_readable_and_changes_nothing(damaged: Path, capsys: Capture) -> None:
+    before = snapshot(damaged)
+    code, out = run(capsys, damaged)
+    assert code == 1
+    assert snapshot(damaged) == before
+    lines = out.splitlines()
+    assert lines[0] == f"{damaged}/{LOG} is refused by a start:"
+    assert re.search(rf"{LOG}/0+\.log: the batch at byte \d+ is damaged", lines[1])
+    assert re.match(r"  readable +\d+ groups, 0 members, \d+ offsets \(in \d+ records\)$", lines[2])
+    assert lines[3] == "  lost          up to 1 record"
+    assert re.search(r"left out bytes \d+ to \d+, offsets (\d+) to \1$", lines[4])
+    newest = (
+        rf"offset of group {QUIET}, orders-0: newest readable is 4711, committed 2023-11-14 "
+        r"22:13:2\d UTC; a newer one may have been in the \d+ damaged bytes$"
+    )
+    assert any(re.search(newest, line) for line in lines)
+    assert (
+        f"Nothing was changed. To keep what is readable: groupkeeper repair --write {damaged}"
+        in out
+    )
+
+
+def test_it_repairs_keeps_the_originals_and_is_done(damaged: Path, capsys: Capture) -> None:
+    before = snapshot(damaged)
+    code, out = run(capsys, damaged, "--write")
+    assert code == 0
+    [originals] = damaged.glob("repaired-*Z")
+    assert re.fullmatch(r"repaired-\d{8}T\d{6}Z", originals.name)
+    assert f"The originals are in {originals}." in out
+    assert re.search(rf"^  {LOG} now has \d+ groups, 0 members", out, re.MULTILINE)
+    kept = snapshot(originals)
+    report = kept.pop("report.txt").decode()
+    assert out.startswith(report)
+    assert {name for name in kept if name.startswith(LOG)} == {
+        name for name in before if name.startswith(LOG)
+    }
+    assert all(before[name] == data for name, data in kept.items())
+    code, out = run(capsys, damaged, "--write")
+    assert (code, out.splitlines()[-1]) == (0, f"{damaged}: nothing to repair")
+    assert [*damaged.glob("repaired-*")] == [originals]
+
+
+def test_long_lists_are_cut_unless_all_is_asked_for(
+    serve: Callable[..., Served], tmp_path: Path, capsys: Capture
+) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    for number in range(30):
+        client.commit(number, f"group-{number:02}")
+    for _ in range(10):
+        client.commit(1, "last")
+    served.stop()
+    save(served.disk, tmp_path)
+    flip_in_batch(tmp_path / "__consumer_offsets-0" / f"{0:020}.log", 31)
+    _, out = run(capsys, tmp_path)
+    assert out.count("newest readable is") == 10
+    assert re.search(r"and 2\d more: --all lists them", out)
+    _, out = run(capsys, tmp_path, "--all")
+    assert out.count("newest readable is") > 25
+    assert "--all" not in out
+
+
+def test_json_for_machines(damaged: Path, capsys: Capture) -> None:
+    code, out = run(capsys, damaged, "--json")
+    found = json.loads(out)
+    assert (code, found["damaged"], found["repaired"]) == (1, True, None)
+    [log] = found["logs"]
+    assert log["name"] == LOG
+    assert log["lost"][0]["end"] == log["lost"][0]["first"] + 1
+    assert {"group", "topic", "value", "time_ms", "at"} <= log["contents"]["states"][0].keys()
+    assert found["sound"]["orders-0"]["records"] == 30
+    code, out = run(capsys, damaged, "--json", "--write")
+    done = json.loads(out)["repaired"]
+    assert code == 0
+    assert done["logs"][LOG]["records"] == log["contents"]["records"]
+    assert Path(done["originals"]).is_dir()
+
+
+def test_messages_of_topics(directory: Path, capsys: Capture) -> None:
+    flip_in_batch(first_segment(directory, "orders-0"), 6)
+    _, out = run(capsys, directory / "orders-0")
+    assert re.search(r"readable +29 messages in 29 batches, offsets 0 to 29$", out, re.MULTILINE)
+    assert "lost          up to 1 message\n" in out
+    assert "payments" not in out
+    code, _ = run(capsys, directory / "orders-0", "--write")
+    assert code == 0
+    assert run(capsys, directory)[0] == 0
+
+
+def test_the_end_of_a_log_that_is_left_out_is_told(directory: Path, capsys: Capture) -> None:
+    """Damage elsewhere makes a repair necessary; the end may be a torn append or damage."""
+    flip_in_batch(first_segment(directory, "orders-0"), 6)
+    path = sorted((directory / "orders-0").glob("*.log"))[-1]
+    with path.open("ab") as file:
+        file.write(b"unfinished")
+    _, out = run(capsys, directory / "orders-0")
+    assert re.search(rf"also +.*{path.name}: left out bytes \d+ to \d+$", out, re.MULTILINE)
+
+
+def test_damage_to_the_catalog_and_to_the_format(directory: Path, capsys: Capture) -> None:
+    for name in ("catalog", "catalog-copy"):
+        rmtree(directory / name)
+    flip(directory / "format", 3)
+    code, out = run(capsys, directory)
+    assert code == 1
+    assert f"Refused by a start: {directory}/format is damaged" in out
+    assert "The catalog of topics is refused by a start:\n" in out
+    assert "  cluster id    lost; a repair makes a new one\n" in out
+    assert "topic orders with 1 partition or more\n" in out
+    code, out = run(capsys, directory, "--write")
+    assert code == 0
+    assert "the catalog has been written anew" in out
+    code, out = run(capsys, directory)
+    assert (code, out.splitlines()[-1]) == (0, f"{directory}: nothing to repair")
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+def refused(capsys: Capture, *arguments: str | Path) -> str:
+    assert main(["repair", *map(str, arguments)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("groupkeeper: ")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--write"]])
+def test_a_running_server_is_in_the_way(
+    damaged: Path, arguments: list[str], capsys: Capture
+) -> None:
+    with (damaged / "nodes" / "0").open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        err = refused(capsys, damaged, *arguments)
+        assert re.search(r"node 0 is running on \S+ \(pid \d+\): stop it first", err)
+        refused(capsys, damaged / LOG, *arguments)
+
+
+def test_another_user_would_leave_files_that_the_server_cannot_write(
+    damaged: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert main(["repair", str(damaged)]) == 1
+    capsys.readouterr()
+    before = snapshot(damaged)
+    assert "belongs to the user " in refused(capsys, damaged, "--write")
+    assert snapshot(damaged) == before
+
+
+def test_a_path_without_logs(tmp_path: Path, capsys: Capture) -> None:
+    assert "nothing to repair there" in refused(capsys, tmp_path)
+    assert "does not exist" in refused(capsys, tmp_path / "missing")
+
+
+def test_a_disk_that_is_full_changes_nothing(
+    damaged: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    before = snapshot(damaged)
+    monkeypatch.setattr(os, "link", no_room)
+    monkeypatch.setattr(os, "pwrite", no_room)
+    assert "No space left on device" in refused(capsys, damaged, "--write")
+    after = snapshot(damaged)
+    assert {name: data for name, data in after.items() if "repaired-" not in name} == before
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def test_numbers_and_times() -> None:
+    texts = [counted(n, what) for n, what in ((1, "group"), (1204, "batch"), (0, "offset"))]
+    assert texts == ["1 group", "1,204 batches", "0 offsets"]
+    assert time_text(1_700_000_000_000) == "2023-11-14 22:13:20 UTC"
+    assert time_text(-1) == time_text(1 << 62) == "unknown time"
