@@ -23,7 +23,6 @@ from groupkeeper.storage.manifest import ManifestFile
 from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.reading import bytes_from, read_batches
 from groupkeeper.storage.recovery_point import make_point
-from groupkeeper.storage.retention import RetentionLimits, kept_from
 from groupkeeper.storage.scan import Batch, locate_batches
 from groupkeeper.storage.segment import Segment, Stand
 from groupkeeper.storage.segments import Replacement, segments_from, spliced
@@ -114,13 +113,9 @@ class Log:
         return max((segment.index.max_timestamp for segment in self._segments), default=-1)
 
     @property
-    def segment_count(self) -> int:
-        return len(self._segments)
-
-    @property
-    def oldest_timestamp(self) -> int:
-        """The largest timestamp in the first segment, or -1."""
-        return self._segments[0].index.max_timestamp if self._segments else -1
+    def segments(self) -> Sequence[Segment]:
+        """All of them at this moment, the oldest first."""
+        return self._segments
 
     def take_repairs(self) -> list[str]:
         """The lines of `repairs`, which are empty afterwards."""
@@ -239,10 +234,6 @@ class Log:
     def promising(self, timestamp_ms: int) -> Iterator[tuple[Segment, Batch] | None]:
         """The batches whose header promises a record of that time or later: see times.py."""
         return promising(self._segments, timestamp_ms, self.start_offset)
-
-    def kept_from(self, limits: RetentionLimits) -> int:
-        """The offset at which the log would begin if it kept no more than `limits` say."""
-        return max(self.start_offset, kept_from(self._segments, self.next_offset, limits))
 
     # -- deleting ------------------------------------------------------------------------------
 

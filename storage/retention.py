@@ -4,12 +4,13 @@ Whole segments go, the oldest first. The last one is no exception; an empty one 
 Source: Kafka's `UnifiedLog.deleteOldSegments` and `LogSegment.largestTimestamp`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.index import TIME_ENTRY, timestamp_of
-from groupkeeper.storage.segment import Segment, base_of, segment_path, time_index_path
+from groupkeeper.storage.log import Log
+from groupkeeper.storage.segment import base_of, segment_path, time_index_path
 
 
 class RetentionLimits(NamedTuple):
@@ -31,24 +32,25 @@ class RetentionLimits(NamedTuple):
         return sum(sizes) - self.retention_bytes if self.retention_bytes >= 0 else -1
 
 
-def kept_from(segments: Sequence[Segment], end: int, limits: RetentionLimits) -> int:
-    """The offset that a log begins at without the segments that are not kept; `end` if none is.
+def expired_before(log: Log, limits: RetentionLimits) -> int | None:
+    """The offset at which a log begins without the segments that are not kept; None if all are.
 
     Raises OSError.
     """
+    segments, start = log.segments, log.next_offset
     excess = limits.excess(segment.size for segment in segments)
     for segment in segments:
-        if not segment.size:
-            return segment.base_offset
-        if excess < segment.size and not limits.expired(segment.largest_timestamp):
-            return segment.base_offset
+        is_kept = excess < segment.size and not limits.expired(segment.largest_timestamp)
+        if is_kept or not segment.size:
+            start = segment.base_offset
+            break
         excess -= segment.size
-    return end
+    return start if start > log.start_offset else None
 
 
 def may_delete(files: Files, folder: str, limits: RetentionLimits) -> bool:
     """Whether a log that is not open may have segments that are not kept: a cheap look, which reads
-    names, sizes and one entry of an index. `kept_from` knows for sure, when the log is open.
+    names, sizes and one entry of an index. `expired_before` knows for sure, when the log is open.
 
     After a crash the time index of the last segment may be missing. Then the time of the last write
     counts, so a log of old messages that were written recently may be kept longer. Raises OSError.

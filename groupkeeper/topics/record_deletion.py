@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.retention import RetentionLimits, may_delete
+from groupkeeper.storage.retention import RetentionLimits, expired_before, may_delete
 from groupkeeper.storage.segment import Segment
 from groupkeeper.storage.times import run_to_end
 from groupkeeper.topics.catalog import Topic
@@ -104,7 +104,7 @@ class RecordDeletion:
         log = self._partitions.log_of(topic, index)
         if log is None:
             return await self._worker(lambda: self._expired_of_closed(topic, index, limits_of))
-        start = _expired_before(log, limits_of(topic))
+        start = _start_of(log, limits_of(topic))
         partition = self._partitions.find(topic.name, index)
         if start is None or partition is None or partition.topic is not topic:
             return None
@@ -118,7 +118,7 @@ class RecordDeletion:
         folder = f"{topic.name}-{index}"
         log = self._folders.open_log(folder, self._folders.policy_of(topic).limits)
         try:
-            start = _expired_before(log, limits_of(topic))
+            start = _start_of(log, limits_of(topic))
             if start is None:
                 return None
             self._folders.note_start(folder, start)
@@ -164,9 +164,5 @@ class RecordDeletion:
         return not topic.deleted
 
 
-def _expired_before(log: Log, limits: RetentionLimits | None) -> int | None:
-    """The offset before which records of a log are not kept; None if all are. Raises OSError."""
-    if limits is None:
-        return None
-    start = log.kept_from(limits)
-    return start if start > log.start_offset else None
+def _start_of(log: Log, limits: RetentionLimits | None) -> int | None:
+    return None if limits is None else expired_before(log, limits)

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.retention import expired_before
+from groupkeeper.topics.batches import NO_TIMESTAMP
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.partitions import AT_ONCE, TopicPartitions
 from groupkeeper.topics.record_deletion import LimitsOf, Place, RecordDeletion
@@ -159,7 +161,7 @@ class Retention:
             if log is not None:
                 if self._may_expire(place, log):
                     yield place
-                if pace.spent(1 + log.segment_count // _SEGMENTS):
+                if pace.spent(1 + len(log.segments) // _SEGMENTS):
                     await self._turns.wait()
                 continue
             closed.append(place)
@@ -175,10 +177,11 @@ class Retention:
         limits = self._limits_of(topic)
         if limits is None:
             return False
-        if limits.retention_ms >= 0 and log.oldest_timestamp > limits.now_ms:
+        oldest = log.segments[0].index.max_timestamp if log.segments else NO_TIMESTAMP
+        if limits.retention_ms >= 0 and oldest > limits.now_ms:
             self._future.append(f"{topic.name}-{index}")
         try:
-            return log.kept_from(limits) > log.start_offset
+            return expired_before(log, limits) is not None
         except OSError:
             return True  # reported when it is deleted
 

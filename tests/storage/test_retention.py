@@ -7,7 +7,7 @@ import pytest
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.retention import RetentionLimits, may_delete
+from groupkeeper.storage.retention import RetentionLimits, expired_before, may_delete
 from groupkeeper.storage.times import run_to_end
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles
@@ -38,6 +38,13 @@ def filled(disk: FakeDisk, *times: int) -> Log:
     return log
 
 
+def kept_from(log: Log, limits: RetentionLimits) -> int:
+    """Where the log begins without what is not kept."""
+    start = expired_before(log, limits)
+    assert start is None or start > log.start_offset
+    return log.start_offset if start is None else start
+
+
 def limits(now: int = 0, *, ms: int = NEVER, size: int = NEVER) -> RetentionLimits:
     """`now` after TIME."""
     return RetentionLimits(TIME + now, ms, size)
@@ -45,7 +52,7 @@ def limits(now: int = 0, *, ms: int = NEVER, size: int = NEVER) -> RetentionLimi
 
 def test_without_limits_all_is_kept(disk: FakeDisk) -> None:
     log = filled(disk, *range(7))
-    assert log.kept_from(limits(10**12)) == 0
+    assert kept_from(log, limits(10**12)) == 0
 
 
 @pytest.mark.parametrize(
@@ -54,27 +61,26 @@ def test_without_limits_all_is_kept(disk: FakeDisk) -> None:
 def test_a_segment_goes_when_its_youngest_batch_is_too_old(
     disk: FakeDisk, now: int, start: int
 ) -> None:
-    assert filled(disk, *range(7)).kept_from(limits(now, ms=100)) == start
+    assert kept_from(filled(disk, *range(7)), limits(now, ms=100)) == start
 
 
 def test_a_young_segment_keeps_older_ones_behind_it(disk: FakeDisk) -> None:
     log = filled(disk, 5, 0, 90, 3, 1, 2, 4)
-    assert log.kept_from(limits(106, ms=100)) == 2
-    assert log.kept_from(limits(190, ms=100)) == 2
-    assert log.kept_from(limits(191, ms=100)) == 7
+    assert kept_from(log, limits(106, ms=100)) == 2
+    assert kept_from(log, limits(190, ms=100)) == 2
+    assert kept_from(log, limits(191, ms=100)) == 7
 
 
 def test_a_timestamp_in_the_future_keeps_a_segment(disk: FakeDisk) -> None:
     log = filled(disk, 0, 10**15, 1)
-    assert log.kept_from(limits(10**9, ms=0)) == 0
-    assert log.oldest_timestamp == TIME + 10**15
+    assert kept_from(log, limits(10**9, ms=0)) == 0
 
 
 def test_a_segment_without_timestamps_is_as_old_as_its_file(disk: FakeDisk) -> None:
     disk.wall_ms = lambda: TIME + 50
     log = filled(disk, NEVER, NEVER, NEVER)
-    assert log.kept_from(limits(150, ms=100)) == 0
-    assert log.kept_from(limits(151, ms=100)) == 3
+    assert kept_from(log, limits(150, ms=100)) == 0
+    assert kept_from(log, limits(151, ms=100)) == 3
     log.close()
     assert not may_delete(FakeFiles(disk), FOLDER, limits(150, ms=100))
     assert may_delete(FakeFiles(disk), FOLDER, limits(151, ms=100))
@@ -87,37 +93,37 @@ def test_a_segment_without_timestamps_is_as_old_as_its_file(disk: FakeDisk) -> N
 def test_the_oldest_goes_while_the_others_have_enough(
     disk: FakeDisk, batches: float, start: int
 ) -> None:
-    assert filled(disk, *range(7)).kept_from(limits(size=int(batches * SIZE))) == start
+    assert kept_from(filled(disk, *range(7)), limits(size=int(batches * SIZE))) == start
 
 
 def test_either_limit_deletes(disk: FakeDisk) -> None:
     log = filled(disk, *range(7))
-    assert log.kept_from(limits(102, ms=100, size=7 * SIZE)) == 2
-    assert log.kept_from(limits(102, ms=100, size=3 * SIZE)) == 4
-    assert log.kept_from(limits(104, ms=100, size=5 * SIZE)) == 4
+    assert kept_from(log, limits(102, ms=100, size=7 * SIZE)) == 2
+    assert kept_from(log, limits(102, ms=100, size=3 * SIZE)) == 4
+    assert kept_from(log, limits(104, ms=100, size=5 * SIZE)) == 4
 
 
 def test_an_empty_last_segment_is_kept(disk: FakeDisk) -> None:
     log = filled(disk, 0, 1)
     log.roll()
-    assert log.kept_from(limits(10**9, ms=0, size=0)) == 2
+    assert kept_from(log, limits(10**9, ms=0, size=0)) == 2
     log.delete_before(2)
-    assert log.kept_from(limits(10**9, ms=0, size=0)) == log.start_offset == 2
+    assert kept_from(log, limits(10**9, ms=0, size=0)) == log.start_offset == 2
     log.close()
     assert not may_delete(FakeFiles(disk), FOLDER, limits(10**9, ms=0, size=0))
 
 
 def test_a_log_without_records_keeps_its_start(disk: FakeDisk) -> None:
     log = opened(disk)
-    assert log.kept_from(limits(10**9, ms=0, size=0)) == 0
+    assert kept_from(log, limits(10**9, ms=0, size=0)) == 0
     assert not may_delete(FakeFiles(disk), FOLDER, limits(10**9, ms=0, size=0))
 
 
 def test_a_start_inside_a_segment_is_not_taken_back(disk: FakeDisk) -> None:
     log = filled(disk, *range(7))
     log.delete_before(3)
-    assert log.kept_from(limits(101, ms=100)) == 3
-    assert log.kept_from(limits(104, ms=100)) == 4
+    assert kept_from(log, limits(101, ms=100)) == 3
+    assert kept_from(log, limits(104, ms=100)) == 4
 
 
 def test_a_look_at_a_closed_log_agrees_with_the_open_one(disk: FakeDisk) -> None:
@@ -128,7 +134,7 @@ def test_a_look_at_a_closed_log_agrees_with_the_open_one(disk: FakeDisk) -> None
         for _ in range(30):
             some = limits(random.randrange(200), ms=random.choice([NEVER, 0, 50, 100]))
             some = some._replace(retention_bytes=random.choice([NEVER, 0, random.randrange(4_000)]))
-            starts.append((some, log.kept_from(some), log.start_offset))
+            starts.append((some, kept_from(log, some), log.start_offset))
         log.close()
         for some, kept, start in starts:
             assert may_delete(FakeFiles(disk), FOLDER, some) == (kept > start), some
@@ -148,7 +154,7 @@ def test_a_look_reads_one_entry_however_long_the_log_is(disk: FakeDisk) -> None:
 def test_after_a_crash_the_last_write_counts(disk: FakeDisk) -> None:
     disk.wall_ms = lambda: TIME + 70
     log = filled(disk, 0, 1)
-    assert log.kept_from(limits(102, ms=100)) == 2
+    assert kept_from(log, limits(102, ms=100)) == 2
     files = FakeFiles(disk)
     assert not may_delete(files, FOLDER, limits(170, ms=100)), "it has no time index yet"
     assert may_delete(files, FOLDER, limits(171, ms=100))
@@ -159,7 +165,7 @@ def test_what_is_kept_is_known_without_reading(disk: FakeDisk) -> None:
     files = CountingFiles(disk)
     log = opened(disk, files)
     files.bytes_read = 0
-    assert log.kept_from(limits(1_000, ms=100)) == 900
+    assert kept_from(log, limits(1_000, ms=100)) == 900
     assert len(run_to_end(log.begin_at(900))) == 450
     assert files.bytes_read == 0, "nothing of the first segment that is kept is deleted"
     assert log.start_offset == 900

@@ -107,9 +107,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The folders of the logs that were opened."""
     folders: list[str] = []
 
-    def noted(files: Files, folder: str, limits: Limits) -> Log:
+    def noted(files: Files, folder: str, limits: Limits, **more: Any) -> Log:
         folders.append(folder)
-        return open_log(files, folder, limits)
+        return open_log(files, folder, limits, **more)
 
     monkeypatch.setattr("groupkeeper.topics.topic_folders.open_log", noted)
     return folders
