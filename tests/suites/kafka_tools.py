@@ -37,7 +37,7 @@ class KafkaTools(Suite):
     about = "Apache Kafka's command line tools: groups, topics, verifiable consumers, log dumps"
     needs = ("java", "mvn")
     versions: ClassVar = {"org.apache.kafka:kafka-tools": versions.KAFKA}
-    limit_s = 300.0
+    limit_s = 400.0
 
     def prepare(self, folder: Path) -> None:
         maven.jars(folder / "jars", JARS)
