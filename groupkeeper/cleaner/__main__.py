@@ -30,7 +30,7 @@ def yield_to_others() -> None:
         os.setsid()
     with suppress(OSError):  # other systems have no such file
         _AUTOGROUP.write_text(str(LOWEST_PRIORITY))
-    os.nice(LOWEST_PRIORITY)
+    os.setpriority(os.PRIO_PROCESS, 0, LOWEST_PRIORITY)
 
 
 def main() -> int:

@@ -278,15 +278,15 @@ MUTANTS = (
     Mutant(
         "segment deleted by its oldest record",
         "storage/retention.py",
-        "if excess < segment.size and not limits.expired(segment.largest_timestamp):",
-        "if excess < segment.size and not limits.expired(segment.first_timestamp):",
+        "not limits.expired(segment.largest_timestamp)",
+        "not limits.expired(segment.first_timestamp)",
         (_RETENTION + "test_a_segment_goes_when_its_youngest_batch_is_too_old",),
     ),
     Mutant(
         "more deleted than is too much",
         "storage/retention.py",
-        "if excess < segment.size and",
-        "if excess < 0 and",
+        "is_kept = excess < segment.size and",
+        "is_kept = excess < 0 and",
         (_RETENTION + "test_the_oldest_goes_while_the_others_have_enough",),
     ),
     # -- starts

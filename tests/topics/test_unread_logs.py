@@ -65,7 +65,7 @@ async def test_a_damaged_log_is_told_and_then_refused() -> None:
         answer = await scene.fetch(("t", 0, 29))
         assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert all(line.startswith(f"t-0: {PATH}: ") for line in scene.failures)
-        assert "restore it, or create data/t-0/accept-loss" in scene.failures[-1]
+        assert "keep what is left of it: groupkeeper repair data/t-0" in scene.failures[-1]
         scene = scene.kill()
 
 
