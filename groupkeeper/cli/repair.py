@@ -14,6 +14,8 @@ import click
 
 from groupkeeper.cli.progress import progress
 
+UNFINISHED: Final = "; not all is repaired, and the originals are kept: run the command again"
+
 DAMAGED: Final = 1
 """The exit code if something is refused by a start, and was not repaired."""
 
@@ -28,10 +30,8 @@ def repair(path: Path, *, writes: bool, everything: bool, as_json: bool) -> int:
 
     PATH is a data directory, a folder of a partition or a segment (then the whole log that it
     belongs to). Stop the server first. If you have a backup, restore that instead: a repair cannot
-    bring back what is lost.
-
-    Shown are the logs that a start would refuse: their groups, members and offsets, or messages,
-    and how certain it is that these are the newest ones.
+    bring back what is lost. Shown are the logs that a start would refuse: their groups, members and
+    offsets, or messages, and how certain it is that these are the newest ones.
 
     --write keeps the originals in a folder repaired-TIME in the data directory, and repairs those
     logs only. The exit code is 0 if nothing is to be repaired (any more), and 1 if something is.
@@ -63,7 +63,8 @@ def repair(path: Path, *, writes: bool, everything: bool, as_json: bool) -> int:
                 stamp = f"{datetime.fromtimestamp(wall_ms / 1000, UTC):%Y%m%dT%H%M%SZ}"
                 lines = [*repair_text.survey_lines(found, everything=True), ""]
                 wishes = Wishes(stamp, wall_ms, new_cluster_id(os.urandom), "\n".join(lines))
-                done = write(files, found, locks, wishes, told)
+                with _errors_in_a_line(UNFINISHED):
+                    done = write(files, found, locks, wishes, told)
         finally:
             locks.close()
     if as_json:
@@ -76,13 +77,13 @@ def repair(path: Path, *, writes: bool, everything: bool, as_json: bool) -> int:
 
 
 @contextmanager
-def _errors_in_a_line() -> Iterator[None]:
+def _errors_in_a_line(what_then: str = "") -> Iterator[None]:
     from groupkeeper.storage.errors import StorageError
 
     try:
         yield
     except (StorageError, OSError) as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(f"{error}{what_then}") from None
 
 
 def _check_user(data_dir: str) -> None:

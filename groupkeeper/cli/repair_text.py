@@ -107,6 +107,9 @@ def _log_lines(data_dir: str, log: DamagedLog, most: int | None) -> Iterator[str
         yield from _list("also", "", also, most)
     if is_of_groups:
         yield from _certainty_lines(log, most)
+    if log.archive:
+        text = f"has segments as they were before compaction: groupkeeper dump {log.archive}"
+        yield _labelled("archive", text)
 
 
 def _contents(found: Contents) -> str:
@@ -264,6 +267,7 @@ def _log_json(log: DamagedLog) -> Mapping[str, Any]:
         "name": log.name,
         "refused": log.refused,
         "beyond_repair": log.beyond_repair or None,
+        "archive": log.archive or None,
         "lost": [loss._asdict() for loss in log.losses],
         "contents": None if log.contents is None else _contents_json(log.contents),
         "certain_from": log.certain_from,

@@ -24,6 +24,7 @@ from groupkeeper.repair.contents import (
 from groupkeeper.repair.logs import LIMITS, Logs, is_of_groups
 from groupkeeper.repair.recognition import Recognized, recognized_in
 from groupkeeper.repair.target import Target
+from groupkeeper.storage.archive import archive_folder
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss, NewerFormat, remedy
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
@@ -52,6 +53,8 @@ class DamagedLog:
     losses: list[Loss] = field(default_factory=list)
     contents: Contents | None = None
     recognized: list[Recognized] = field(default_factory=list)
+    archive: str = ""
+    """The folder with its segments as they were before compaction, if there are any."""
     overwritten: frozenset[str] = frozenset()
     """The files that a repair changes in place."""
 
@@ -201,6 +204,8 @@ class _Surveyor:
             damaged.beyond_repair = f"{_UNDECODABLE}: {error}"
         if was_missing and not damaged.losses:
             damaged.losses.append(Loss(damaged.refused, 0, None))
+        archive = archive_folder(self._target.data_dir, damaged.name)
+        damaged.archive = archive if self._files.list_folder(archive) else ""
         damaged.overwritten = frozenset(self._overlay.overwritten)
         if is_of_groups(damaged.name):
             for loss in damaged.losses:

@@ -185,6 +185,14 @@ def test_the_end_of_a_log_that_is_left_out_is_told(directory: Path, capsys: Capt
     assert re.search(rf"also +.*{path.name}: left out bytes \d+ to \d+$", out, re.MULTILINE)
 
 
+def test_an_archive_that_may_have_what_is_lost_is_named(damaged: Path, capsys: Capture) -> None:
+    assert "  archive  " not in run(capsys, damaged)[1]
+    archive = damaged / "archive" / LOG
+    archive.mkdir(parents=True)
+    (archive / f"{0:020}.log").touch()
+    assert run(capsys, damaged)[1].count(f": groupkeeper dump {archive}\n") == 1
+
+
 def test_damage_to_the_catalog_and_to_the_format(directory: Path, capsys: Capture) -> None:
     for name in ("catalog", "catalog-copy"):
         rmtree(directory / name)
@@ -250,7 +258,8 @@ def test_a_disk_that_is_full_changes_nothing(
     before = snapshot(damaged)
     monkeypatch.setattr(os, "link", no_room)
     monkeypatch.setattr(os, "pwrite", no_room)
-    assert "No space left on device" in refused(capsys, damaged, "--write")
+    err = refused(capsys, damaged, "--write")
+    assert "No space left on device; not all is repaired, and the originals are kept" in err
     after = snapshot(damaged)
     assert {name: data for name, data in after.items() if "repaired-" not in name} == before
 
