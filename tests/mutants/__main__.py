@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> int:
         if failed := failed_test(tree, [*tests, HOUR] if hour else [*tests]):
             raise SystemExit(f"{failed} fails without a mutant")
         for mutant in chosen:
-            progress.advance(task)
+            progress.update(task, advance=1, description=mutant.name)
             row = [killed_by(mutant, tree, mutant.killers)]
             if hour:
                 row.append(killed_by(mutant, tree, [HOUR]))
