@@ -327,7 +327,7 @@ async def test_a_log_that_a_client_opens_meanwhile_is_left_to_the_next_pass() ->
     scene.worker.gate.set()
     await passing
     assert (await reading.wait()).responses[0].partitions[0].log_start_offset == 0
-    assert await span(scene) == (0, 5)
+    assert (await span(scene), bases(scene)) == ((0, 5), [0, 1, 2, 3, 4])
     await check(scene)
     assert await span(scene) == (2, 5)
 
@@ -407,6 +407,7 @@ async def test_a_topic_that_is_made_again_during_a_pass_keeps_its_records() -> N
         await passing
         assert await span(scene) == (0, 5)
         assert bases(scene) == [0, 1, 2, 3, 4]
+        assert await span(scene.kill()) == (0, 5), "nor is another start on the disk"
 
 
 @pytest.mark.parametrize("first", ["retention", "request"])
