@@ -365,7 +365,8 @@ class Hour:
         while True:
             await asyncio.sleep(1)
             server = self.machine.server
-            if server is not None and not server.topics.response_tasks._tasks:
+            ends = self.machine.disk.dead  # in this call of the disk: what it answers is lost
+            if server is not None and not ends and not server.topics.response_tasks._tasks:
                 check_accounts(server)
                 self.checks += 1
 
