@@ -288,6 +288,11 @@ class Partition:
         """
         return self.gate.take()
 
+    @property
+    def has_facts(self) -> bool:
+        """Whether facts wait to be stored, for records or for `take_facts`."""
+        return self.gate.has_facts
+
     def take_facts(self) -> list[NotedFact]:
         """The facts to store that are before all records to write; each is handed out once."""
         return self.gate.take_facts()

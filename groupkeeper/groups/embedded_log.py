@@ -16,6 +16,7 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.record_batch import KeyValue
 from groupkeeper.storage.errors import Fenced, Locked, LockLost, StorageError
 from groupkeeper.storage.late_append import LateAppend, TimedAppend
+from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.queued_log import Append
 from groupkeeper.storage.store import Store
@@ -45,7 +46,9 @@ class LogServices:
     rounds: Rounds
     loader: Loader
     grew: Callable[[int, int], None]
-    """Called with shard and bytes when a log has grown, for fetches of the offsets topic."""
+    """Called with shard and bytes when a log has grown, for fetches of the topic."""
+    limits: Limits | None = None
+    """Those of these logs, if not the store's."""
 
 
 class EmbeddedLog:
@@ -135,8 +138,12 @@ class EmbeddedLog:
         return epoch
 
     def _take(self, log: Log, epoch: int, owner: LogOwner) -> None:
-        self.log, self.epoch, self._owner = log, epoch, owner
+        self.log, self.epoch, self._owner = self._limited(log), epoch, owner
         self.grown()
+
+    def _limited(self, log: Log) -> Log:
+        log.limits = self._services.limits or log.limits
+        return log
 
     async def read(self, take: Callable[[bytes], None]) -> None:
         """As `PartitionLog.read`: on the loader's thread, in turns with other logs."""
@@ -162,7 +169,7 @@ class EmbeddedLog:
         """On the thread of rounds: no claim is under way meanwhile."""
         batches = late.make()
         if self.log is None:
-            self.log = self._services.rounds.store.open_new(self.name)
+            self.log = self._limited(self._services.rounds.store.open_new(self.name))
         return TimedAppend(self.log, self.epoch, 0, (), batches)
 
     def grown(self) -> None:
