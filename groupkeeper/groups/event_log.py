@@ -158,9 +158,12 @@ class EventLog:
         self._note(facts, {})
         self._closed(why)
 
-    def stop(self) -> None:
-        """The process ends: everything is written with the next round, or not at all."""
+    def stop(self, facts: Sequence[NotedFact]) -> None:
+        """The process ends: everything is written with the next round, or not at all. `facts`:
+        those that waited for no records.
+        """
         self._stopping = True
+        self._note(facts, {})
         if self._reopening is not None:
             self._reopening.cancel()
         self._tell_commits()
