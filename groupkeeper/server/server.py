@@ -188,7 +188,7 @@ class Server:
             self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
         )
         self._cleaning = Cleaning(self._world.files, self.logs, self.topics, threads, self.metrics)
-        self._cleaning.start()
+        self._cleaning.start(announce=self._directory.lacked_retention)
 
     def _event_services(self, clock: Clock) -> EventServices:
         settings = self._options.settings
