@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from groupkeeper.groups import event_limits
+from groupkeeper.groups import event_limits, event_sums
 from groupkeeper.groups.event_log import EventLog
+from groupkeeper.groups.event_sums import COMMITS_S
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TYPES
+from tests.support.requests import commit_request
 from tests.support.served import Client, Lines, Served, groups_apart, settle
 from tests.support.stored_events import stored, types
 
@@ -42,13 +44,72 @@ def test_records_and_their_events_share_one_round_and_one_sync(served: Served) -
 
 def test_commits_cost_no_event_of_their_own(served: Served) -> None:
     client = served.client()
-    client.commit(0)
+    member_id, generation = settle(client)
     before = len(stored(served))
     syncs = served.syncs()
     for offset in range(10):
-        client.commit(offset)
+        client.commit(offset, member_id=member_id, generation=generation)
     assert served.syncs() == syncs + 10
     assert len(stored(served)) == before
+    served.advance(COMMITS_S)
+    event = stored(served)[-1]
+    assert (event.type, event.fields["requests"]) == ("commits", 10)
+    assert event.fields["partitions"] == {"orders": [0]}
+    assert event.fields["who"]["member"] == member_id
+    assert (event.state, event.generation) == ("Stable", generation)
+    served.advance(2 * COMMITS_S)
+    assert types(served).count("commits") == 1, "only while there is activity"
+
+
+def test_commits_that_are_not_told_yet_are_told_at_the_stop(served: Served) -> None:
+    client = served.client()
+    member_id, generation = settle(client)
+    client.commit(1, member_id=member_id, generation=generation)
+    served.stop()
+    served.start()
+    served.settled()
+    assert types(served)[-3:] == ["commits", "coordinator_closed", "coordinator_loaded"]
+
+
+def test_commits_of_too_many_members_and_places_are_counted_only(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_sums, "MEMBERS_MOST", 1)
+    monkeypatch.setattr(event_sums, "PLACES_MOST", 2)
+    client = served.client()
+    places = {("orders", n): 1 for n in range(5)}
+    client.call(8, commit_request(places, "g"))
+    client.call(8, commit_request(places, served_beside(served)))
+    served.advance(COMMITS_S + 2)
+    events = {event.type: event for event in stored(served)}
+    assert events["commits"].fields["partitions"] == {"orders": [0, 1]}
+    assert events["commits"].fields["shortened"] == {"partitions": 5}
+    assert events["events_dropped"].fields["types"] == {"commits": 1}
+
+
+def served_beside(served: Served) -> str:
+    """Another group of the same partition."""
+    ids = (f"g{number}" for number in range(1000))
+    return next(each for each in ids if served.driver(each) is served.driver("g"))
+
+
+def test_stale_requests_of_one_sender_are_one_event_in_ten_seconds(served: Served) -> None:
+    client = served.client()
+    member_id, generation = settle(client)
+    before = len(stored(served))
+    for _ in range(40):
+        assert client.beat(member_id, generation + 1) == ErrorCode.ILLEGAL_GENERATION
+        served.advance(0.5)
+        client.beat(member_id, generation)
+    served.advance(11)
+    refused = [event for event in stored(served)[before:] if event.type == "requests_refused"]
+    assert refused[0].fields["count"] == 1, "the first one at once"
+    assert sum(event.fields["count"] for event in refused) == 40
+    assert len(refused) <= 4
+    later = refused[1].fields
+    assert later["first_ms"] < later["last_ms"] <= later["first_ms"] + 10_000
+    client.beat(member_id, generation + 1)
+    assert types(served)[-1] == "requests_refused"
 
 
 def test_what_wrote_no_records_waits_for_the_next_round(served: Served) -> None:
