@@ -1,12 +1,14 @@
 """`__group_events` in a whole server: what clients see, crashes at every call, retention."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from groupkeeper.cli.record_text import plain
-from groupkeeper.protocol.group_events import decode
+from groupkeeper.cli.app import command
+from groupkeeper.protocol.group_events import Event, decode, encode
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.list_offsets import (
@@ -16,6 +18,8 @@ from groupkeeper.protocol.messages.list_offsets import (
 )
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
+from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch
+from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.opening import open_log
 from groupkeeper.topics.names import EVENT_TOPIC
@@ -205,14 +209,19 @@ def test_a_topic_of_that_name_in_copied_data_is_named_and_kept(serve: Serve, lin
     assert {event.epoch for event in events} == {901}
 
 
-def test_dump_shows_the_events(serve: Serve) -> None:
-    served = serve(ONE)
-    settle(served.client())
-    types(served)
-    served.stop()
-    folder = "data/__group_events-0"
-    [name] = [name for name in served.disk.children(folder) if name.endswith(".log")]
-    data = served.disk.contents(f"{folder}/{name}")
-    [header] = list(iter_batches(data))[:1]
-    shown = plain(next(iter(decode_records(data, header))))
-    assert shown.startswith('key: g payload: {"v":1,"seq":0,"epoch":1,')
+def test_dump_shows_the_events(tmp_path: Path) -> None:
+    log = open_log(Files(), f"{tmp_path}/__group_events-0", Limits())
+    event = Event(0, 1, 0, 5, 5, "g", "group_created", fields={"who": None})
+    records = [TimedRecord(5, b"g", encode(event)), TimedRecord(6, b"g", b"odd")]
+    log.append(encode_timed_batch(0, 1, records))
+    log.close()
+    shown = (
+        CliRunner().invoke(command, ["dump", f"{tmp_path}/__group_events-0"]).output.splitlines()
+    )
+    lines = [line for line in shown if line.startswith("| offset")]
+    assert lines[0] == (
+        '| offset: 0 CreateTime: 5 key: "g" payload: {"v":1,"seq":0,"epoch":1,"node":0,'
+        '"at_ms":5,"mono_ms":5,"group":"g","type":"group_created","generation":0,"state":"",'
+        '"round":0,"who":null}'
+    )
+    assert 'unreadable: "not a group event' in lines[1]
