@@ -215,10 +215,8 @@ def test_dump_shows_the_events(tmp_path: Path) -> None:
     records = [TimedRecord(5, b"g", encode(event)), TimedRecord(6, b"g", b"odd")]
     log.append(encode_timed_batch(0, 1, records))
     log.close()
-    shown = (
-        CliRunner().invoke(command, ["dump", f"{tmp_path}/__group_events-0"]).output.splitlines()
-    )
-    lines = [line for line in shown if line.startswith("| offset")]
+    shown = CliRunner().invoke(command, ["dump", f"{tmp_path}/__group_events-0"]).output
+    lines = [line for line in shown.splitlines() if line.startswith("| offset")]
     assert lines[0] == (
         '| offset: 0 CreateTime: 5 key: "g" payload: {"v":1,"seq":0,"epoch":1,"node":0,'
         '"at_ms":5,"mono_ms":5,"group":"g","type":"group_created","generation":0,"state":"",'
