@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 """As Kafka's tools know them, whatever the broker says: `Topic.INTERNAL_TOPICS`."""
+NO_TOPIC = (3, 17)
+"""UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION."""
 MIN_ISR = "min.insync.replicas"
 ONLY = {
     "under_replicated_partitions": "Only partitions with replicas that are not in sync.",
@@ -54,10 +56,12 @@ async def matching(
     """
     from groupkeeper.client.partitions import describe_topics
 
+    is_name = pattern is not None and re.fullmatch(r"[\w-]+", pattern.pattern)
+    names = [pattern.pattern] if is_name and pattern else None
     found = [
         each
-        for each in await describe_topics(client)
-        if not (exclude_internal and each.name in INTERNAL)
+        for each in await describe_topics(client, names)
+        if not (each.error_code in NO_TOPIC or (exclude_internal and each.name in INTERNAL))
     ]
     if pattern is None:
         return found

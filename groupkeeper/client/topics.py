@@ -27,13 +27,15 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest
 
 TOPICS_PER_REQUEST: Final = 200
 """Topics in one DescribeConfigs, whose answer has some forty configs of each."""
+Configs = dict[str, tuple[str, bool]]
+"""By name: the value, and whether it is the default."""
 DEFAULT: Final = -1
 """Partitions or replicas as the broker's settings say."""
 
 
 @dataclass(slots=True, frozen=True)
 class NewTopic:
-    """A topic to create; with `replicas`, the brokers of each partition, the numbers do not count."""
+    """A topic to create. With `replicas`, the brokers of each partition, the numbers are ignored."""
 
     name: str
     partitions: int = DEFAULT
@@ -42,11 +44,9 @@ class NewTopic:
     configs: Mapping[str, str] | None = None
 
 
-async def topic_configs(
-    client: Client, names: Sequence[str]
-) -> dict[str, dict[str, tuple[str, bool]]]:
+async def topic_configs(client: Client, names: Sequence[str]) -> dict[str, Configs]:
     """The configs of each topic: value, and whether it is the default. Raises CallFailed."""
-    found: dict[str, dict[str, tuple[str, bool]]] = {}
+    found: dict[str, Configs] = {}
     for some in chunks(names, TOPICS_PER_REQUEST):
         resources = [
             DescribeConfigsResource(
