@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer
 
 from groupkeeper.client import Client
+from groupkeeper.client.groups import STABLE, Group, describe_groups
 from groupkeeper.client.partitions import LATEST, list_offsets
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_records import (
@@ -61,7 +62,7 @@ def populated(bootstrap: str, now_ms: int) -> Iterator[None]:
             members = [_member(bootstrap, group, topic, name) for name in names]
             for each in members:
                 stack.callback(each.close)
-            _settle(members, PARTITIONS[topic])
+            _settle(bootstrap, group, members)
         yield
 
 
@@ -79,16 +80,21 @@ def _member(bootstrap: str, group: str, topic: str, name: str) -> Consumer:
     return consumer
 
 
-def _settle(members: list[Consumer], partitions: int) -> None:
-    """Poll until the members share all partitions, one having at most one more than another."""
+def _settle(bootstrap: str, group: str, members: list[Consumer]) -> None:
+    """Poll until all of them are members of a stable group."""
     until = time.monotonic() + _WAIT_S
     while True:
         for each in members:
             each.poll(0.05)
-        owned = sorted(len(each.assignment()) for each in members)
-        if sum(owned) == partitions and owned[-1] - owned[0] <= 1:
+        found = asyncio.run(_describe(bootstrap, group))
+        if found.state == STABLE and len(found.members) == len(members):
             return
-        assert time.monotonic() < until, f"the members own {owned} of {partitions} partitions"
+        assert time.monotonic() < until, f"{group} is {found.state} with {found.members}"
+
+
+async def _describe(bootstrap: str, group: str) -> Group:
+    async with Client(bootstrap) as client:
+        return (await describe_groups(client, [group]))[group]
 
 
 async def _prepare(bootstrap: str, now_ms: int) -> None:
