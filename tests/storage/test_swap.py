@@ -56,7 +56,7 @@ def number_of(found: bytes) -> int:
 
 def swap(files: FakeFiles, log: Log, *groups: int, archive: str = "") -> None:
     one = Swap(log, clean(files, log, *groups))
-    one.prepare(TOKEN, archive)
+    assert one.prepare(TOKEN, archive)
     assert one.switch()
     one.finish()
 
@@ -327,6 +327,16 @@ def test_a_closed_log_is_not_switched(disk: FakeDisk, files: FakeFiles) -> None:
     one.discard()
     assert not leftovers(disk)
     assert contents(opened(files)) == [value(n) for n in range(RECORDS)]
+
+
+def test_nothing_is_renamed_in_the_folder_of_a_closed_log(disk: FakeDisk, files: FakeFiles) -> None:
+    """Another owner may have it, whose start would complete the swap."""
+    log = filled(files)
+    one = Swap(log, clean(files, log))
+    log.close()
+    assert not one.prepare(TOKEN, ARCHIVE)
+    assert all(name.endswith(".cleaned") for name in leftovers(disk))
+    assert not disk.has(ARCHIVE)
 
 
 def test_a_log_whose_segments_were_deleted_meanwhile_is_not_switched(
