@@ -89,7 +89,7 @@ def list(  # noqa: A001 the command is called so
         rows = [
             {
                 "group": each.group_id,
-                "type": each.group_type or "Unknown",
+                "type": each.group_type.capitalize() or "Unknown",
                 "state": each.group_state or "Unknown",
                 "protocol": each.protocol_type,
             }

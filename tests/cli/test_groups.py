@@ -44,8 +44,8 @@ def test_list_names_the_groups_of_consumers(run: Run) -> None:
 def test_list_with_states_types_and_protocols(run: Run) -> None:
     _, out, _ = run("list --type --state --protocol")
     assert out.split("\n")[1].split() == ["GROUP", "TYPE", "STATE", "PROTOCOL"]
-    assert [WORKERS, "classic", "Stable", "connect"] in rows(out)
-    assert [EMPTIED, "classic", "Empty", "-"] in rows(out)
+    assert [WORKERS, "Classic", "Stable", "connect"] in rows(out)
+    assert [EMPTIED, "Classic", "Empty", "-"] in rows(out)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,18 @@ from typing import Any
 import pytest
 
 from groupkeeper.client import CallFailed, Client
+from groupkeeper.client.consumer_group_describe import (
+    AssignedTopic,
+    ConsumerAssignment,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupMember,
+    DescribedConsumerGroup,
+)
 from groupkeeper.client.coordinators import GROUPS_PER_REQUEST
 from groupkeeper.client.groups import (
     GROUPS_PER_ANSWER,
     Committed,
+    Group,
     Member,
     committed_offsets,
     delete_groups,
@@ -131,13 +139,49 @@ async def test_a_group_that_may_not_be_described_is_named() -> None:
     ("error", "state"), [(ErrorCode.GROUP_ID_NOT_FOUND, ""), (ErrorCode.NONE, "Dead")]
 )
 async def test_a_group_that_is_not_there_is_dead(error: ErrorCode, state: str) -> None:
-    node = StubNode(1)
+    node = StubNode(1, {"ConsumerGroupDescribe": None})
     node.answers["FindCoordinator"] = coordinated_by(1)
     node.answers["DescribeGroups"] = lambda _: DescribeGroupsResponse(
         groups=[DescribedGroup(group_id="a", error_code=error, group_state=state)]
     )
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
         assert (await describe_groups(client, ["a"]))["a"].state == "Dead"
+
+
+@pytest.mark.parametrize("serves_them", [True, False])
+async def test_a_group_of_the_new_protocol_is_asked_for_by_it(serves_them: bool) -> None:
+    node = StubNode(1, {} if serves_them else {"ConsumerGroupDescribe": None})
+    node.answers["FindCoordinator"] = coordinated_by(1)
+    node.answers["DescribeGroups"] = lambda asked: DescribeGroupsResponse(
+        groups=[
+            DescribedGroup(group_id=each, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
+            for each in asked.groups
+        ]
+    )
+    has = ConsumerAssignment(topic_partitions=[AssignedTopic(topic_name="t", partitions=[1, 0])])
+    member = ConsumerGroupMember(
+        member_id="m", member_epoch=6, assignment=has, target_assignment=ConsumerAssignment()
+    )
+    modern = DescribedConsumerGroup(
+        group_id="a",
+        group_state="Reconciling",
+        group_epoch=8,
+        assignment_epoch=7,
+        assignor_name="uniform",
+        members=[member],
+    )
+    missing = DescribedConsumerGroup(group_id="b", error_code=ErrorCode.GROUP_ID_NOT_FOUND)
+    node.answers["ConsumerGroupDescribe"] = lambda _: ConsumerGroupDescribeResponse(
+        groups=[modern, missing]
+    )
+    async with cluster(node) as bootstrap, Client(bootstrap) as client:
+        found = await describe_groups(client, ["a", "b"])
+    assert found["b"].state == "Dead"
+    if serves_them:
+        expected = Member("m", None, "", "", {"t": [0, 1]}, 6, {})
+        assert found["a"] == Group("a", 1, "Reconciling", "consumer", "uniform", [expected], 8, 7)
+    else:
+        assert found["a"].state == "Dead"
 
 
 async def test_an_assignment_that_cannot_be_read_is_none() -> None:

@@ -33,6 +33,7 @@ RECORDS = 10
 START = 4
 """Where the log of `receipts` begins."""
 EMPTIED, PAIR, STATIC, IDLE, WORKERS = "emptied", "pair", "static", "idle", "connect-sink"
+MODERN = "modern"
 OFFSETS = {
     EMPTIED: {(PARCELS, 0): 3, (PARCELS, 1): RECORDS, (RECEIPTS, 0): 1},
     PAIR: {(PARCELS, each): 2 + each for each in range(4)} | {(RECEIPTS, 0): 5},
@@ -45,20 +46,22 @@ _WORKER_SESSION_MS = 300_000
 
 
 @contextlib.contextmanager
-def populated(bootstrap: str, now_ms: int) -> Iterator[None]:
+def populated(bootstrap: str, now_ms: int, *, modern: bool = False) -> Iterator[None]:
     """Topics whose records were made just before `now_ms`, and these groups, while it is entered:
 
     `emptied` has offsets and no members; `pair` two members that share `parcels`; `static` two
     static members, of which one has the only partition of `receipts`; `idle` a member and no
-    offsets; `connect-sink` a worker of Kafka Connect.
+    offsets; `connect-sink` a worker of Kafka Connect. With `modern` there is `modern`, too, a group
+    of the new protocol (KIP-848) with one member.
     """
     asyncio.run(_prepare(bootstrap, now_ms))
     with contextlib.ExitStack() as stack:
-        for group, topic, names in (
+        groups = [
             (PAIR, PARCELS, ("one", "two")),
             (STATIC, RECEIPTS, ("static-a", "static-b")),
             (IDLE, RECEIPTS, ("three",)),
-        ):
+        ]
+        for group, topic, names in [*groups, (MODERN, PARCELS, ("four",))][: 4 if modern else 3]:
             members = [_member(bootstrap, group, topic, name) for name in names]
             for each in members:
                 stack.callback(each.close)
@@ -73,6 +76,8 @@ def _member(bootstrap: str, group: str, topic: str, name: str) -> Consumer:
         "client.id": name,
         "enable.auto.commit": False,
     }
+    if group == MODERN:
+        settings["group.protocol"] = "consumer"
     if name.startswith("static"):
         settings["group.instance.id"] = name
     consumer = Consumer(settings)
