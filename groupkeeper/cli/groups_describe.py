@@ -82,7 +82,7 @@ STATES = {
 def describe(
     selection: Selection, view: str, lag_seconds: bool, verbose: bool, cluster: Cluster
 ) -> int:
-    """Show the offsets, the members or the states of consumer groups.
+    """Show offsets, members or states of groups.
 
     LAG counts the records between the committed offset and the end of the log. LAG-SECONDS is
     the age of the record at the committed offset (the first one that is left, if that is deleted),
