@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -22,8 +21,3 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield server.bootstrap
     finally:
         server.stop()
-
-
-@pytest.fixture
-def properties(tmp_path: Path) -> Path:
-    return tmp_path / "client.properties"

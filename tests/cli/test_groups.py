@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from groupkeeper.cli import main
 from tests.support.populated import EMPTIED, IDLE, PAIR, STATIC, WORKERS
 
+pytestmark = pytest.mark.xdist_group("populated")  # one server for all of them
 Capture = pytest.CaptureFixture[str]
 Run = Callable[..., tuple[int, str, str]]
 
@@ -21,7 +23,8 @@ def run(bootstrap: str, capsys: Capture) -> Run:
     """Runs one command against the server: exit code, standard output, standard error."""
 
     def run_one(words: str, *more: str) -> tuple[int, str, str]:
-        code = main(["groups", *words.split(), *more, "--bootstrap-server", bootstrap])
+        asked = [] if "--bootstrap-server" in words else ["--bootstrap-server", bootstrap]
+        code = main(["groups", *words.split(), *more, *asked])
         out, err = capsys.readouterr()
         return code, out, err
 
@@ -308,6 +311,9 @@ def test_a_member_is_removed(run: Run) -> None:
         ("reset-offsets --group g --topic t --to-latest --dry-run --execute", "exclude each other"),
         ("remove-members --group g", "Name members with --member-id"),
         ("list --timeout 0", "--timeout"),
+        ("list --bootstrap-server localhost", "'localhost' is not host:port"),
+        ("list --bootstrap-server a:1,b:x", "'b:x' is not host:port"),
+        ("list --bootstrap-server a:65536", "'a:65536' is not host:port"),
         ("list --command-config /nowhere", "does not exist"),
     ],
 )
@@ -315,6 +321,42 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(words: str, told: str, run: Ru
     code, out, err = run(words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert told in err
+
+
+@pytest.mark.parametrize(
+    ("listening", "told"),
+    [
+        (lambda held: held.listen(), "(nothing within 200 ms): start one"),
+        (lambda held: None, "Connect call failed"),
+    ],
+)
+def test_what_listens_but_does_not_answer(
+    listening: Callable[[socket], None], told: str, capsys: Capture
+) -> None:
+    with socket() as held:
+        held.bind(("127.0.0.1", 0))
+        listening(held)
+        address = f"127.0.0.1:{held.getsockname()[1]}"
+        words = f"groups list --timeout 200 --bootstrap-server {address}"
+        assert main(words.split()) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"groupkeeper: no Kafka node answers at {address} (")
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_a_file_that_cannot_be_used_is_a_wrong_call(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=TLS\n")
+    code, _, err = run("list --command-config", str(file))
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{file}: security.protocol is none of" in err
+
+
+def test_a_file_without_security_changes_only_the_client_id(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("client.id=ops\n")
+    assert run("list --command-config", str(file))[0] == 0
 
 
 def test_an_address_that_nobody_listens_on_is_named(capsys: Capture) -> None:

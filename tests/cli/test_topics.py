@@ -7,6 +7,7 @@ import pytest
 
 from groupkeeper.cli import main
 
+pytestmark = pytest.mark.xdist_group("populated")  # one server for all of them
 Capture = pytest.CaptureFixture[str]
 Run = Callable[[str], tuple[int, str, str]]
 
