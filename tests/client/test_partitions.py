@@ -145,7 +145,7 @@ async def test_a_node_that_stays_away_is_unknown_after_the_timeout() -> None:
     one, two = StubNode(1), StubNode(2)
     one.answers["Metadata"] = led_by([one, two], 1, 2)
     one.answers["ListOffsets"] = offsets(5)
-    async with cluster(one, two) as bootstrap, Client(bootstrap, request_timeout_ms=300) as client:
+    async with cluster(one, two) as bootstrap, Client(bootstrap, request_timeout_ms=1000) as client:
         await two.stop()
         found = await list_offsets(client, [("t", 0), ("t", 1)], LATEST)
     assert found == {("t", 0): 5, ("t", 1): None}
