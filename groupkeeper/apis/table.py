@@ -222,7 +222,7 @@ TABLE: Final = (
     ),
     Row(ApiKey.PRODUCE, TOPICS, (WRITE_TOPIC,), with_topics(ProduceHandler)),
     Row(ApiKey.INIT_PRODUCER_ID, NONE, (IDEMPOTENT_WRITE,), with_topics(InitProducerIdHandler)),
-    Row(ApiKey.FETCH, TOPICS, (READ_TOPIC,), with_topics(FetchHandler), LONG),
+    Row(ApiKey.FETCH, TOPICS, (READ_TOPIC,), with_node(FetchHandler), LONG),
     Row(ApiKey.LIST_OFFSETS, TOPICS, (DESCRIBE_TOPIC,), with_topics(ListOffsetsHandler)),
     Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,

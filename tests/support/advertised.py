@@ -1,8 +1,8 @@
 """The versions of each API that real clients need: what ApiVersions answers."""
 
 ADVERTISED = {
-    "Produce": (0, 9),
-    "Fetch": (4, 12),
+    "Produce": (0, 13),
+    "Fetch": (4, 18),
     "ListOffsets": (0, 10),
     "Metadata": (0, 13),
     "OffsetCommit": (0, 9),

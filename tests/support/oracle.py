@@ -49,7 +49,8 @@ def _values(message: object, version: int, cls: Any) -> dict[str, Any]:
     plain, tagged = fields_in(type(message), version)
     for field in plain + tagged:
         value = getattr(message, field.name)
-        if field.tag is None or value not in (None, []):
+        # kafka-python would send a tagged field that holds an empty list or the zero id.
+        if field.tag is None or value not in (None, [], bytes(16)):
             name = RENAMED.get(field.name, field.name)
             name = name if name in cls._struct.fields else field.name
             values[name] = _value(field.type, value, version, cls._struct.fields[name])
