@@ -23,6 +23,7 @@ from groupkeeper.protocol.compiler import (
 from groupkeeper.protocol.message import Message, key_of, layout_of
 from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.create_partitions import CreatePartitionsRequest
 from groupkeeper.protocol.messages.create_topics import CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -115,6 +116,7 @@ _ALL = (
     api_of(IncrementalAlterConfigsRequest),
     api_of(OffsetDeleteRequest),
     api_of(DescribeClusterRequest),
+    api_of(ConsumerGroupHeartbeatRequest),
     api_of(ListConfigResourcesRequest),
     api_of(DescribeTopicPartitionsRequest),
 )

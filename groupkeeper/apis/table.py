@@ -9,6 +9,7 @@ from enum import Enum, IntEnum
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
+from groupkeeper.apis import consumer_group_heartbeat
 from groupkeeper.apis.alter_configs import AlterConfigsHandler
 from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.apis.broker_configs import BrokerConfigs
@@ -201,6 +202,12 @@ TABLE: Final = (
         LONG,
     ),
     Row(ApiKey.DELETE_GROUPS, GROUPS, (DELETE_GROUP,), with_groups(DeleteGroupsHandler)),
+    Row(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        GROUP,
+        (READ_GROUP, DESCRIBE_TOPIC),
+        lambda of: consumer_group_heartbeat.refuse,
+    ),
     # the cluster
     Row(ApiKey.API_VERSIONS, NONE, (), lambda of: of.api_versions.handle),
     Row(

@@ -77,8 +77,8 @@ async def test_internal_topics_are_refused(scene, topic):
 
 async def test_a_transactional_id_is_refused_for_good(scene: Scene) -> None:
     answer = await scene.produce("t", 0, batch("a"), transactional_id="tx")
-    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert "ransactions are not supported" in answer.error_message
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert "Transactions are not served" in answer.error_message
 
 
 async def test_too_large_a_batch_is_refused(scene: Scene) -> None:

@@ -27,6 +27,7 @@ ADVERTISED = {
     "IncrementalAlterConfigs": (0, 1),
     "OffsetDelete": (0, 0),
     "DescribeCluster": (0, 2),
+    "ConsumerGroupHeartbeat": (0, 1),
     "ListConfigResources": (0, 1),
     "DescribeTopicPartitions": (0, 0),
 }
