@@ -9,7 +9,7 @@ from enum import Enum, IntEnum
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
-from groupkeeper.apis import consumer_group_heartbeat
+from groupkeeper.apis import consumer_group_heartbeat, transactions
 from groupkeeper.apis.alter_configs import AlterConfigsHandler
 from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.apis.broker_configs import BrokerConfigs
@@ -18,9 +18,11 @@ from groupkeeper.apis.create_topics import CreateTopicsHandler
 from groupkeeper.apis.delete_groups import DeleteGroupsHandler
 from groupkeeper.apis.delete_records import DeleteRecordsHandler
 from groupkeeper.apis.delete_topics import DeleteTopicsHandler
+from groupkeeper.apis.describe_acls import describe_acls
 from groupkeeper.apis.describe_cluster import DescribeClusterHandler
 from groupkeeper.apis.describe_configs import DescribeConfigsHandler, ListConfigResourcesHandler
 from groupkeeper.apis.describe_groups import DescribeGroupsHandler
+from groupkeeper.apis.describe_log_dirs import DescribeLogDirsHandler
 from groupkeeper.apis.describe_topic_partitions import DescribeTopicPartitionsHandler
 from groupkeeper.apis.fetch import FetchHandler
 from groupkeeper.apis.find_coordinator import FindCoordinatorHandler
@@ -92,6 +94,7 @@ class Resource(Enum):
     GROUP = "group"
     TOPIC = "topic"
     CLUSTER = "cluster"
+    TRANSACTIONAL_ID = "transactional id"
 
 
 class Right(NamedTuple):
@@ -146,6 +149,7 @@ def with_configs(make: Callable[[Topics, BrokerConfigs], Handling]) -> MakeHandl
 GROUP, GROUPS, TOPICS, RESOURCES, NONE = Subject
 LONG: Final = True
 DESCRIBE_CLUSTER: Final = Right(Operation.DESCRIBE, Resource.CLUSTER)
+DESCRIBE_TRANSACTION: Final = Right(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
 CREATE_IN_CLUSTER: Final = Right(Operation.CREATE, Resource.CLUSTER)
 IDEMPOTENT_WRITE: Final = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
 READ_GROUP: Final = Right(Operation.READ, Resource.GROUP)
@@ -218,6 +222,20 @@ TABLE: Final = (
         LONG,
     ),
     Row(ApiKey.DESCRIBE_CLUSTER, NONE, (), with_node(DescribeClusterHandler)),
+    Row(ApiKey.DESCRIBE_ACLS, NONE, (DESCRIBE_CLUSTER,), lambda of: describe_acls),
+    Row(
+        ApiKey.LIST_TRANSACTIONS,
+        NONE,
+        (DESCRIBE_TRANSACTION,),
+        lambda of: transactions.list_transactions,
+    ),
+    Row(
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        NONE,
+        (DESCRIBE_TRANSACTION,),
+        lambda of: transactions.describe_transactions,
+        LONG,
+    ),
     # topics
     Row(ApiKey.METADATA, TOPICS, (DESCRIBE_TOPIC,), with_node(MetadataHandler), LONG),
     Row(
@@ -247,6 +265,13 @@ TABLE: Final = (
     Row(ApiKey.CREATE_PARTITIONS, TOPICS, (ALTER_TOPIC,), with_node(CreatePartitionsHandler)),
     Row(ApiKey.DELETE_TOPICS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteTopicsHandler)),
     Row(ApiKey.DELETE_RECORDS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteRecordsHandler)),
+    Row(
+        ApiKey.DESCRIBE_LOG_DIRS,
+        TOPICS,
+        (DESCRIBE_CLUSTER,),
+        with_topics(DescribeLogDirsHandler),
+        LONG,
+    ),
     # configs
     Row(
         ApiKey.DESCRIBE_CONFIGS, RESOURCES, SEE_CONFIGS, with_configs(DescribeConfigsHandler), LONG

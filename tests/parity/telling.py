@@ -30,7 +30,13 @@ PROMISED = {
 
 _LONG = 20
 
-CHANCE = {"topic_id": "ID", "cluster_id": "CLUSTER"}
+CHANCE = {
+    "topic_id": "ID",
+    "cluster_id": "CLUSTER",
+    "log_dir": "DIR",
+    "total_bytes": "BYTES",
+    "usable_bytes": "BYTES",
+}
 """What every broker makes up for itself."""
 
 _MEMBER_ID = re.compile(
@@ -188,7 +194,7 @@ def _is_void(field: Field, value: Any) -> bool:
 
 def _scalar(name: str, value: Any, names: Names) -> str:
     match value:
-        case bytes() | str() if name in CHANCE:
+        case bytes() | str() | int() if name in CHANCE:
             return CHANCE[name]
         case bytes() if name == "records" and value:
             batches = [(each.base_offset, each.record_count) for each in iter_batches(value)]
