@@ -1,7 +1,8 @@
 """`python -m benchmarks.compacting`: what a compaction does to heartbeats and commits meanwhile.
 
 Makes a data directory with hundreds of MiB that have to be compacted, starts a server on it, and
-puts the same loads on it before the compaction, during it and afterwards, in several rounds.
+puts the same loads on it before the compaction, during it and afterwards, in several rounds: half
+of what saturates the server, and in the last round as many commits as it takes.
 """
 
 import argparse
@@ -13,16 +14,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from benchmarks import backlog, cases, report
 from benchmarks.crowd import Link
 from benchmarks.hotloop import Outcome
 from benchmarks.members import stable_groups
-from benchmarks.processes import CAN_PIN, GENERATOR_CORE, cpu_seconds, on_core
+from benchmarks.processes import CAN_PIN, GENERATOR_CORE, SERVER_CORE, cpu_seconds, on_core
 from benchmarks.targets import Home, Server, create_topic, first_join
 
 CONNECTIONS = 50
@@ -45,11 +47,15 @@ BOUNDS = {
 MIB_PER_S = 10.0
 
 Figures = dict[str, float]
+Loads = Callable[[], Iterator[dict[str, Figures]]]
+"""Puts one load after the other on a server."""
 
 
 @dataclass(slots=True)
 class Measured:
-    """Figures by load, of runs without a compaction and during one; MiB/s of the compactions."""
+    """Figures by load, of runs without a compaction and during one; MiB/s of the compactions while
+    the server has half of its load.
+    """
 
     without: dict[str, list[Figures]] = field(default_factory=dict)
     during: dict[str, list[Figures]] = field(default_factory=dict)
@@ -77,11 +83,13 @@ class Load:
         beats, commits = zip(*runs, strict=True)
         return tuple(statistics.median(run.per_second for run in one) for one in (beats, commits))
 
-    def all(self, saturated: tuple[float, float]) -> Iterator[dict[str, Figures]]:
+    def half(self, saturated: tuple[float, float]) -> Iterator[dict[str, Figures]]:
         """One load after the other."""
         beats, commits = (HALF * rate for rate in saturated)
         yield {"heartbeats": _figures(self._beats.run(self._seconds, rate=beats))}
         yield self._beside(commits)
+
+    def full(self) -> Iterator[dict[str, Figures]]:
         yield {"commits, saturated": _figures(self._commits.run(self._seconds))}
 
     def _beside(self, rate: float) -> dict[str, Figures]:
@@ -152,11 +160,11 @@ def started(made: Server, base: Path, written: backlog.Backlog, wait_s: float) -
         server.stop()
 
 
-def play(
-    server: Server, load: Load, saturated: tuple[float, float], deadline: float, found: Measured
-) -> None:
-    """All loads once before the compactions, then until they are done, then once more."""
-    for each in load.all(saturated):
+def play(server: Server, loads: Loads, deadline: float, found: Measured) -> dict[str, float]:
+    """All loads once before the compactions, then until they are done, then once more; returns the
+    MiB/s and the cores of the compactions.
+    """
+    for each in loads():
         _add(found.without, each)
     if compacting(server) is not None or time.monotonic() > deadline:
         raise TimeoutError("the compaction began while the figures without one were taken")
@@ -164,19 +172,19 @@ def play(
         time.sleep(0.02)
     used = _Processor(server)
     while used.goes_on():
-        for each in load.all(saturated):
+        for each in loads():
             if used.goes_on():
                 _add(found.during, each)
-    for each in load.all(saturated):
+    for each in loads():
         _add(found.without, each)
     done = compactions(server)
     seconds = sum(each["seconds"] for each in done)
-    found.mib_per_s.append(sum(each["bytes_before"] for each in done) / seconds / MEBI)
-    found.cores.append(used.seconds / seconds)
+    mib = sum(each["bytes_before"] for each in done) / MEBI
+    return {"mib_per_s": mib / seconds, "cores": used.seconds / seconds}
 
 
 class _Processor:
-    """How much of the processors the compactions have used."""
+    """How much of the processors the compactions have used: what is left of both."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -188,6 +196,8 @@ class _Processor:
             pid = compacting(self._server)
             if pid is not None:
                 with suppress(OSError):
+                    if CAN_PIN and pid not in self._each:  # it is started on the server's core
+                        os.sched_setaffinity(pid, {SERVER_CORE, GENERATOR_CORE})
                     self._each[pid] = cpu_seconds(pid)
                 return True
             time.sleep(GAP_S)
@@ -261,7 +271,7 @@ def main() -> int:
         print(f"{backlog.log_mib(made):.0f} MiB in {options.logs} logs", flush=True)
         saturated = None
         load_s = 0.0
-        for _ in range(options.rounds + 1):
+        for number in range(options.rounds + 2):
             wait_s = NOT_YET_S if saturated is None else 1.5 * load_s + 4 * options.seconds + 2
             with started(made, base, written, wait_s) as server:
                 server.wait(first_join)
@@ -272,8 +282,13 @@ def main() -> int:
                 if saturated is None:
                     saturated = load.saturate()
                     print("saturated: {:.0f} heartbeats/s, {:.0f} commits/s".format(*saturated))
+                elif number <= options.rounds:
+                    loads = partial(load.half, saturated)
+                    rates = play(server, loads, server.started + wait_s, found)
+                    found.mib_per_s.append(rates["mib_per_s"])
+                    found.cores.append(rates["cores"])
                 else:
-                    play(server, load, saturated, server.started + wait_s, found)
+                    play(server, load.full, server.started + wait_s, found)
                 load.close()
             print(f"load average {os.getloadavg()[0]:.1f}, {found.mib_per_s}", flush=True)
     return 0 if show(found) else 1

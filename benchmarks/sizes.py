@@ -43,6 +43,7 @@ LOGS = 50
 DAY_S = 86_400
 KEYS = 20_000
 """Offsets that are committed again and again, of all partitions together."""
+SMALL_SEGMENT = 10 << 20
 AT_ONCE = 1 << 16
 """Bytes that are appended to the log of a day at a time."""
 MIB, GIB = 2**20, 2**30
@@ -207,17 +208,20 @@ def _bytes(folder: str) -> int:
 
 
 def days(base: Path, rates: list[float]) -> Iterator[Row]:
-    for per_s in rates:
-        for partitions in (1, 20) if per_s < rates[-1] else (1,):
-            folder = base / "day"
-            day = Day(folder, per_s / LOGS, partitions, int(time.time() * 1000), Settings())
-            left = day.run()
-            shutil.rmtree(folder)
-            yield [
-                f"{per_s:,.0f}/s of {partitions}",
-                *map(_size, (day.written * LOGS, left * LOGS, max(day.most, left) * LOGS)),
-                f"{day.compactions}",
-            ]
+    shapes = [(rate, partitions, Settings()) for rate in rates for partitions in (1, 20)]
+    shapes.pop()  # the largest: it would take an hour
+    shapes.append((rates[-1], 1, Settings(offsets_topic_segment_bytes=SMALL_SEGMENT)))
+    for per_s, partitions, settings in shapes:
+        folder = base / "day"
+        day = Day(folder, per_s / LOGS, partitions, int(time.time() * 1000), settings)
+        left = day.run()
+        shutil.rmtree(folder)
+        yield [
+            f"{per_s:,.0f}/s of {partitions}",
+            _size(settings.offsets_topic_segment_bytes),
+            *map(_size, (day.written * LOGS, left * LOGS, max(day.most, left) * LOGS)),
+            f"{day.compactions}",
+        ]
 
 
 def _size(size: int) -> str:
@@ -261,6 +265,7 @@ def _ms(times: list[float]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes", description=__doc__)
+    parser.add_argument("--only", choices=("requests", "days", "starts"), help="one table")
     parser.add_argument("--commits", type=int, default=5_000, help="of each kind (5000)")
     parser.add_argument("--rebalances", type=int, default=50, help="of each size (50)")
     parser.add_argument("--rates", default="1,100,5000", help="commits a second (1,100,5000)")
@@ -274,12 +279,16 @@ def main() -> int:
         if CAN_PIN:
             stack.enter_context(on_core(GENERATOR_CORE))
         print(f"disk: {report.disk(base)}, load average {os.getloadavg()[0]:.1f}")
-        heads = ["bytes for", "log", "journal"]
-        table(heads, requests(base, options.commits, options.rebalances))
-        heads = ["commits", "without compaction", "with", "at most", "compactions of a log"]
-        table(heads, days(base, [float(rate) for rate in options.rates.split(",")]))
-        heads = ["a start reads", "segments", "after a clean stop", "after kill -9"]
-        table(heads, starts(base, options.records, options.rounds))
+        if options.only in {None, "requests"}:
+            heads = ["bytes for", "log", "journal"]
+            table(heads, requests(base, options.commits, options.rebalances))
+        if options.only in {None, "days"}:
+            rates = [float(rate) for rate in options.rates.split(",")]
+            heads = ["commits", "segments", "not compacted", "compacted", "at most", "compactions"]
+            table(heads, days(base, rates))
+        if options.only in {None, "starts"}:
+            heads = ["a start reads", "segments", "after a clean stop", "after kill -9"]
+            table(heads, starts(base, options.records, options.rounds))
         print(f"\nload average {os.getloadavg()[0]:.1f}")
     return 0
 

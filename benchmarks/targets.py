@@ -5,6 +5,7 @@ on it is in cases.py.
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import socket
@@ -26,7 +27,9 @@ ROOT = Path(__file__).parent.parent
 _READY_S = 90.0
 _STOP_S = 20.0
 _POLL_S = 0.002
-_ports = iter(range(24100, 32000, 10))  # above 32768 a client's connection may sit on one
+_PORTS = range(24100, 32000, 10)  # above 32768 a client's connection may sit on one
+_ports = itertools.islice(itertools.cycle(_PORTS), os.getpid() % len(_PORTS), None)
+"""Not from the same one on in every process: another benchmark may be about to take it."""
 
 
 class UnavailableError(Exception):
@@ -192,7 +195,7 @@ def _free_port() -> int:
     """A port below the range that the kernel hands out, free together with its neighbour (Kafka's
     controller).
     """
-    for port in _ports:
+    for port in itertools.islice(_ports, len(_PORTS)):
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             for candidate in (port, port + 1):
                 probe = stack.enter_context(contextlib.closing(socket.socket()))

@@ -66,13 +66,16 @@ class Swap:
         self._first_dirty = compacted.first_dirty
         self._replacements: list[Replacement] = []
 
-    def prepare(self, token: str, archive: str = "") -> None:
+    def prepare(self, token: str, archive: str = "") -> bool:
         """Steps 1 and 2, for the files that a compaction has written under `token`.
 
-        `archive` is a folder that keeps segments which were not compacted before, or "". Raises
+        `archive` is a folder that keeps segments which were not compacted before, or "". False, and
+        nothing has changed, if the log was closed: its folder may have another owner. Raises
         OSError, and Corrupt for files that are not what the compaction wrote; then they are gone.
         """
         log = self._log
+        if log.failed or log.closed:
+            return False
         try:
             if archive:
                 link_raw(log.files, archive, self._raw())
@@ -89,6 +92,7 @@ class Swap:
         except BaseException:
             self.discard()
             raise
+        return True
 
     def switch(self) -> bool:
         """Step 3; call `finish` afterwards. False: the log has changed meanwhile, call `discard`.

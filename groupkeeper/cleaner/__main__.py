@@ -9,35 +9,31 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 from groupkeeper.storage.compaction import CompactionJob, compact
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.files import Files
 
 LOWEST_PRIORITY = 19
-_AUTOGROUP = Path("/proc/self/autogroup")
 
 
-def yield_to_others() -> None:
-    """Give this process what is left of the processors.
+def yield_to_the_server() -> None:
+    """Run while the server does not want the processor.
 
-    Linux shares them among sessions first ("autogroup"), so that in the server's session, a low
-    priority would not count beside others, nor beside the threads of the kernel that sync the
-    server's journal.
+    Under the lowest priority alone, a thread of the server that wakes up would still wait until the
+    compaction has had its turn. Not in a session of its own: there, a low priority also counts
+    against all other sessions of the machine, and while they are busy nothing is compacted.
     """
-    with suppress(OSError):  # it leads one already
-        os.setsid()
-    with suppress(OSError):  # other systems have no such file
-        _AUTOGROUP.write_text(str(LOWEST_PRIORITY))
     os.setpriority(os.PRIO_PROCESS, 0, LOWEST_PRIORITY)
+    with suppress(AttributeError, OSError):  # of Linux only
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def main() -> int:
     """Run one job."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this one
     parent = os.getppid()
-    yield_to_others()
+    yield_to_the_server()
 
     def check() -> None:
         if os.getppid() != parent:

@@ -142,18 +142,15 @@ class LogCleaner:
     async def _clean(self, target: CleanableLog, found: Candidate) -> None:
         log, began = target.log, self._clock.seconds()
         token = self._random_bytes(TOKEN_BYTES).hex()
+        compacted: Compacted | None = None
         try:
-            compacted = await self._compact(self._job(target, found, token))
-            if compacted.first_dirty == log.first_dirty:
-                self._blocked(log, compacted.blocked_by)
-            switched = await self._swap(target, compacted, token)
+            compacted = await self._replace(target, found, token)
         except (StorageError, OSError) as error:
             self._failed(log, error)
+        if compacted is None:  # failed, closed meanwhile, or the segments were deleted
             with suppress(StorageError, OSError):
                 await target.aside(lambda: remove_cleaned(log.files, log.folder, token))
             return
-        if not switched:
-            return  # closed meanwhile, or the segments were deleted
         took = self._clock.seconds() - began
         self._stats.record(took, compacted.bytes_read, compacted.bytes_written)
         _log.info(
@@ -164,6 +161,21 @@ class LogCleaner:
             records_removed=compacted.records_read - compacted.records_kept,
             seconds=round(took, 3),
         )
+
+    async def _replace(
+        self, target: CleanableLog, found: Candidate, token: str
+    ) -> Compacted | None:
+        """Compact, and put the result into the log. None: it does not fit any more."""
+        log = target.log
+        compacted = await self._compact(self._job(target, found, token))
+        if compacted.first_dirty == log.first_dirty:
+            self._blocked(log, compacted.blocked_by)
+        swap = Swap(log, compacted)
+        if not await target.aside(lambda: swap.prepare(token, target.archive)):
+            return None
+        switched = await target.appending(swap.switch)
+        await target.aside(swap.finish if switched else swap.discard)
+        return compacted if switched else None
 
     def _job(self, target: CleanableLog, found: Candidate, token: str) -> CompactionJob:
         log = target.log
@@ -178,13 +190,6 @@ class LogCleaner:
             dedupe_bytes=self._config.dedupe_bytes,
             limits=log.limits,
         )
-
-    async def _swap(self, target: CleanableLog, compacted: Compacted, token: str) -> bool:
-        swap = Swap(target.log, compacted)
-        await target.aside(lambda: swap.prepare(token, target.archive))
-        switched = bool(await target.appending(swap.switch))
-        await target.aside(swap.finish if switched else swap.discard)
-        return switched
 
     def _blocked(self, log: Log, producer_id: int) -> None:
         """Nothing could be compacted: an open transaction comes first."""

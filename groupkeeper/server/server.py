@@ -184,7 +184,7 @@ class Server:
             self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
         )
         self._cleaning = Cleaning(self._world.files, self.logs, self.topics, threads, self.metrics)
-        self._cleaning.start()
+        self._cleaning.start(announce=self._directory.lacked_retention)
 
     async def log_findings(self) -> None:
         """Log what is remarkable about the data directory. Call it when clients are served: the

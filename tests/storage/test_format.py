@@ -1,24 +1,14 @@
 """The format of a data directory: carried forward when older, refused when newer or damaged."""
 
-import json
-
 import pytest
-from crc32c import crc32c
 
 from groupkeeper.storage.errors import Corrupt, NewerFormat
 from groupkeeper.storage.format import VERSION, read_format, write_format
 from groupkeeper.storage.store import Store
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
-from tests.support.stored import FULL, cut_file, open_store, write_file
+from tests.support.stored import FULL, cut_file, open_store, rewrite_format, write_file
 
 PATH = "data/format"
-
-
-def rewrite(disk: FakeDisk, **changes: object) -> None:
-    line, _ = disk.contents(PATH).split(b"\n", 1)
-    line = json.dumps(json.loads(line) | changes).encode()
-    cut_file(disk, PATH, 0)
-    write_file(disk, PATH, line + b"\n%08x\n" % crc32c(line))
 
 
 def test_a_directory_gets_the_newest_format_once_and_keeps_its_id(disk: FakeDisk) -> None:
@@ -46,7 +36,7 @@ def test_two_directories_have_different_ids(disk: FakeDisk) -> None:
 def test_a_newer_format_is_refused_in_one_line_and_nothing_is_touched(disk: FakeDisk) -> None:
     open_store(disk).upgrade_format(3)
     disk.revive()
-    rewrite(disk, format=VERSION + 1, more="unknown to this version")
+    rewrite_format(disk, format=VERSION + 1, more="unknown to this version")
     calls = disk.calls
     with pytest.raises(NewerFormat) as refused:
         open_store(disk)
@@ -88,7 +78,7 @@ def test_every_flipped_bit_is_noticed(disk: FakeDisk) -> None:
 def test_an_older_directory_keeps_its_id_and_its_shards(disk: FakeDisk) -> None:
     directory_id = open_store(disk).upgrade_format(3)
     disk.revive()
-    rewrite(disk, format=VERSION - 1)
+    rewrite_format(disk, format=VERSION - 1)
     store = open_store(disk)
     assert store.upgrade_format(9) == directory_id
     store.close()

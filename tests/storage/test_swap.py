@@ -56,7 +56,7 @@ def number_of(found: bytes) -> int:
 
 def swap(files: FakeFiles, log: Log, *groups: int, archive: str = "") -> None:
     one = Swap(log, clean(files, log, *groups))
-    one.prepare(TOKEN, archive)
+    assert one.prepare(TOKEN, archive)
     assert one.switch()
     one.finish()
 
@@ -92,6 +92,17 @@ def test_a_swapped_log_has_what_was_kept_and_takes_appends(
     assert again.first_dirty == ends[-1]
     assert not again.repairs
     assert not leftovers(disk)
+
+
+def test_new_segments_get_their_names_from_the_oldest_on(disk: FakeDisk, files: FakeFiles) -> None:
+    """So that a tombstone never goes before the values that it deletes."""
+    log = filled(files)
+    swap(files, log, 2, 2, 2)
+    renames = [step for step in disk.trace if step.startswith("rename") and ".log" in step]
+    bases = [base for base, *_ in (step.split("/")[-1].split(".") for step in renames)]
+    first = bases[: len(bases) // 2]
+    assert len(first) == 3
+    assert first == sorted(first)
 
 
 def test_every_offset_can_be_read_after_a_swap_and_leads_to_the_next_one_kept(
@@ -277,6 +288,15 @@ def test_a_damaged_new_segment_is_dropped_while_its_sources_are_there(disk: Fake
     assert not leftovers(disk)
 
 
+def test_a_new_segment_with_more_than_its_batches_is_dropped(disk: FakeDisk) -> None:
+    files = half_done(disk, "switch")
+    path = swapped_path(disk)
+    write_file(disk, path, b"more", len(disk.contents(path)))
+    log = opened(files)
+    assert contents(log) == [value(n) for n in range(RECORDS)]
+    assert ".log.swap is damaged" in log.repairs[0]
+
+
 def test_a_damaged_new_segment_is_refused_once_its_sources_may_be_gone(disk: FakeDisk) -> None:
     half_done(disk, "finish")
     disk.flip(swapped_path(disk), 100)
@@ -327,6 +347,16 @@ def test_a_closed_log_is_not_switched(disk: FakeDisk, files: FakeFiles) -> None:
     one.discard()
     assert not leftovers(disk)
     assert contents(opened(files)) == [value(n) for n in range(RECORDS)]
+
+
+def test_nothing_is_renamed_in_the_folder_of_a_closed_log(disk: FakeDisk, files: FakeFiles) -> None:
+    """Another owner may have it, whose start would complete the swap."""
+    log = filled(files)
+    one = Swap(log, clean(files, log))
+    log.close()
+    assert not one.prepare(TOKEN, ARCHIVE)
+    assert all(name.endswith(".cleaned") for name in leftovers(disk))
+    assert not disk.has(ARCHIVE)
 
 
 def test_a_log_whose_segments_were_deleted_meanwhile_is_not_switched(

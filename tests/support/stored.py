@@ -1,9 +1,11 @@
 """Stores and logs on a disk in memory: the steps that the tests of the storage share."""
 
 import errno
+import json
 import re
 
 import pytest
+from crc32c import crc32c
 
 from groupkeeper.storage.errors import AppendFailed
 from groupkeeper.storage.limits import Limits
@@ -85,3 +87,12 @@ def cut_file(disk: FakeDisk, path: str, size: int) -> None:
     files.truncate(handle, size)
     files.sync(handle)
     files.close(handle)
+
+
+def rewrite_format(disk: FakeDisk, **changes: object) -> None:
+    """Change what the format file of a data directory says."""
+    path = "data/format"
+    line, _ = disk.contents(path).split(b"\n", 1)
+    line = json.dumps(json.loads(line) | changes).encode()
+    cut_file(disk, path, 0)
+    write_file(disk, path, line + b"\n%08x\n" % crc32c(line))
