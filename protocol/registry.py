@@ -34,6 +34,7 @@ from groupkeeper.protocol.messages.describe_cluster import DescribeClusterReques
 from groupkeeper.protocol.messages.describe_configs import DescribeConfigsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from groupkeeper.protocol.messages.describe_quorum import DescribeQuorumRequest
 from groupkeeper.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from groupkeeper.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from groupkeeper.protocol.messages.fetch import FetchRequest
@@ -121,6 +122,7 @@ _ALL = (
     api_of(DeleteGroupsRequest),
     api_of(IncrementalAlterConfigsRequest),
     api_of(OffsetDeleteRequest),
+    api_of(DescribeQuorumRequest),
     api_of(DescribeClusterRequest),
     api_of(DescribeTransactionsRequest),
     api_of(ListTransactionsRequest),

@@ -23,6 +23,7 @@ from groupkeeper.apis.describe_cluster import DescribeClusterHandler
 from groupkeeper.apis.describe_configs import DescribeConfigsHandler, ListConfigResourcesHandler
 from groupkeeper.apis.describe_groups import DescribeGroupsHandler
 from groupkeeper.apis.describe_log_dirs import DescribeLogDirsHandler
+from groupkeeper.apis.describe_quorum import DescribeQuorumHandler
 from groupkeeper.apis.describe_topic_partitions import DescribeTopicPartitionsHandler
 from groupkeeper.apis.fetch import FetchHandler
 from groupkeeper.apis.find_coordinator import FindCoordinatorHandler
@@ -222,6 +223,7 @@ TABLE: Final = (
         LONG,
     ),
     Row(ApiKey.DESCRIBE_CLUSTER, NONE, (), with_node(DescribeClusterHandler)),
+    Row(ApiKey.DESCRIBE_QUORUM, NONE, (DESCRIBE_CLUSTER,), with_node(DescribeQuorumHandler)),
     Row(ApiKey.DESCRIBE_ACLS, NONE, (DESCRIBE_CLUSTER,), lambda of: describe_acls),
     Row(
         ApiKey.LIST_TRANSACTIONS,

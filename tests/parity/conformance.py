@@ -40,6 +40,7 @@ KIPS = {
     "KIP-518": "groups listed by state",
     "KIP-559": "protocol type and name in JoinGroup and SyncGroup",
     "KIP-664": "transactions are listed (there are none)",
+    "KIP-595": "the quorum of the metadata (this node alone)",
     "KIP-699": "FindCoordinator for several keys",
     "KIP-709": "OffsetFetch for several groups",
     "KIP-792": "the generation in subscriptions",

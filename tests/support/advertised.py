@@ -29,6 +29,7 @@ ADVERTISED = {
     "DescribeCluster": (0, 2),
     "DescribeAcls": (1, 3),
     "DescribeLogDirs": (1, 4),
+    "DescribeQuorum": (0, 2),
     "DescribeTransactions": (0, 0),
     "ListTransactions": (0, 2),
     "ConsumerGroupHeartbeat": (0, 1),
