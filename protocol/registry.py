@@ -23,15 +23,20 @@ from groupkeeper.protocol.compiler import (
 from groupkeeper.protocol.message import Message, key_of, layout_of
 from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
+from groupkeeper.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.create_partitions import CreatePartitionsRequest
 from groupkeeper.protocol.messages.create_topics import CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_records import DeleteRecordsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
+from groupkeeper.protocol.messages.describe_acls import DescribeAclsRequest
 from groupkeeper.protocol.messages.describe_cluster import DescribeClusterRequest
 from groupkeeper.protocol.messages.describe_configs import DescribeConfigsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from groupkeeper.protocol.messages.describe_quorum import DescribeQuorumRequest
 from groupkeeper.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from groupkeeper.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from groupkeeper.protocol.messages.fetch import FetchRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
@@ -42,6 +47,7 @@ from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
 from groupkeeper.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.messages.list_offsets import ListOffsetsRequest
+from groupkeeper.protocol.messages.list_transactions import ListTransactionsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest
@@ -108,13 +114,19 @@ _ALL = (
     api_of(DeleteRecordsRequest),
     api_of(InitProducerIdRequest),
     api_of(OffsetForLeaderEpochRequest),
+    api_of(DescribeAclsRequest),
     api_of(DescribeConfigsRequest),
     api_of(AlterConfigsRequest),
+    api_of(DescribeLogDirsRequest),
     api_of(CreatePartitionsRequest),
     api_of(DeleteGroupsRequest),
     api_of(IncrementalAlterConfigsRequest),
     api_of(OffsetDeleteRequest),
+    api_of(DescribeQuorumRequest),
     api_of(DescribeClusterRequest),
+    api_of(DescribeTransactionsRequest),
+    api_of(ListTransactionsRequest),
+    api_of(ConsumerGroupHeartbeatRequest),
     api_of(ListConfigResourcesRequest),
     api_of(DescribeTopicPartitionsRequest),
 )

@@ -110,6 +110,16 @@ class Files:
             return ()
         return found.st_dev, found.st_ino, found.st_ctime_ns
 
+    def space(self, folder: str) -> tuple[int, int]:
+        """Bytes of the file system that a folder is in, and how many of them may still be used; -1
+        if unknown.
+        """
+        try:
+            found = os.statvfs(folder)
+        except OSError:
+            return -1, -1
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
     def size(self, handle: int) -> int:
         return os.fstat(handle).st_size
 

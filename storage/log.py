@@ -21,7 +21,7 @@ from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import ManifestFile
 from groupkeeper.storage.marks import Mark
-from groupkeeper.storage.reading import bytes_from, read_batches
+from groupkeeper.storage.reading import bytes_from, read_batches, timestamp_at
 from groupkeeper.storage.recovery_point import make_point
 from groupkeeper.storage.scan import Batch, locate_batches
 from groupkeeper.storage.segment import Segment, Stand
@@ -213,6 +213,12 @@ class Log:
         if not self.start_offset <= offset < end:
             raise OffsetOutOfRange(f"{self.name} holds {self.start_offset} to {end}, not {offset}")
         return read_batches(self._segments, offset, max_bytes, at_least_one=at_least_one)
+
+    def timestamp_at(self, offset: int) -> int | None:
+        """When the record at an offset, or the next one, was written, to the batch: its largest
+        timestamp (Unix milliseconds). None without a record, or without a timestamp.
+        """
+        return timestamp_at(self._segments, offset)
 
     def bytes_from(self, offset: int) -> int:
         """About how many bytes follow an offset, by the index: reads no file."""

@@ -109,6 +109,9 @@ class MemoryFiles(Files):
             except FileNotFoundError:
                 return []
 
+    def space(self, folder: str) -> tuple[int, int]:
+        return -1, -1
+
     def stamp(self, folder: str) -> tuple[int, ...]:
         with self._lock:
             try:

@@ -90,6 +90,20 @@ def _seek(window: Window, segment: Segment, offset: int) -> tuple[int, int]:
     return position, 0
 
 
+def timestamp_at(segments: Sequence[Segment], offset: int) -> int | None:
+    """The largest timestamp (Unix milliseconds) of the batch that holds an offset, or of the next
+    one; None if there is none, or if it has no timestamp.
+    """
+    for segment in segments_from(segments, offset):
+        window = segment.window(_WALK)
+        position, size = _seek(window, segment, offset)
+        if size:
+            at = window.find(position, FIELDS.size)
+            timestamp: int = FIELDS.unpack_from(window.view, at)[-1]
+            return timestamp if timestamp >= 0 else None
+    return None
+
+
 def bytes_from(segments: Sequence[Segment], offset: int) -> int:
     """About how many bytes follow an offset, by the index: reads no file."""
     found = segments_from(segments, offset)

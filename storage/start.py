@@ -21,8 +21,15 @@ def read_start(files: Files, folder: str) -> int:
 
     The process that wrote the file may have ended or failed before it was durable.
     """
-    path = f"{folder}/{FILE_NAME}"
     _sync_name(files, folder)
+    return peek_start(files, folder)
+
+
+def peek_start(files: Files, folder: str) -> int:
+    """The offset in the checkpoint of a folder, which may not be durable. Raises Corrupt and
+    OSError.
+    """
+    path = f"{folder}/{FILE_NAME}"
     text = read_whole(files, path)
     try:
         version, count, entry = text.decode("ascii").splitlines()

@@ -14,14 +14,25 @@ from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.fetch import FetchRequest, FetchResponse
-from groupkeeper.topics.fetch_reader import ReadResult
+from groupkeeper.protocol.messages.fetch import (
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+)
+from groupkeeper.topics.fetch_reader import BY_ID_SINCE, ReadResult
 from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import TURN_S, Slices, Work
+
+LEADERS_SINCE: Final = 16
+"""From this version on, an answer names the leader where the client asked another one (KIP-951)."""
+
+_ANOTHER_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 _FULL_FETCH: Final = (0, -1)
 """Session epochs of requests that name all partitions: 0 opens a session, -1 needs none."""
@@ -34,8 +45,11 @@ disconnected. Clients wait for half a second by default, and at most for their r
 class FetchHandler:
     """Answers Fetch."""
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: Topics, node: Node) -> None:
         self._reader = topics.reader
+        self._partitions = topics.partitions
+        self._topics_by_id = topics.catalog.by_id
+        self._node = node
         self._response_tasks = topics.response_tasks
         self.turns = topics.response_tasks.turns
         self._failed = topics.failed
@@ -51,19 +65,35 @@ class FetchHandler:
         """The response, or None if it has to wait or logs have to be opened first."""
         if request.session_epoch not in _FULL_FETCH:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        version = caller.api_version
+        if version >= BY_ID_SINCE:
+            yield from self._fill_in_names(request)
         unopened, cold = yield from self._reader.unready(request)
         if not unopened and not cold:
-            return (yield from self._read_or_wait(request, reply_to))
+            return (yield from self._read_or_wait(request, version, reply_to))
         self._response_tasks.start(
-            self._read_later(request, unopened, reply_to), reply_to, _failed_response
+            self._read_later(request, version, unopened, reply_to), reply_to, _failed_response
         )
         return None
 
+    def _fill_in_names(self, request: FetchRequest) -> Slices[None]:
+        """The names of topics that are given by id; an unknown one has none."""
+        pace = Pace()
+        for wanted in request.topics:
+            topic = self._topics_by_id.get(wanted.topic_id)
+            wanted.topic = topic.name if topic is not None else ""
+            if pace.spent():
+                yield
+
     async def _read_later(
-        self, request: FetchRequest, unopened: list[TopicPartition], reply_to: ReplyTo
+        self,
+        request: FetchRequest,
+        version: int,
+        unopened: list[TopicPartition],
+        reply_to: ReplyTo,
     ) -> Response | None:
         await self._reader.prepare(request, unopened, self.turns)
-        return await self.turns.run(self._read_or_wait(request, reply_to))
+        return await self.turns.run(self._read_or_wait(request, version, reply_to))
 
     async def close(self) -> None:
         """Answer all waiting requests with what is there; later ones do not wait."""
@@ -75,15 +105,15 @@ class FetchHandler:
             await self._ended.wait()
 
     def _read_or_wait(
-        self, request: FetchRequest, reply_to: ReplyTo
+        self, request: FetchRequest, version: int, reply_to: ReplyTo
     ) -> Slices[FetchResponse | None]:
         if request.max_wait_ms <= 0 or request.min_bytes <= 0 or not request.topics:
-            result = yield from self._reader.read(request)
-            return result.response
-        waiting = WaitingFetch(self, request, reply_to)
+            result = yield from self._reader.read(request, version)
+            return (yield from self._answer(result, version))
+        waiting = WaitingFetch(self, request, version, reply_to)
         try:
             # Appends to a partition that was read already must be counted.
-            result = yield from self._reader.read(request, waiting.watch)
+            result = yield from self._reader.read(request, version, waiting.watch)
             missing = min(request.min_bytes, result.budget) - result.size
             if missing > 0 and not result.failed and self._may_wait(result):
                 self.waiting[waiting] = None
@@ -93,7 +123,27 @@ class FetchHandler:
         except BaseException:  # the client disconnected, or a bug: stop watching in any case
             self.turns.start(waiting.unwatch(), lambda _: None)
             raise
-        return result.response
+        return (yield from self._answer(result, version))
+
+    def _answer(self, result: ReadResult, version: int) -> Slices[FetchResponse]:
+        """The response; it names the leader of partitions where the client asked another one."""
+        response = result.response
+        if not result.failed or version < LEADERS_SINCE:
+            return response
+        pace = Pace()
+        for topic in response.responses:
+            for data in topic.partitions:
+                partition = self._partitions.find(topic.topic, data.partition_index)
+                if data.error_code in _ANOTHER_LEADER and partition is not None:
+                    data.current_leader = LeaderIdAndEpoch(
+                        leader_id=self._node.node_id, leader_epoch=partition.leader_epoch
+                    )
+                    host, port = self._node.address()
+                    endpoint = NodeEndpoint(node_id=self._node.node_id, host=host, port=port)
+                    response.node_endpoints = [endpoint]
+                if pace.spent():
+                    yield
+        return response
 
     def _may_wait(self, result: ReadResult) -> bool:
         if self._closing:
@@ -109,11 +159,11 @@ class FetchHandler:
         """Stop watching, and read once more."""
         yield from waiting.unwatch()
         try:
-            result = yield from self._reader.read(waiting.request)
+            result = yield from self._reader.read(waiting.request, waiting.version)
+            return (yield from self._answer(result, waiting.version))
         except Exception as error:  # noqa: BLE001  # a request ends here, and must be answered
             self._failed("request", error)
             return _failed_response()
-        return result.response
 
     def answered(self, waiting: "WaitingFetch") -> None:
         """Remove a request that was answered."""
@@ -142,10 +192,14 @@ class WaitingFetch:
         "_watched",
         "partitions",
         "request",
+        "version",
     )
 
-    def __init__(self, handler: FetchHandler, request: FetchRequest, reply_to: ReplyTo) -> None:
+    def __init__(
+        self, handler: FetchHandler, request: FetchRequest, version: int, reply_to: ReplyTo
+    ) -> None:
         self.request = request
+        self.version = version
         self.partitions = 0
         """How many it names."""
         self._handler = handler

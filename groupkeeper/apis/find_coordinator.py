@@ -1,5 +1,6 @@
 """FindCoordinator: this node coordinates every group.
 
+Transactions are refused so that each client fails at once and says why (docs/clients.md).
 Source: Kafka's `KafkaApis.handleFindCoordinatorRequest`; KIP-699 (several keys).
 """
 
@@ -20,21 +21,18 @@ from groupkeeper.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from groupkeeper.topics.refusals import MALFORMED
+from groupkeeper.topics.batches import NO_TRANSACTIONS
+from groupkeeper.topics.refusals import MALFORMED, NOT_REFUSED, Refusal
 
 MAX_KEYS_ASKED: Final = 100_000
 """How many groups one request may name; more are INVALID_REQUEST."""
 
-REASONS: Final = {
-    ErrorCode.NONE: "NONE",
-    ErrorCode.INVALID_REQUEST: MALFORMED,
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactions are not supported.",
-}
-"""Kafka's message for each error up to version 3; our own where Kafka has no error."""
+SHOWN_SINCE: Final = 3
+"""Clients that send this version or a later one end with any error, and show its message or name.
+"""
 
 _ERRORS: Final = {
     KEY_TYPE_GROUP: ErrorCode.NONE,
-    KEY_TYPE_TRANSACTION: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     # As a broker without a share coordinator replies, to valid and invalid keys.
     KEY_TYPE_SHARE: ErrorCode.INVALID_REQUEST,
 }
@@ -51,12 +49,8 @@ class FindCoordinatorHandler:
     def handle(
         self, request: FindCoordinatorRequest, caller: Caller, reply_to: ReplyTo
     ) -> FindCoordinatorResponse:
-        """One result per key from v4 on, a single one before.
-
-        As in Kafka, newer versions have a message only if the whole request is refused.
-        """
-        error = _ERRORS.get(request.key_type, ErrorCode.INVALID_REQUEST)
-        message = "" if request.key_type in _ERRORS else REASONS[error]
+        """One result per key from v4 on, a single one before."""
+        error, message = _refusal(request.key_type, caller)
         if len(request.coordinator_keys) > MAX_KEYS_ASKED:
             error, message = ErrorCode.INVALID_REQUEST, f"at most {MAX_KEYS_ASKED} keys"
             limit_reached(_log, "MAX_KEYS_ASKED", MAX_KEYS_ASKED, "FindCoordinator", caller)
@@ -72,10 +66,31 @@ class FindCoordinatorHandler:
                     host=host,
                     port=port,
                     error_code=error,
-                    error_message=message,
+                    error_message=message or "",
                 )
 
             return FindCoordinatorResponse(coordinators=mapped(found, request.coordinator_keys))
+        # Kafka's older versions have a message for each error, the newer ones have not.
+        message = message or ("NONE" if not error else MALFORMED)
         return FindCoordinatorResponse(
-            error_code=error, error_message=REASONS[error], node_id=node_id, host=host, port=port
+            error_code=error, error_message=message, node_id=node_id, host=host, port=port
         )
+
+
+def _refusal(key_type: int, caller: Caller) -> Refusal:
+    if key_type == KEY_TYPE_TRANSACTION:
+        return _of_transactions(caller)
+    if key_type in _ERRORS:
+        return Refusal(_ERRORS[key_type])
+    return Refusal(ErrorCode.INVALID_REQUEST, MALFORMED)
+
+
+def _of_transactions(caller: Caller) -> Refusal:
+    if caller.api_version >= SHOWN_SINCE:
+        return NO_TRANSACTIONS
+    if caller.peer.software_name:
+        # librdkafka tries all errors but this one and CLUSTER_AUTHORIZATION_FAILED again, without a
+        # word. It shows the message.
+        return NO_TRANSACTIONS._replace(error=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    # kafkajs and aiokafka hide or mistake an error of this API; they show that of InitProducerId.
+    return NOT_REFUSED

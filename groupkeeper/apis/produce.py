@@ -35,6 +35,9 @@ FIRST_VERSION: Final = 3
 """Older versions are advertised because old librdkafka looks for them, but their record formats
 are refused."""
 
+BY_ID_SINCE: Final = 13
+"""From this version on, topics are given by id (KIP-516)."""
+
 _NO_OFFSET: Final = -1
 _STORAGE_ERROR: Final = Refusal(ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -57,6 +60,7 @@ class ProduceHandler:
 
     def __init__(self, topics: Topics) -> None:
         self._partitions = topics.partitions
+        self._topics_by_id = topics.catalog.by_id
         self._log_opener = topics.log_opener
         self._message_max_bytes = topics.settings.message_max_bytes
         self._failed = topics.failed
@@ -77,6 +81,8 @@ class ProduceHandler:
                 _result,
             )
             return _reply(request, refused)
+        if version >= BY_ID_SINCE:
+            yield from self._fill_in_names(request)
         unready, compacted = yield from self._unready(request)
 
         def failed() -> Response:
@@ -91,6 +97,15 @@ class ProduceHandler:
                 unready, lambda: self._append_all(request, version, {}), reply_to, failed
             )
         )
+
+    def _fill_in_names(self, request: ProduceRequest) -> Slices[None]:
+        """The names of topics that are given by id; an unknown one has none."""
+        pace = Pace()
+        for sent in request.topic_data:
+            topic = self._topics_by_id.get(sent.topic_id)
+            sent.name = topic.name if topic is not None else ""
+            if pace.spent():
+                yield
 
     def _unready(self, request: ProduceRequest) -> Slices[tuple[list[TopicPartition], list[Sent]]]:
         """Partitions that the worker has to prepare before their batches are appended, and batches
@@ -151,7 +166,7 @@ class ProduceHandler:
             answers = []
             for data in topic.partition_data:
                 answer = refused.get(id(data)) if refused else None
-                answers.append(answer or self._append(topic.name, data, api_version))
+                answers.append(answer or self._append(topic, data, api_version))
                 cost = _FIRST if answers[-1].base_offset == 0 else _APPEND
                 if pace.spent(cost + len(data.records or b"") // _BYTES):
                     yield
@@ -161,27 +176,32 @@ class ProduceHandler:
         return _reply(request, results)
 
     def _append(
-        self, topic_name: str, data: PartitionProduceData, api_version: int
+        self, topic: TopicProduceData, data: PartitionProduceData, api_version: int
     ) -> PartitionProduceResponse:
         try:
-            return self._append_checked(topic_name, data, api_version)
+            return self._append_checked(topic, data, api_version)
         except Refused as refused:
             return _refused(data.index, refused.refusal)
         except StorageError as error:
-            self._failed(f"{topic_name}-{data.index}", error)
-            self._partitions.write_failed(topic_name, data.index)
+            self._failed(f"{topic.name}-{data.index}", error)
+            self._partitions.write_failed(topic.name, data.index)
             return _refused(data.index, _STORAGE_ERROR)
 
     def _append_checked(
-        self, topic_name: str, data: PartitionProduceData, api_version: int
+        self, topic: TopicProduceData, data: PartitionProduceData, api_version: int
     ) -> PartitionProduceResponse:
-        if topic_name in RESERVED:
+        by_id = api_version >= BY_ID_SINCE
+        if by_id and not topic.name:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        if topic.name in RESERVED:
             raise Refused(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic_name}"
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}"
             )
-        partition = self._partitions.find(topic_name, data.index)
+        partition = self._partitions.find(topic.name, data.index)
         if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if by_id and partition.topic.topic_id != topic.topic_id:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)  # made anew while its log was opened
         log = partition.log
         if log is None or self._partitions.refuses_writes(partition):
             return _refused(data.index, _STORAGE_ERROR)
@@ -252,7 +272,9 @@ def _refused_records(partition: TopicPartition, errors: RecordErrors) -> Partiti
 def _result(
     topic: TopicProduceData, answers: list[PartitionProduceResponse]
 ) -> TopicProduceResponse:
-    return TopicProduceResponse(name=topic.name, partition_responses=answers)
+    return TopicProduceResponse(
+        name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+    )
 
 
 def _failed_response(request: ProduceRequest) -> Response:

@@ -9,6 +9,7 @@ from enum import Enum, IntEnum
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
+from groupkeeper.apis import consumer_group_heartbeat, transactions
 from groupkeeper.apis.alter_configs import AlterConfigsHandler
 from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.apis.broker_configs import BrokerConfigs
@@ -17,9 +18,12 @@ from groupkeeper.apis.create_topics import CreateTopicsHandler
 from groupkeeper.apis.delete_groups import DeleteGroupsHandler
 from groupkeeper.apis.delete_records import DeleteRecordsHandler
 from groupkeeper.apis.delete_topics import DeleteTopicsHandler
+from groupkeeper.apis.describe_acls import describe_acls
 from groupkeeper.apis.describe_cluster import DescribeClusterHandler
 from groupkeeper.apis.describe_configs import DescribeConfigsHandler, ListConfigResourcesHandler
 from groupkeeper.apis.describe_groups import DescribeGroupsHandler
+from groupkeeper.apis.describe_log_dirs import DescribeLogDirsHandler
+from groupkeeper.apis.describe_quorum import DescribeQuorumHandler
 from groupkeeper.apis.describe_topic_partitions import DescribeTopicPartitionsHandler
 from groupkeeper.apis.fetch import FetchHandler
 from groupkeeper.apis.find_coordinator import FindCoordinatorHandler
@@ -91,6 +95,7 @@ class Resource(Enum):
     GROUP = "group"
     TOPIC = "topic"
     CLUSTER = "cluster"
+    TRANSACTIONAL_ID = "transactional id"
 
 
 class Right(NamedTuple):
@@ -145,6 +150,7 @@ def with_configs(make: Callable[[Topics, BrokerConfigs], Handling]) -> MakeHandl
 GROUP, GROUPS, TOPICS, RESOURCES, NONE = Subject
 LONG: Final = True
 DESCRIBE_CLUSTER: Final = Right(Operation.DESCRIBE, Resource.CLUSTER)
+DESCRIBE_TRANSACTION: Final = Right(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
 CREATE_IN_CLUSTER: Final = Right(Operation.CREATE, Resource.CLUSTER)
 IDEMPOTENT_WRITE: Final = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
 READ_GROUP: Final = Right(Operation.READ, Resource.GROUP)
@@ -201,6 +207,12 @@ TABLE: Final = (
         LONG,
     ),
     Row(ApiKey.DELETE_GROUPS, GROUPS, (DELETE_GROUP,), with_groups(DeleteGroupsHandler)),
+    Row(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        GROUP,
+        (READ_GROUP, DESCRIBE_TOPIC),
+        lambda of: consumer_group_heartbeat.refuse,
+    ),
     # the cluster
     Row(ApiKey.API_VERSIONS, NONE, (), lambda of: of.api_versions.handle),
     Row(
@@ -211,6 +223,21 @@ TABLE: Final = (
         LONG,
     ),
     Row(ApiKey.DESCRIBE_CLUSTER, NONE, (), with_node(DescribeClusterHandler)),
+    Row(ApiKey.DESCRIBE_QUORUM, NONE, (DESCRIBE_CLUSTER,), with_node(DescribeQuorumHandler)),
+    Row(ApiKey.DESCRIBE_ACLS, NONE, (DESCRIBE_CLUSTER,), lambda of: describe_acls),
+    Row(
+        ApiKey.LIST_TRANSACTIONS,
+        NONE,
+        (DESCRIBE_TRANSACTION,),
+        lambda of: transactions.list_transactions,
+    ),
+    Row(
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        NONE,
+        (DESCRIBE_TRANSACTION,),
+        lambda of: transactions.describe_transactions,
+        LONG,
+    ),
     # topics
     Row(ApiKey.METADATA, TOPICS, (DESCRIBE_TOPIC,), with_node(MetadataHandler), LONG),
     Row(
@@ -222,7 +249,7 @@ TABLE: Final = (
     ),
     Row(ApiKey.PRODUCE, TOPICS, (WRITE_TOPIC,), with_topics(ProduceHandler)),
     Row(ApiKey.INIT_PRODUCER_ID, NONE, (IDEMPOTENT_WRITE,), with_topics(InitProducerIdHandler)),
-    Row(ApiKey.FETCH, TOPICS, (READ_TOPIC,), with_topics(FetchHandler), LONG),
+    Row(ApiKey.FETCH, TOPICS, (READ_TOPIC,), with_node(FetchHandler), LONG),
     Row(ApiKey.LIST_OFFSETS, TOPICS, (DESCRIBE_TOPIC,), with_topics(ListOffsetsHandler)),
     Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
@@ -240,6 +267,13 @@ TABLE: Final = (
     Row(ApiKey.CREATE_PARTITIONS, TOPICS, (ALTER_TOPIC,), with_node(CreatePartitionsHandler)),
     Row(ApiKey.DELETE_TOPICS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteTopicsHandler)),
     Row(ApiKey.DELETE_RECORDS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteRecordsHandler)),
+    Row(
+        ApiKey.DESCRIBE_LOG_DIRS,
+        TOPICS,
+        (DESCRIBE_CLUSTER,),
+        with_topics(DescribeLogDirsHandler),
+        LONG,
+    ),
     # configs
     Row(
         ApiKey.DESCRIBE_CONFIGS, RESOURCES, SEE_CONFIGS, with_configs(DescribeConfigsHandler), LONG

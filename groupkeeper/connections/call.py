@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import ANSWER_BYTES, Limits, OverLimitError
 from groupkeeper.connections.connection_table import ConnectionTable
+from groupkeeper.connections.greetings import other_protocol
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Handler, Response
@@ -163,6 +164,8 @@ def check_size(size: int, data: bytes, pos: int, limits: Limits) -> int:
     if size <= 0:
         raise DecodeError(f"a request of {size} bytes")
     if size > limits.produce_bytes:
+        if (other := other_protocol(data, pos)) is not None:
+            raise DecodeError(other)
         raise OverLimitError(f"a request of {size} bytes", "socket.request.max.bytes")
     if len(data) - pos < SIZE_AND_KEY_BYTES:
         return SIZE_AND_KEY_BYTES

@@ -23,9 +23,11 @@ ZSTD_SINCE: Final = 7
 """The first Produce version in which zstd is allowed (KIP-110)."""
 
 NO_TRANSACTIONS: Final = Refusal(
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactions are not supported by this server"
+    ErrorCode.UNSUPPORTED_VERSION,
+    "Transactions are not served: use a producer without transactional.id "
+    "(Kafka Streams: processing.guarantee=at_least_once)",
 )
-"""No client retries this error, so a transactional producer fails at once."""
+"""Which error transactional clients show, and how fast, is in docs/clients.md."""
 
 NO_TIMESTAMP: Final = -1
 """The timestamp of messages without one."""

@@ -138,6 +138,11 @@ class Catalog:
         """Next offset of the durable part of the log, which is what memory holds."""
         self._clear()
 
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last change that is durable."""
+        return self._end
+
     def _clear(self) -> None:
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[bytes, Topic] = {}

@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.fetch import (
 )
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
-from groupkeeper.topics.leader_epochs import check_leader_epoch
+from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.partitions import Failed, Read, TopicPartitions
 from groupkeeper.topics.slices import Pace
@@ -34,6 +34,12 @@ room: consumers slow down, but proceed."""
 
 ROOM_SHARE: Final = 16
 """One response takes at most this fraction of the room left, so that many clients get some."""
+
+BY_ID_SINCE: Final = 13
+"""From this version on, topics are given by id (KIP-516)."""
+
+UNKNOWN_ID: Final = ErrorCode.UNKNOWN_TOPIC_ID
+UNKNOWN_NAME: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 _READ_COMMITTED: Final = 1
 _NO_OFFSET: Final = -1
@@ -99,16 +105,21 @@ class FetchReader:
         await self._partitions.warm(cold)
 
     def read(
-        self, request: FetchRequest, watch: Callable[[TopicPartition], None] | None = None
+        self,
+        request: FetchRequest,
+        version: int,
+        watch: Callable[[TopicPartition], None] | None = None,
     ) -> Slices[ReadResult]:
         """Read partitions in the order of the request; the first with data returns a batch of any
-        size. `watch` is called with each partition before it is read.
+        size. `watch` is called with each partition before it is read. If the version gives topics
+        by id, their names are filled in, and empty for unknown ones.
         """
         pace = Pace()
         share = max(LEAST_BYTES, self.room() // ROOM_SHARE)
         result = ReadResult(FetchResponse(), min(request.max_bytes, self._max_bytes, share))
         for topic in request.topics:
-            answer = FetchableTopicResponse(topic=topic.topic)
+            answer = FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id)
+            by_id = version >= BY_ID_SINCE
             result.response.responses.append(answer)
             if pace.spent():
                 yield
@@ -116,8 +127,15 @@ class FetchReader:
                 partition = self._partitions.find(topic.topic, wanted.partition)
                 if watch is not None and partition is not None:
                     watch(partition)
-                data = self._read(partition, wanted, result.budget - result.size, result.size == 0)
-                if request.isolation_level != _READ_COMMITTED:
+                if partition is None:
+                    unknown = by_id and not topic.topic
+                    data = _error(wanted, UNKNOWN_ID if unknown else UNKNOWN_NAME)
+                elif by_id and partition.topic.topic_id != topic.topic_id:
+                    data = _error(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
+                else:
+                    left = result.budget - result.size
+                    data = self._read(partition, wanted, left, result.size == 0)
+                if not data.error_code and request.isolation_level != _READ_COMMITTED:
                     data.aborted_transactions = None
                 answer.partitions.append(data)
                 size = len(data.records or b"")
@@ -129,14 +147,14 @@ class FetchReader:
         return result
 
     def _read(
-        self, partition: TopicPartition | None, wanted: FetchPartition, budget: int, first: bool
+        self, partition: TopicPartition, wanted: FetchPartition, budget: int, first: bool
     ) -> PartitionData:
-        if partition is None:
-            return _error(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         log = partition.log
         if log is None:
             return _without_log(partition, wanted)
-        error = check_leader_epoch(partition, wanted.current_leader_epoch)
+        # Any negative epoch is none here, as in Kafka's `FetchRequest.optionalEpoch`.
+        epoch = max(wanted.current_leader_epoch, UNKNOWN_EPOCH)
+        error = check_leader_epoch(partition, epoch)
         if error != ErrorCode.NONE:
             return _error(wanted, error)
         end = log.next_offset
@@ -178,5 +196,9 @@ def _without_log(partition: TopicPartition, wanted: FetchPartition) -> Partition
 
 def _error(wanted: FetchPartition, error: ErrorCode) -> PartitionData:
     return PartitionData(
-        partition_index=wanted.partition, error_code=error, high_watermark=_NO_OFFSET, records=b""
+        partition_index=wanted.partition,
+        error_code=error,
+        high_watermark=_NO_OFFSET,
+        aborted_transactions=[] if error in (UNKNOWN_ID, UNKNOWN_NAME) else None,
+        records=b"",
     )

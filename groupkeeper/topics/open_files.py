@@ -85,6 +85,12 @@ class OpenFiles(Files):
     def look(self, path: str) -> FileStat | None:
         return self._files.look(path)
 
+    def stamp(self, folder: str) -> tuple[int, ...]:
+        return self._files.stamp(folder)
+
+    def space(self, folder: str) -> tuple[int, int]:
+        return self._files.space(folder)
+
     def read(self, handle: int, size: int, position: int) -> bytes:
         file, descriptor = self._borrow(handle)
         try:

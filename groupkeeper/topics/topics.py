@@ -23,6 +23,7 @@ from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.fetch_reader import FetchReader
 from groupkeeper.topics.limits import OPEN_FILES_MOST
 from groupkeeper.topics.log_opener import LogOpener
+from groupkeeper.topics.log_positions import LogPositions
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.open_files import OpenFiles
 from groupkeeper.topics.partitions import Failed, InternalLogs, TopicPartitions
@@ -121,6 +122,7 @@ class Topics:
         """Offsets to delete in partitions of the group topic that could not be loaded."""
         self.reader = FetchReader(self.partitions, settings.fetch_max_bytes, world.failed)
         self.log_opener = LogOpener(self.partitions, self.response_tasks)
+        self.positions = self._positions_of(folders, world, turns)
         self.batch_reader = BatchReader(world.worker, turns)
         self.lookup = TimeLookup(self.batch_reader, turns)
         self.waiting_fetches: dict[Any, None] = {}
@@ -143,6 +145,12 @@ class Topics:
         expiration_ms = self.settings.producer_id_expiration_ms
         producers = ProducerMemory(expiration_ms, world.wall_ms, world.failed)
         return TopicPartitions(self.catalog, folders, world.worker, turns, world.failed, producers)
+
+    def _positions_of(
+        self, folders: TopicFolders, world: TopicsWorld, turns: Turns
+    ) -> LogPositions:
+        parts = self.catalog, self.partitions, folders
+        return LogPositions(*parts, world.worker, turns, world.failed)
 
     def _retention_limits(self, topic: Topic) -> RetentionLimits | None:
         policy = self.effective.policy(topic)

@@ -1,10 +1,7 @@
-"""Fetch: reads record batches, and waits for them.
-
-Version 13 and later, in which topics are given by id (KIP-516), are not supported.
-"""
+"""Fetch: reads record batches, and waits for them."""
 
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged, until
 from groupkeeper.protocol.types import (
     Array,
     Int8,
@@ -16,6 +13,7 @@ from groupkeeper.protocol.types import (
     NullableString,
     Records,
     String,
+    Uuid,
 )
 
 
@@ -23,7 +21,8 @@ from groupkeeper.protocol.types import (
 class FetchPartition:
     """Where to read in a partition.
 
-    Version 5 adds the log start offset (KIP-107), 9 fencing (KIP-320), 12 truncation (KIP-595).
+    Version 5 adds the log start offset (KIP-107), 9 fencing (KIP-320), 12 truncation (KIP-595), 17
+    the follower's directory (KIP-853), 18 its high watermark (KIP-1166).
     """
 
     partition: Int32 = 0
@@ -38,14 +37,20 @@ class FetchPartition:
     """First offset that a follower has; -1 from consumers."""
     partition_max_bytes: Int32 = 0
     """Bytes to return at most; a first batch may be larger (KIP-74)."""
+    replica_directory_id: Uuid = tagged(0, since=17)
+    """Directory of a follower; zero from consumers."""
+    high_watermark: Int64 = tagged(1, since=18, default=0x7FFFFFFFFFFFFFFF)
+    """High watermark that a follower knows; the largest number from consumers."""
 
 
 @struct
 class FetchTopic:
     """Partitions of one topic."""
 
-    topic: String = ""
+    topic: String = until(12)
     """Name of the topic."""
+    topic_id: Uuid = since(13)
+    """Id of the topic (KIP-516)."""
     partitions: Array[FetchPartition] = empty()
     """Partitions to read."""
 
@@ -54,23 +59,38 @@ class FetchTopic:
 class ForgottenTopic:
     """Partitions to remove from a fetch session."""
 
-    topic: String = since(7)
+    topic: String = since(7, until=12)
     """Name of the topic."""
+    topic_id: Uuid = since(13)
+    """Id of the topic."""
     partitions: Array[Int32] = since(7)
     """Partitions that the session shall no longer hold."""
 
 
-@message(key=ApiKey.FETCH, versions=(4, 12), flexible=12)
+@struct
+class ReplicaState:
+    """The follower that asks (KIP-903)."""
+
+    replica_id: Int32 = since(15, default=-1)
+    """Broker id of a follower; -1 from consumers."""
+    replica_epoch: Int64 = since(15, default=-1)
+    """Epoch of that broker; -1 if unknown."""
+
+
+@message(key=ApiKey.FETCH, versions=(4, 18), flexible=12)
 class FetchRequest:
     """Asks for batches.
 
-    Version 7 adds fetch sessions (KIP-227), 11 the consumer's rack (KIP-392).
+    Version 7 adds fetch sessions (KIP-227), 11 the consumer's rack (KIP-392). From version 13 on,
+    topics are given by id.
     """
 
     cluster_id: NullableString = tagged(0, since=12, default=None)
     """Id of the cluster, checked if not null."""
-    replica_id: Int32 = -1
+    replica_id: Int32 = until(14, default=-1)
     """Broker id of a follower; -1 from consumers."""
+    replica_state: Nested[ReplicaState] = tagged(1, since=15)
+    """The follower that asks; left out by consumers."""
     max_wait_ms: Int32 = 0
     """How long to wait for `min_bytes`."""
     min_bytes: Int32 = 0
@@ -163,10 +183,26 @@ class PartitionData:
 class FetchableTopicResponse:
     """Results of one topic."""
 
-    topic: String = ""
+    topic: String = until(12)
     """Name of the topic."""
+    topic_id: Uuid = since(13)
+    """Id of the topic."""
     partitions: Array[PartitionData] = empty()
     """Results by partition."""
+
+
+@struct
+class NodeEndpoint:
+    """Where a leader is reached (KIP-951)."""
+
+    node_id: Int32 = since(16)
+    """Id of the broker."""
+    host: String = since(16)
+    """Host name to connect to."""
+    port: Int32 = since(16)
+    """Port to connect to."""
+    rack: NullableString = since(16, default=None)
+    """Rack of the broker; null if it has none."""
 
 
 @response_to(FetchRequest)
@@ -181,3 +217,5 @@ class FetchResponse:
     """Id of the fetch session; 0 if none."""
     responses: Array[FetchableTopicResponse] = empty()
     """Results by topic."""
+    node_endpoints: Array[NodeEndpoint] = tagged(0, since=16)
+    """Where the leaders are that `current_leader` names."""

@@ -4,15 +4,17 @@ Versions 0 to 2, with the message sets before Kafka 0.11, are not supported.
 """
 
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.message import empty, message, response_to, since, struct
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged, until
 from groupkeeper.protocol.types import (
     Array,
     Int16,
     Int32,
     Int64,
+    Nested,
     NullableString,
     RecordsView,
     String,
+    Uuid,
 )
 
 
@@ -30,15 +32,20 @@ class PartitionProduceData:
 class TopicProduceData:
     """Batches for one topic."""
 
-    name: String = ""
+    name: String = until(12)
     """Name of the topic."""
+    topic_id: Uuid = since(13)
+    """Id of the topic (KIP-516)."""
     partition_data: Array[PartitionProduceData] = empty()
     """Batches by partition."""
 
 
-@message(key=ApiKey.PRODUCE, versions=(3, 9), flexible=9)
+@message(key=ApiKey.PRODUCE, versions=(3, 13), flexible=9)
 class ProduceRequest:
-    """Appends batches; with `acks` 0 it is not answered."""
+    """Appends batches; with `acks` 0 it is not answered.
+
+    From version 13 on, topics are given by id.
+    """
 
     transactional_id: NullableString = since(3, default=None)
     """Id of a transactional producer; null for any other."""
@@ -61,6 +68,16 @@ class BatchIndexAndErrorMessage:
 
 
 @struct
+class LeaderIdAndEpoch:
+    """The leader that the broker knows (KIP-951)."""
+
+    leader_id: Int32 = since(10, default=-1)
+    """Broker that leads the partition; -1 if unknown."""
+    leader_epoch: Int32 = since(10, default=-1)
+    """Epoch of that leader; -1 if unknown."""
+
+
+@struct
 class PartitionProduceResponse:
     """The result for one partition; version 5 adds the log start offset (KIP-107), 8 the records
     in error (KIP-467).
@@ -80,16 +97,34 @@ class PartitionProduceResponse:
     """Records because of which the batch was refused."""
     error_message: NullableString = since(8, default=None)
     """The error in words; null without an error."""
+    current_leader: Nested[LeaderIdAndEpoch] = tagged(0, since=10)
+    """The leader, if it is another one than the client knows."""
 
 
 @struct
 class TopicProduceResponse:
     """Results of one topic."""
 
-    name: String = ""
+    name: String = until(12)
     """Name of the topic."""
+    topic_id: Uuid = since(13)
+    """Id of the topic."""
     partition_responses: Array[PartitionProduceResponse] = empty()
     """One result for each partition."""
+
+
+@struct
+class NodeEndpoint:
+    """Where a leader is reached (KIP-951)."""
+
+    node_id: Int32 = since(10)
+    """Id of the broker."""
+    host: String = since(10)
+    """Host name to connect to."""
+    port: Int32 = since(10)
+    """Port to connect to."""
+    rack: NullableString = since(10, default=None)
+    """Rack of the broker; null if it has none."""
 
 
 @response_to(ProduceRequest)
@@ -100,3 +135,5 @@ class ProduceResponse:
     """Results by topic."""
     throttle_time_ms: Int32 = since(1)
     """Milliseconds for which a quota throttles the client; 0 if none does."""
+    node_endpoints: Array[NodeEndpoint] = tagged(0, since=10)
+    """Where the leaders are that `current_leader` names."""

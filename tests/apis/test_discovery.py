@@ -6,7 +6,7 @@ import pytest
 
 from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.apis.find_coordinator import FindCoordinatorHandler
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
@@ -86,7 +86,6 @@ def test_from_version_4_there_is_one_for_each_key_in_order(version: int) -> None
 @pytest.mark.parametrize(
     ("key_type", "error", "message"),
     [
-        (TRANSACTION, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ""),
         (SHARE, ErrorCode.INVALID_REQUEST, ""),
         (OTHER, ErrorCode.INVALID_REQUEST, MALFORMED),
         (-1, ErrorCode.INVALID_REQUEST, MALFORMED),
@@ -104,9 +103,30 @@ def test_other_kinds_of_coordinators_are_refused(
     for version in (1, 2, 3):
         old = find(version, key_type)
         assert (old.error_code, old.node_id, old.host, old.port) == nowhere
-        assert old.error_message.startswith(
-            MALFORMED if error == ErrorCode.INVALID_REQUEST else "Transactions"
-        )
+        assert old.error_message.startswith(MALFORMED)
+
+
+def named(version: int, software: str) -> Caller:
+    return Caller(version, Peer(software_name=software))
+
+
+def test_transactions_are_refused_with_words_that_clients_show() -> None:
+    """Java shows those of any error, librdkafka (up to version 2) those of 53."""
+    request = FindCoordinatorRequest(key="tx", key_type=TRANSACTION, coordinator_keys=["tx"])
+    [found] = LOOKUP.handle(request, named(4, "apache-kafka-java"), NOBODY).coordinators
+    assert (found.error_code, found.node_id, found.host) == (ErrorCode.UNSUPPORTED_VERSION, -1, "")
+    older = LOOKUP.handle(request, named(3, "apache-kafka-java"), NOBODY)
+    assert (older.error_code, older.node_id) == (ErrorCode.UNSUPPORTED_VERSION, -1)
+    librdkafka = LOOKUP.handle(request, named(2, "confluent-kafka-python"), NOBODY)
+    assert librdkafka.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    for told in (found, older, librdkafka):
+        assert told.error_message.startswith("Transactions are not served")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_clients_that_hide_the_words_are_refused_by_init_producer_id(version: int) -> None:
+    found = find(version, TRANSACTION)
+    assert (found.error_code, found.node_id, found.error_message) == (0, 3, "NONE")
 
 
 def test_clients_are_sent_to_the_address_that_was_bound(served: Served) -> None:

@@ -10,12 +10,17 @@ from groupkeeper.apis.fetch import MAX_WAIT_MS
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    LeaderIdAndEpoch,
+)
 from groupkeeper.protocol.record_batch import iter_batches
 from groupkeeper.topics.names import GROUP_TOPIC
 from tests.support.slices import counted
 from tests.support.virtual_loop import VirtualLoop
-from tests.topics.scene import HeldWorker, Reply, Scene, batch
+from tests.topics.scene import FirstHeldWorker, HeldWorker, Reply, Scene, batch
 
 LONG = 60_000
 
@@ -62,10 +67,55 @@ async def test_errors_are_answered_at_once(scene, wanted, code):
 
 @pytest.mark.parametrize(
     ("epoch", "code"),
-    [(-1, 0), (0, 0), (1, ErrorCode.UNKNOWN_LEADER_EPOCH), (-2, ErrorCode.FENCED_LEADER_EPOCH)],
+    [(-1, 0), (0, 0), (1, ErrorCode.UNKNOWN_LEADER_EPOCH), (-2, 0)],
 )
 async def test_leader_epochs_are_checked(scene, epoch, code):
     assert (await scene.fetch(("t", 0, 0), current_leader_epoch=epoch)).error_code == code
+
+
+# -- topic ids
+
+
+@pytest.mark.parametrize("version", range(13, 19))
+async def test_since_version_13_topics_are_given_by_id(scene: Scene, version: int) -> None:
+    await scene.produce("t", 0, batch("a"))
+    response = await scene.send_fetch(("t", 0, 0), ("u", 0, 0), version=version).wait()
+    ids = [topic.topic_id for topic in response.responses]
+    assert ids == [scene.topic_id("t"), scene.topic_id("u")]
+    found, unknown = (topic.partitions[0] for topic in response.responses)
+    assert (found.error_code, counts(found.records)) == (0, [1])
+    assert (unknown.error_code, unknown.records) == (ErrorCode.UNKNOWN_TOPIC_ID, b"")
+
+
+async def test_a_known_topic_without_the_partition_is_no_unknown_id(scene: Scene) -> None:
+    data = await scene.fetch(("t", 9, 0), version=13)
+    assert data.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_topic_made_anew_meanwhile_is_not_the_one_that_was_asked_for(scene: Scene) -> None:
+    held = FirstHeldWorker()
+    again = Scene(scene.disk, worker=held)
+    by_id = again.send_fetch(("t", 0, 0), version=13)
+    await again.delete("t")
+    await again.create("t")
+    held.go.set()
+    data = (await by_id.wait()).responses[0].partitions[0]
+    assert data.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+@pytest.mark.parametrize("version", [15, 16])
+async def test_who_has_an_old_leader_epoch_is_told_the_leader(scene: Scene, version: int) -> None:
+    scene.serve_group_logs(lambda index: GroupLog(batch("x"), 1))
+    reply = scene.send_fetch(("__consumer_offsets", 2, 0), current_leader_epoch=0, version=version)
+    response = await reply.wait()
+    data = response.responses[0].partitions[0]
+    assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    if version < 16:
+        assert (data.current_leader, response.node_endpoints) == (None, [])
+        return
+    assert data.current_leader == LeaderIdAndEpoch(leader_id=7, leader_epoch=3)
+    (endpoint,) = response.node_endpoints
+    assert (endpoint.node_id, endpoint.host, endpoint.port) == (7, "broker.example", 9092)
 
 
 def in_virtual_time(test: Callable[[Scene], Awaitable[None]]) -> Callable[[], None]:

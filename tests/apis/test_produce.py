@@ -12,7 +12,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
-from tests.topics.scene import COMPRESSIONS, HeldWorker, Scene, batch
+from tests.topics.scene import COMPRESSIONS, FirstHeldWorker, HeldWorker, Scene, batch
 
 
 def values(records: bytes) -> list[bytes | None]:
@@ -77,8 +77,8 @@ async def test_internal_topics_are_refused(scene, topic):
 
 async def test_a_transactional_id_is_refused_for_good(scene: Scene) -> None:
     answer = await scene.produce("t", 0, batch("a"), transactional_id="tx")
-    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert "ransactions are not supported" in answer.error_message
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert "Transactions are not served" in answer.error_message
 
 
 async def test_too_large_a_batch_is_refused(scene: Scene) -> None:
@@ -139,6 +139,32 @@ async def test_a_topic_deleted_while_its_log_is_opened_is_unknown(scene: Scene) 
     await gone.wait()
     assert (await reply.wait()).responses[0].partition_responses[0].error_code == 3
     assert not [name for name in scene.disk.children("data") if name.startswith("t-")]
+
+
+@pytest.mark.parametrize("version", range(10, 14))
+async def test_every_version_appends(scene: Scene, version: int) -> None:
+    response = await scene.send_produce("t", 1, batch("a"), version=version).wait()
+    assert response.responses[0].topic_id == scene.topic_id("t")
+    assert response.responses[0].partition_responses[0].error_code == 0
+
+
+async def test_since_version_13_topics_are_given_by_id(scene: Scene) -> None:
+    assert (await scene.produce("u", 0, batch("a"), version=12)).error_code == 3
+    unknown = await scene.produce("u", 0, batch("a"), version=13)
+    assert (unknown.error_code, unknown.base_offset) == (ErrorCode.UNKNOWN_TOPIC_ID, -1)
+    assert (await scene.produce("t", 9, batch("a"), version=13)).error_code == 3
+
+
+async def test_a_topic_made_anew_meanwhile_is_not_the_one_that_was_asked_for(scene: Scene) -> None:
+    held = FirstHeldWorker()
+    again = Scene(scene.disk, worker=held)
+    by_id = again.send_produce("t", 0, batch("a"), version=13)
+    await again.delete("t")
+    await again.create("t")
+    held.go.set()
+    answer = (await by_id.wait()).responses[0].partition_responses[0]
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert (await again.offsets("t", 0, -1)).offset == 0
 
 
 async def test_a_full_disk_is_a_storage_error_and_heals(scene: Scene) -> None:

@@ -517,6 +517,23 @@ async def test_no_request_may_be_longer_than_produce_may(bench: Bench, lines: Li
     assert lines()[0]["limit"] == "socket.request.max.bytes"
 
 
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "an HTTP request: this port speaks Kafka's"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "an HTTP request"),
+        (b"\x16\x03\x01\x02\x00\x01\x00", "a TLS handshake: this port speaks plaintext"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "a request of 1397966893 bytes"),
+    ],
+)
+async def test_the_greeting_of_another_protocol_is_named(bench, lines, sent, said):
+    bench.receive(sent)
+    assert bench.socket.closed
+    [line] = lines()
+    assert line["event"] == "connection refused"
+    assert line["received"].startswith(said)
+
+
 async def test_records_are_not_copied_into_the_answer(bench: Bench) -> None:
     records = bytes(500_000)
     data = PartitionData(records=records)

@@ -53,6 +53,7 @@ PROFILES = {
         {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}
     ),
     "failover": Profile({}),
+    "classic": Profile({"group.coordinator.rebalance.protocols": "classic"}),
     "older": Profile({"offsets.retention.check.interval.ms": "500"}, OLDER),
 }
 

@@ -24,8 +24,9 @@ Who plays which part is in docs/glossary.md.
     delete     groups=g,h
     forget     orders-0,... (OffsetDelete)
     find       keys=g,h  type=0
-    send       API {json}    any request; "@name" is a group or topic of this transcript, and
-                             "3 records" a batch of so many, "3 keyed records" one with keys
+    send       API {json}    any request; "@name" is a group or topic of this transcript, or
+                             the topic's id, "zero" the id of none, "3 records" a batch of so
+                             many, and "3 keyed records" one with keys
     raw        key= version= body=hex
 
 A group is `g` unless `group=` says otherwise, the client id is the name unless `client=` says
@@ -60,7 +61,7 @@ from groupkeeper.protocol.messages.offset_commit import (
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.protocol.registry import APIS
-from groupkeeper.protocol.types import ArrayOf, Sized, StructOf
+from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf
 from tests.parity.people import AGES, KEYS, Person, Request, Words, milliseconds
 from tests.parity.telling import Names
 from tests.support.codecs import encode_subscription
@@ -328,6 +329,8 @@ class Speech:
             return None if value is None else self._built(kind.cls, value)
         if isinstance(kind, ArrayOf) and value is not None:
             return [self._value(kind.item, each) for each in value]
+        if isinstance(kind, Fixed) and kind.name == "uuid":
+            return bytes(16) if value == "zero" else self._names.topic_id(value.removeprefix("@"))
         if isinstance(kind, Sized) and not kind.is_text and value is not None:
             count, *words = value.split()
             key = b"key" if "keyed" in words else None

@@ -7,15 +7,18 @@ Every field that the version carries is written, in the order of the wire, unles
 default (null, "", no bytes, no elements, False, no throttling). Elements of arrays have a line
 each. Error codes are names. What is made up by chance gets a name: a member id is what it begins
 with and a number, counted from the first seen; groups and topics lose the prefix of the run; bytes
-that the transcript sent are written as it wrote them. More than twenty equal elements are one line.
+that the transcript sent are written as it wrote them, and of batches their first offsets and
+numbers of records (`0+2 2+1`). More than twenty equal elements are one line.
 """
 
 import itertools
 import re
+from hashlib import md5
 from typing import Any
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Field, layout_of
+from groupkeeper.protocol.record_batch import iter_batches
 from groupkeeper.protocol.types import ArrayOf, StructOf
 
 PROMISED = {
@@ -27,7 +30,13 @@ PROMISED = {
 
 _LONG = 20
 
-CHANCE = {"topic_id": "ID", "cluster_id": "CLUSTER"}
+CHANCE = {
+    "topic_id": "ID",
+    "cluster_id": "CLUSTER",
+    "log_dir": "DIR",
+    "total_bytes": "BYTES",
+    "usable_bytes": "BYTES",
+}
 """What every broker makes up for itself."""
 
 _MEMBER_ID = re.compile(
@@ -44,6 +53,7 @@ class Names:
         self._members: dict[str, str] = {}
         self._real: dict[str, str] = {}
         self._bytes: dict[bytes, str] = {}
+        self._topic_ids: dict[str, bytes] = {}
 
     # -- from text to real ---------------------------------------------------------------------
 
@@ -58,6 +68,10 @@ class Names:
         """Topics that come with the broker are everybody's, others are the run's own."""
         return name if name in SHARED_TOPICS else self.prefix + name
 
+    def topic_id(self, name: str) -> bytes:
+        """The id of a topic that an answer has named with it; of others, one that nobody has."""
+        return self._topic_ids.setdefault(name, md5(name.encode(), usedforsecurity=False).digest())
+
     def note_bytes(self, data: bytes, text: str) -> None:
         self._bytes.setdefault(data, text)
 
@@ -71,6 +85,15 @@ class Names:
         number = 1 + sum(name.rpartition("-")[0] == found[1] for name in self._members.values())
         self._members[member_id] = f"{found[1]}-{number}"
         self._real[f"{found[1]}-{number}"] = member_id
+
+    def meet_topic(self, name: str, topic_id: bytes) -> None:
+        """An answer has named a topic with its id."""
+        self._topic_ids[name.removeprefix(self.prefix)] = topic_id
+
+    def topic(self, topic_id: bytes) -> str:
+        """The name behind an id."""
+        names = [name for name, known in self._topic_ids.items() if known == topic_id]
+        return f"@{names[0] if names else '?'}" if any(topic_id) else "zero"
 
     def text(self, value: str) -> str:
         """A text of an answer, without what chance has put in; `x*9` when it is long."""
@@ -107,9 +130,9 @@ def _struct(
 ) -> tuple[list[str], list[str]]:
     scalars: list[str] = []
     lines: list[str] = []
-    for field in layout_of(type(value)).fields:
-        if not field.in_version(version):
-            continue
+    fields = [field for field in layout_of(type(value)).fields if field.in_version(version)]
+    nameless = "topic_id" in {field.name for field in fields} and not _names_topic(value, names)
+    for field in fields:
         told = getattr(value, field.name)
         if isinstance(field.type, ArrayOf) and isinstance(field.type.item, StructOf):
             lines += _elements(field, told, version, names, (indent, message))
@@ -118,9 +141,19 @@ def _struct(
             lines += _elements(field, nested, version, names, (indent, message))
         elif field.name == "error_code":
             scalars.insert(0, ErrorCode(told).name)
+        elif nameless and field.name == "topic_id":
+            scalars.append(f"topic_id={names.topic(told)}")
         elif not _is_void(field, told):
             scalars.append(f"{field.name}={_scalar(field.name, told, names)}")
     return scalars, lines
+
+
+def _names_topic(value: Any, names: Names) -> bool:
+    """Whether a part of an answer has the name of a topic beside its id; then it is learned."""
+    name = getattr(value, "topic", "") or getattr(value, "name", "")
+    if name and any(value.topic_id):
+        names.meet_topic(name, value.topic_id)
+    return bool(name)
 
 
 def _elements(
@@ -161,8 +194,11 @@ def _is_void(field: Field, value: Any) -> bool:
 
 def _scalar(name: str, value: Any, names: Names) -> str:
     match value:
-        case bytes() | str() if name in CHANCE:
+        case bytes() | str() | int() if name in CHANCE:
             return CHANCE[name]
+        case bytes() if name == "records" and value:
+            batches = [(each.base_offset, each.record_count) for each in iter_batches(value)]
+            return " ".join(f"{base}+{count}" for base, count in batches)
         case bytes():
             return names.bytes(value)
         case str():

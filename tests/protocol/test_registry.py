@@ -37,8 +37,8 @@ def test_request_and_response_are_of_one_api(api: Api) -> None:
 
 
 def test_produce_is_advertised_from_zero_and_served_from_three() -> None:
-    assert APIS[ApiKey.PRODUCE].served == (3, 9)
-    with pytest.raises(ValueError, match="ProduceRequest has versions 3 to 9, not 2"):
+    assert APIS[ApiKey.PRODUCE].served == (3, 13)
+    with pytest.raises(ValueError, match="ProduceRequest has versions 3 to 13, not 2"):
         request_decoder(ApiKey.PRODUCE, 2)
 
 

@@ -6,14 +6,23 @@ from tests.suites.java import Java
 from tests.suites.kafka_moves import KafkaMoves
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kafka_tools import KafkaTools
-from tests.suites.kafkajs import KafkaJs
+from tests.suites.kafkajs import KafkaJs, Platformatic
 from tests.suites.sarama import Sarama
 from tests.suites.suite import Suite
 
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
-        *(FranzGo(), Sarama(), KafkaJs(), KafkaPython(), Java(), KafkaTools(), GroupsCli()),
-        KafkaMoves(),
+        *(
+            FranzGo(),
+            Sarama(),
+            KafkaJs(),
+            Platformatic(),
+            KafkaPython(),
+            Java(),
+            KafkaTools(),
+            GroupsCli(),
+            KafkaMoves(),
+        ),
     )
 }

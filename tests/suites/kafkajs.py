@@ -1,15 +1,16 @@
-"""kafkajs, the client of Node: a program of our own, in `js/`."""
+"""Clients of Node, kafkajs and @platformatic/kafka: programs of our own, in `js/`."""
 
 import shutil
 from pathlib import Path
 from typing import ClassVar
 
-from tests.suites import events, versions
+from tests.suites import events, maven, versions
+from tests.suites.kafka_tools import JARS
 from tests.suites.process import Lines, call
 from tests.suites.suite import Outcome, Result, Results, Suite, Target
 
 _SOURCES = Path(__file__).parent / "js"
-_FILES = ("package.json", "package-lock.json", "load.mjs")
+_FILES = ("package.json", "package-lock.json", "load.mjs", "share.mjs")
 
 
 class KafkaJs(Suite):
@@ -31,13 +32,38 @@ class KafkaJs(Suite):
             done.write_text(wanted, encoding="utf-8")
 
     def run(self, target: Target, folder: Path) -> Results:
+        yield from self._program(folder, "load.mjs", target.bootstrap)
+
+    def _program(self, folder: Path, program: str, *arguments: str) -> Results:
         told = False
         env = {"KAFKAJS_NO_PARTITIONER_WARNING": "1"}
-        command = ["node", "load.mjs", target.bootstrap]
+        command = ["node", program, *arguments]
         with Lines(command, folder, limit_s=self.limit_s, env=env) as lines:
             for result in events.results(lines):
                 told = True
                 yield result
         if not told:
             why = f"told nothing (exit code {lines.returncode}): see run.log"
-            yield Result("load", Outcome.FAILED, detail=why)
+            name = program.removesuffix(".mjs")
+            yield Result(name, Outcome.FAILED, detail=why)
+
+
+class Platformatic(KafkaJs):
+    """It knows topics by id only, so it is the proof of those versions of Fetch and Produce."""
+
+    name = "platformatic"
+    about = "@platformatic/kafka: alone, and on one topic with kafkajs and Java's client"
+    needs = ("node", "npm", "java", "mvn")
+    versions: ClassVar = {
+        "@platformatic/kafka": versions.PLATFORMATIC,
+        "kafkajs": versions.KAFKAJS,
+        "org.apache.kafka:kafka-tools": versions.KAFKA,
+    }
+
+    def prepare(self, folder: Path) -> None:
+        super().prepare(folder)
+        maven.jars(folder / "jars", JARS)
+
+    def run(self, target: Target, folder: Path) -> Results:
+        jars = maven.jars(folder / "jars", JARS)
+        yield from self._program(folder, "share.mjs", target.bootstrap, jars)

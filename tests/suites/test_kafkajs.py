@@ -17,8 +17,10 @@ def test_the_lock_pins_everything_and_names_no_registry() -> None:
     packages = json.loads(LOCK.read_text(encoding="utf-8"))["packages"]
     installed = {name: each for name, each in packages.items() if name}
     assert installed["node_modules/kafkajs"]["version"] == versions.KAFKAJS
+    platformatic = installed["node_modules/@platformatic/kafka"]
+    assert platformatic["version"] == versions.PLATFORMATIC
     assert all(each["integrity"].startswith("sha512-") for each in installed.values())
-    assert "://" not in LOCK.read_text(encoding="utf-8")
+    assert not any("resolved" in each for each in installed.values())
 
 
 def test_a_program_that_tells_nothing_has_failed(

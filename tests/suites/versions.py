@@ -3,6 +3,7 @@
 FRANZ_GO = "v1.22.2"
 SARAMA = "v1.61.1"
 KAFKAJS = "2.2.4"  # as in js/package-lock.json
+PLATFORMATIC = "1.35.0"  # the same; the last one for Node 20
 KAFKA_PYTHON = "3.0.12"
 KAFKA = "4.1.0"
 KAFKA_SCALA = "2.13"

@@ -1,8 +1,8 @@
 """The versions of each API that real clients need: what ApiVersions answers."""
 
 ADVERTISED = {
-    "Produce": (0, 9),
-    "Fetch": (4, 12),
+    "Produce": (0, 13),
+    "Fetch": (4, 18),
     "ListOffsets": (0, 10),
     "Metadata": (0, 13),
     "OffsetCommit": (0, 9),
@@ -27,6 +27,12 @@ ADVERTISED = {
     "IncrementalAlterConfigs": (0, 1),
     "OffsetDelete": (0, 0),
     "DescribeCluster": (0, 2),
+    "DescribeAcls": (1, 3),
+    "DescribeLogDirs": (1, 4),
+    "DescribeQuorum": (0, 2),
+    "DescribeTransactions": (0, 0),
+    "ListTransactions": (0, 2),
+    "ConsumerGroupHeartbeat": (0, 1),
     "ListConfigResources": (0, 1),
     "DescribeTopicPartitions": (0, 0),
 }

@@ -369,6 +369,9 @@ class FakeFiles(Files):
             return None
         return FileStat(len(inode.data), inode.modified_ms, (1, id(inode)))
 
+    def space(self, folder: str) -> tuple[int, int]:
+        return 1 << 40, 1 << 39
+
     def stamp(self, folder: str) -> tuple[int, ...]:
         return (self.disk.changes[folder],) if self.disk.has(folder) else ()
 

@@ -93,6 +93,18 @@ class HeldWorker(InlineWorker):
         return job()
 
 
+class FirstHeldWorker(HeldWorker):
+    """Does the first job when it is told to, and the others meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first = True
+
+    async def __call__(self, job: Callable[[], T]) -> T:
+        first, self._first = self._first, False
+        return await super().__call__(job) if first else job()
+
+
 Settings = partial(ServerSettings, num_partitions=3, offsets_topic_num_partitions=4)
 
 
@@ -220,13 +232,20 @@ class Scene:
         topics = [MetadataRequestTopic(name=name) for name in names]
         return await self.ask(version, MetadataRequest(topics=topics, **more))
 
+    def topic_id(self, name: str) -> bytes:
+        """That of a topic; for a name that no topic has, an id that no topic has."""
+        topic = self.topics.catalog.by_name.get(name)
+        return topic.topic_id if topic is not None else b"no such topic id"
+
     def produce_request(
         self, *sent: tuple[str, int, bytes | None], acks: int = -1, **more: Any
     ) -> ProduceRequest:
-        """Each sent: topic, partition, records."""
+        """Each sent: topic, partition, records. Both the topic's name and its id are filled in."""
         topics = [
             TopicProduceData(
-                name=topic, partition_data=[PartitionProduceData(index=index, records=records)]
+                name=topic,
+                topic_id=self.topic_id(topic),
+                partition_data=[PartitionProduceData(index=index, records=records)],
             )
             for topic, index, records in sent
         ]
@@ -244,12 +263,15 @@ class Scene:
         return response.responses[0].partition_responses[0]
 
     def send_fetch(self, *wanted: tuple[str, int, int], version: int = 12, **more: Any) -> Reply:
-        """Each wanted: topic, partition, offset. Waits for nothing unless max_wait_ms is given."""
+        """Each wanted: topic (name and id are filled in), partition, offset. Waits for nothing
+        unless max_wait_ms is given.
+        """
         size = more.pop("partition_max_bytes", 1 << 20)
         epoch = more.pop("current_leader_epoch", -1)
         topics = [
             FetchTopic(
                 topic=topic,
+                topic_id=self.topic_id(topic),
                 partitions=[
                     FetchPartition(
                         partition=index,

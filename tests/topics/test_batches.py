@@ -46,7 +46,7 @@ def test_good_batches(compression):
         (changed(0, (5).to_bytes(8, "big")), ErrorCode.INVALID_RECORD),
         (changed(21, b"\x00\x20"), ErrorCode.INVALID_RECORD),
         (changed(21, b"\x00\x05"), ErrorCode.INVALID_RECORD),
-        (changed(21, b"\x00\x10"), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (changed(21, b"\x00\x10"), ErrorCode.UNSUPPORTED_VERSION),
         (changed(23, (7).to_bytes(4, "big")), ErrorCode.INVALID_RECORD),
         (changed(57, (0).to_bytes(4, "big")), ErrorCode.INVALID_RECORD),
         (changed(51, b"\xff\xff"), ErrorCode.INVALID_RECORD),

@@ -50,24 +50,30 @@ from tests.support.slices import counted
 from tests.topics.scene import Reply, Scene, Settings, batch, handlers_of
 
 
-def wanted(key: ApiKey, version: int) -> object:
-    """A request about the topic `t` that succeeds."""
-    return requests("new" if key == ApiKey.CREATE_TOPICS else "t", version)[key]
+def wanted(key: ApiKey, version: int, topic_id: bytes = bytes(16)) -> object:
+    """A request about the topic `t` that succeeds; the id is needed by versions that have it."""
+    return requests("new" if key == ApiKey.CREATE_TOPICS else "t", version, topic_id)[key]
 
 
-def requests(name: str, version: int) -> dict[ApiKey, object]:
+def requests(name: str, version: int, topic_id: bytes = bytes(16)) -> dict[ApiKey, object]:
     return {
         ApiKey.PRODUCE: ProduceRequest(
             acks=1,
             topic_data=[
                 TopicProduceData(
-                    name=name, partition_data=[PartitionProduceData(records=batch("a"))]
+                    name=name,
+                    topic_id=topic_id,
+                    partition_data=[PartitionProduceData(records=batch("a"))],
                 )
             ],
         ),
         ApiKey.FETCH: FetchRequest(
             topics=[
-                FetchTopic(topic=name, partitions=[FetchPartition(partition_max_bytes=1 << 20)])
+                FetchTopic(
+                    topic=name,
+                    topic_id=topic_id,
+                    partitions=[FetchPartition(partition_max_bytes=1 << 20)],
+                )
             ]
         ),
         ApiKey.LIST_OFFSETS: ListOffsetsRequest(
@@ -128,7 +134,8 @@ def error_codes(message: object) -> list[int]:
 
 @pytest.mark.parametrize(("key", "version"), cases())
 async def test_every_version_goes_through_the_codec(scene, key, version):
-    sent = request_encoder(key, version)(wanted(key, version), 1, "client")
+    request = wanted(key, version, scene.topic_id("t"))
+    sent = request_encoder(key, version)(request, 1, "client")
     _, body = read_request_header(sent, 4, len(sent))
     request = request_decoder(key, version)(sent, body, len(sent))
     response = await scene.ask(version, request)

@@ -1,0 +1,91 @@
+"""DescribeLogDirs: one directory, and the sizes of the logs in it, without opening any.
+
+Source: Kafka's `ReplicaManager.describeLogDirs`; KIP-113, KIP-827 (bytes of the file system).
+"""
+
+import os
+from collections.abc import Iterable
+
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from groupkeeper.topics.log_positions import Extent, Place
+from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.topics import Topics
+from groupkeeper.turns import Slices
+
+
+class DescribeLogDirsHandler:
+    """Answers DescribeLogDirs."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._log_dir = os.path.abspath(topics.positions.data_dir)
+
+    def handle(
+        self, request: DescribeLogDirsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
+        """None: sizes are looked up on the worker."""
+        places = yield from self._places(request)
+        self._topics.response_tasks.start(self._described(places), reply_to, _failed)
+        return None
+
+    def _places(self, request: DescribeLogDirsRequest) -> Slices[list[Place]]:
+        """Those that are asked for, each once."""
+        places: dict[Place, None] = {}
+        pace = Pace()
+        counts = self._topics.catalog.counts
+        asked: Iterable[tuple[str, Iterable[int]]]
+        if request.topics is None:
+            asked = [(name, range(count)) for name, count in counts.items()]
+        else:
+            asked = [(topic.topic, topic.partitions) for topic in request.topics]
+        for name, indexes in asked:
+            for index in indexes:
+                places[name, index] = None
+                if pace.spent():
+                    yield
+            if pace.spent():
+                yield
+        return list(places)
+
+    async def _described(self, places: list[Place]) -> Response:
+        total, usable = await self._topics.positions.space()
+        extents = await self._topics.positions.extents(places)
+        topics = await self._topics.response_tasks.turns.run(_by_topic(places, extents))
+        result = DescribeLogDirsResult(
+            log_dir=self._log_dir,
+            topics=topics,
+            total_bytes=total,
+            usable_bytes=usable,
+        )
+        return DescribeLogDirsResponse(results=[result])
+
+
+def _by_topic(
+    places: Iterable[Place], extents: dict[Place, Extent]
+) -> Slices[list[DescribeLogDirsTopic]]:
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    pace = Pace()
+    for place in places:
+        extent = extents.get(place)
+        if extent is not None:
+            name, index = place
+            topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
+            topic.partitions.append(
+                DescribeLogDirsPartition(partition_index=index, partition_size=extent.size)
+            )
+        if pace.spent():
+            yield
+    return list(topics.values())
+
+
+def _failed() -> Response:
+    return DescribeLogDirsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
