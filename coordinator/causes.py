@@ -26,6 +26,7 @@ class CauseCode(StrEnum):
     SESSION_EXPIRED = "session_expired"
     JOIN_TIMEOUT = "join_timeout"
     SYNC_TIMEOUT = "sync_timeout"
+    PENDING_MEMBER_EXPIRED = "pending_member_expired"
     GROUP_SHRUNK = "group_shrunk"
     ASSIGNMENT_LOST = "assignment_lost"
 
