@@ -1,31 +1,16 @@
 """The `groupkeeper` command group: its help, its version and its commands."""
 
-from importlib import import_module
-
 import click
 
 from groupkeeper import __version__
+from groupkeeper.cli.lazy import lazy_group
 
-COMMANDS = ("serve", "dump", "repair", "backup", "restore", "analyze")
+COMMANDS = ("serve", "groups", "topics", "dump", "repair", "backup", "restore", "analyze")
 """Each is a function in the module of this package with the same name."""
 
 
-class _Commands(click.Group):
-    """Imports a command only when it is used, to keep the start of `serve` short."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*COMMANDS]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"groupkeeper.cli.{cmd_name}")
-        found: click.Command = getattr(module, cmd_name)
-        return found
-
-
 @click.group(
-    cls=_Commands,
+    cls=lazy_group({each: each for each in COMMANDS}),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
@@ -37,6 +22,10 @@ def command() -> None:
     Start a server, then point any Kafka consumer at it:
       groupkeeper serve
       groupkeeper serve --dev --listen 127.0.0.1:0
+    \b
+    Look after consumer groups and topics, of this or any Kafka cluster:
+      groupkeeper groups describe --all-groups --lag-seconds
+      groupkeeper topics list
     \b
     Read its log, or that of an Apache Kafka broker:
       groupkeeper dump groupkeeper-data

@@ -64,7 +64,7 @@ class CallFailed(Exception):
 
     `error` is Kafka's: NETWORK_EXCEPTION for a connection that closed, BROKER_NOT_AVAILABLE for one
     that could not be made, REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, or the code in the answer.
-    `node` is None when no node was reached.
+    `node` is None when no node was reached. `detail` is what the node said, or the error's name.
     """
 
     def __init__(self, api: str, node: int | None, error: ErrorCode, detail: str = "") -> None:
@@ -73,6 +73,7 @@ class CallFailed(Exception):
         self.api = api
         self.node = node
         self.error = error
+        self.detail = detail or error.name
 
 
 class Client:
@@ -116,6 +117,16 @@ class Client:
         await self._kafka.close()
 
     @property
+    def timeout_s(self) -> float:
+        """How long a request, with its repetitions, may take."""
+        return self._timeout_ms / 1000
+
+    def address_of(self, node: int) -> str:
+        """The host and port of a node, as the cluster last told them; "-" if it is unknown."""
+        broker = self._kafka.cluster.broker_metadata(node)
+        return "-" if broker is None else f"{broker.host}:{broker.port}"
+
+    @property
     def nodes(self) -> list[int]:
         """Ids of the nodes, as the cluster last told them."""
         return sorted(broker.nodeId for broker in self._kafka.cluster.brokers())
@@ -134,7 +145,7 @@ class Client:
                 await self._any_node(request) if node is None else node, request
             )
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout_ms / 1000
+        deadline = loop.time() + self.timeout_s
         backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while True:
             try:

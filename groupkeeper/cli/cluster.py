@@ -1,0 +1,163 @@
+"""What commands that ask a cluster have in common: their options, the client, and how they fail.
+
+A refusal or a failure is one line on standard error and exit code 1.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from groupkeeper.client import Client
+
+FAILED = 1
+BOOTSTRAP_SERVER = "127.0.0.1:9092"
+TIMEOUT_MS = 30_000
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Refused(Exception):
+    """The command cannot be carried out; the text says why, and what to do."""
+
+
+@dataclass(slots=True, frozen=True)
+class Cluster:
+    """Which cluster is asked, and how what it says is shown."""
+
+    bootstrap: str
+    config: Path | None
+    timeout_ms: int
+    as_json: bool
+
+    def run(self, work: "Callable[[Client], Coroutine[Any, Any, int | None]]") -> int:
+        """Connect, do the work, and return the exit code."""
+        from groupkeeper.client import CallFailed
+        from groupkeeper.client.config import ConfigError
+
+        log = _ClientLog()
+        try:
+            return asyncio.run(self._run(work)) or 0
+        except CallFailed as failure:
+            if failure.api == "Metadata" and failure.node is None:
+                return self._unreachable(log.last)
+            print(f"groupkeeper: {failure}", file=sys.stderr)
+        except ConfigError as problem:
+            raise click.ClickException(str(problem)) from problem
+        except Refused as refusal:
+            print(f"groupkeeper: {refusal}", file=sys.stderr)
+        return FAILED
+
+    async def _run(self, work: "Callable[[Client], Coroutine[Any, Any, int | None]]") -> int | None:
+        from groupkeeper.client import Client
+        from groupkeeper.client.config import read_config
+
+        config = read_config(self.config) if self.config else {}
+        client = Client(self.bootstrap, request_timeout_ms=self.timeout_ms, **config)
+        async with client:
+            return await work(client)
+
+    def _unreachable(self, why: str) -> int:
+        print(
+            f"groupkeeper: no Kafka node answers at {self.bootstrap}"
+            f"{f' ({why})' if why else ''}: start one, or name another with --bootstrap-server",
+            file=sys.stderr,
+        )
+        return FAILED
+
+
+class _ClientLog(logging.Handler):
+    """Keeps what aiokafka logs of connections: its exceptions do not say it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = ""
+        log = logging.getLogger("aiokafka")
+        log.handlers, log.propagate = [self], False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.last = record.getMessage()
+
+
+def execute_options(function: Function) -> Function:
+    """--dry-run and --execute, as the parameter `execute`: None if neither is given, which is a
+    dry run, too.
+    """
+
+    @wraps(function)
+    def collected(*arguments: Any, dry_run: bool, execute: bool, **more: Any) -> Any:
+        if dry_run and execute:
+            raise click.UsageError("--dry-run and --execute exclude each other")
+        return function(*arguments, execute=execute if dry_run or execute else None, **more)
+
+    found: Function = with_options(
+        collected,
+        click.option("--dry-run", is_flag=True, help="Only show what would be done: the default."),
+        click.option("--execute", is_flag=True, help="Do it."),
+    )
+    return found
+
+
+def remind(execute: bool | None) -> None:
+    """Say that nothing was done, to a person who may not know that this is the default."""
+    if execute is None:
+        print("groupkeeper: nothing was changed: add --execute", file=sys.stderr)
+
+
+def with_options(collected: Any, *options: Callable[[Any], Any]) -> Any:
+    """A function that takes these options, in the order of the help."""
+    for option in reversed(options):
+        collected = option(collected)
+    return collected
+
+
+def cluster_options(function: Function) -> Function:
+    """The options of every command that asks a cluster, as its parameter `cluster`."""
+
+    @wraps(function)
+    def collected(
+        *arguments: Any,
+        bootstrap_server: str,
+        command_config: Path | None,
+        timeout: int,
+        as_json: bool,
+        **more: Any,
+    ) -> Any:
+        cluster = Cluster(bootstrap_server, command_config, timeout, as_json)
+        return function(*arguments, cluster=cluster, **more)
+
+    found: Function = with_options(collected, *_OPTIONS)
+    return found
+
+
+_OPTIONS = (
+    click.option(
+        "--bootstrap-server",
+        default=BOOTSTRAP_SERVER,
+        show_default=True,
+        metavar="HOST:PORT,...",
+        help="Nodes to ask first.",
+    ),
+    click.option(
+        "--command-config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Properties of Kafka's clients: security.protocol, sasl.*, ssl.*, client.id.",
+    ),
+    click.option(
+        "--timeout",
+        type=click.IntRange(min=1),
+        default=TIMEOUT_MS,
+        show_default=True,
+        metavar="MS",
+        help="How long a request, with its repetitions, may take.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each row."),
+)

@@ -1,0 +1,104 @@
+"""`groupkeeper groups list`."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from groupkeeper.cli.cluster import Cluster, cluster_options
+from groupkeeper.cli.groups_select import CONSUMER_PROTOCOLS
+from groupkeeper.cli.tables import Table
+
+if TYPE_CHECKING:
+    from groupkeeper.client import Client
+
+STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
+CONSUMER_STATES = ("Assigning", "Reconciling")
+"""Only groups of the new protocol have these (KIP-848)."""
+TYPES = ("Classic", "Consumer")
+EVERY = ""
+"""An option without its value."""
+
+
+def _named(option: str, known: Sequence[str]) -> Callable[..., tuple[str, ...] | None]:
+    """A callback that reads "stable,empty", in any case, with or without spaces."""
+
+    def read(_: object, __: object, value: str | None) -> tuple[str, ...] | None:
+        if not value:
+            return None if value is None else ()
+        names = {each.lower(): each for each in known}
+        asked = [each.strip().lower() for each in value.split(",")]
+        if unknown := [each for each in asked if each not in names]:
+            told = f"'{unknown[0]}' is none of {', '.join(known)}"
+            raise click.BadParameter(told, param_hint=option)
+        return tuple(names[each] for each in asked)
+
+    return read
+
+
+@click.command(name="list")
+@click.option(
+    "--state",
+    "states",
+    is_flag=False,
+    flag_value=EVERY,
+    metavar="[STATES]",
+    callback=_named("--state", (*STATES, *CONSUMER_STATES)),
+    help="Show the states; with a value like stable,empty only groups in these.",
+)
+@click.option(
+    "--type",
+    "types",
+    is_flag=False,
+    flag_value=EVERY,
+    metavar="[TYPES]",
+    callback=_named("--type", TYPES),
+    help="Show the types; with a value, classic or consumer, only groups of these.",
+)
+@click.option(
+    "--protocol",
+    is_flag=False,
+    flag_value=EVERY,
+    metavar="[PROTOCOL]",
+    help="Show the protocols, also others than that of consumers; with a value only this one.",
+)
+@cluster_options
+def list(  # noqa: A001 the command is called so
+    states: tuple[str, ...] | None,
+    types: tuple[str, ...] | None,
+    protocol: str | None,
+    cluster: Cluster,
+) -> int:
+    """List consumer groups by name, with their states and types if asked for.
+
+    \b
+      groupkeeper groups list
+      groupkeeper groups list --state stable,preparingrebalance
+      groupkeeper groups list --protocol connect
+    """
+    columns = {"group": "GROUP"}
+    columns |= {"type": "TYPE"} if types is not None else {}
+    columns |= {"state": "STATE"} if states is not None else {}
+    columns |= {"protocol": "PROTOCOL"} if protocol is not None else {}
+
+    async def work(client: "Client") -> None:
+        from groupkeeper.client.groups import list_groups
+
+        listed = await list_groups(client, states or (), types or ())
+        wanted = CONSUMER_PROTOCOLS if protocol is None else (protocol,)
+        rows = [
+            {
+                "group": each.group_id,
+                "type": each.group_type or "Unknown",
+                "state": each.group_state or "Unknown",
+                "protocol": each.protocol_type,
+            }
+            for each in listed
+            if protocol == EVERY or each.protocol_type in wanted
+        ]
+        if len(columns) > 1 or cluster.as_json:
+            Table(columns, as_json=cluster.as_json).show(rows)
+        else:
+            print("".join(f"{row['group']}\n" for row in rows), end="")
+
+    return cluster.run(work)

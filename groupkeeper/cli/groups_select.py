@@ -1,0 +1,87 @@
+"""Which groups a command is about: the options that say it, and the names that they mean."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupkeeper.cli.cluster import Function, Refused, with_options
+
+if TYPE_CHECKING:
+    from groupkeeper.client import Client
+
+CONSUMER_PROTOCOLS = ("", "consumer")
+"""Protocol types of groups that hold offsets of consumers; empty without members ever."""
+
+
+@dataclass(slots=True, frozen=True)
+class Selection:
+    """Group names as they were given; `everything` and `pattern` mean those of consumers."""
+
+    names: Sequence[str]
+    everything: bool
+    pattern: re.Pattern[str] | None
+
+    async def ids(self, client: "Client") -> list[str]:
+        """The names in order; asks the cluster only if they are not given. Raises Refused if no
+        group matches the pattern.
+        """
+        if self.names:
+            return sorted(set(self.names))
+        from groupkeeper.client.groups import list_groups
+
+        listed = await list_groups(client)
+        found = [each.group_id for each in listed if each.protocol_type in CONSUMER_PROTOCOLS]
+        if self.pattern is None:
+            return found
+        matching = [each for each in found if self.pattern.fullmatch(each)]
+        if not matching:
+            raise Refused(
+                f"none of {len(found)} consumer groups matches '{self.pattern.pattern}': "
+                "`groupkeeper groups list` shows them"
+            )
+        return matching
+
+    @property
+    def is_one(self) -> bool:
+        """Whether exactly one group was named."""
+        return len(self.names) == 1
+
+
+def group_options(function: Function) -> Function:
+    """--group, --all-groups and --group-regex, as the parameter `selection`."""
+
+    @wraps(function)
+    def collected(
+        *arguments: Any,
+        group: tuple[str, ...],
+        all_groups: bool,
+        group_regex: str | None,
+        **more: Any,
+    ) -> Any:
+        if bool(group) + all_groups + (group_regex is not None) != 1:
+            raise click.UsageError("Name groups with one of --group, --all-groups, --group-regex")
+        selection = Selection(group, all_groups, _compiled(group_regex))
+        return function(*arguments, selection=selection, **more)
+
+    found: Function = with_options(collected, *_OPTIONS)
+    return found
+
+
+def _compiled(pattern: str | None) -> re.Pattern[str] | None:
+    try:
+        return None if pattern is None else re.compile(pattern)
+    except re.error as error:
+        raise click.BadParameter(f"{error} in '{pattern}'", param_hint="--group-regex") from error
+
+
+_OPTIONS = (
+    click.option("--group", multiple=True, metavar="ID", help="A group; may be repeated."),
+    click.option("--all-groups", is_flag=True, help="All groups of consumers."),
+    click.option(
+        "--group-regex", metavar="REGEX", help="Groups whose whole name matches a Python regex."
+    ),
+)

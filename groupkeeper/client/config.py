@@ -1,0 +1,124 @@
+"""A properties file of Kafka's clients (`--command-config`) as parameters of `Client`.
+
+Keys about security that are not understood are refused; all others tune Java's client, and are
+ignored. Keys and certificates are read as PEM. Source: `SaslConfigs`, `SslConfigs`, KIP-651.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import javaproperties
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_KNOWN: Final = {
+    "security.protocol",
+    "sasl.jaas.config",
+    "sasl.kerberos.service.name",
+    "sasl.mechanism",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.key.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.location",
+    "ssl.keystore.type",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.type",
+}
+_JAAS_OPTION: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
+
+
+class ConfigError(Exception):
+    """The file cannot be used; the text is one line that names the file and the key."""
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Parameters of `Client`: security, and the client id if there is one. Raises ConfigError."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            given = javaproperties.load(file)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    for key in given:
+        if key.startswith(("sasl.", "ssl.", "security.")) and key not in _KNOWN:
+            raise ConfigError(f"{path}: {key} is not understood: remove it to do without")
+    try:
+        return _parameters(given)
+    except (ValueError, OSError) as error:  # ssl.SSLError is an OSError
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _parameters(given: Mapping[str, str]) -> dict[str, Any]:
+    protocol = given.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"security.protocol is none of {', '.join(PROTOCOLS)}")
+    found: dict[str, Any] = {"security_protocol": protocol}
+    if "client.id" in given:
+        found["client_id"] = given["client.id"]
+    if protocol.startswith("SASL"):
+        found |= _sasl(given)
+    if protocol.endswith("SSL"):
+        found["ssl_context"] = _ssl_context(given)
+    return found
+
+
+def _sasl(given: Mapping[str, str]) -> dict[str, str]:
+    mechanism = given.get("sasl.mechanism", "")
+    if mechanism == "GSSAPI":
+        service = given.get("sasl.kerberos.service.name", "kafka")
+        return {"sasl_mechanism": mechanism, "sasl_kerberos_service_name": service}
+    if mechanism not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
+        raise ValueError("sasl.mechanism is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI")
+    options = dict(_JAAS_OPTION.findall(given.get("sasl.jaas.config", "")))
+    if not {"username", "password"} <= options.keys():
+        raise ValueError('sasl.jaas.config has no username="..." and password="..."')
+    return {
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": _unescaped(options["username"]),
+        "sasl_plain_password": _unescaped(options["password"]),
+    }
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _ssl_context(given: Mapping[str, str]) -> Any:
+    import ssl
+
+    for store in ("truststore", "keystore"):
+        is_file = f"ssl.{store}.location" in given
+        kind = given.get(f"ssl.{store}.type", "JKS" if is_file else "PEM")
+        if kind.upper() != "PEM":
+            raise ValueError(
+                f"ssl.{store}.type is {kind}: only PEM is read "
+                "(`openssl pkcs12 -in store.p12 -nodes` converts)"
+            )
+    context = ssl.create_default_context(
+        cafile=given.get("ssl.truststore.location"),
+        cadata=given.get("ssl.truststore.certificates"),
+    )
+    if given.get("ssl.endpoint.identification.algorithm", "https") == "":
+        context.check_hostname = False
+    password = given.get("ssl.key.password")
+    if location := given.get("ssl.keystore.location"):
+        context.load_cert_chain(location, password=password)
+    elif "ssl.keystore.key" in given:
+        _load_inline(context, given, password)
+    return context
+
+
+def _load_inline(context: Any, given: Mapping[str, str], password: str | None) -> None:
+    """Python reads keys from files only; this one is the user's alone, and gone afterwards."""
+    text = f"{given['ssl.keystore.key']}\n{given.get('ssl.keystore.certificate.chain', '')}\n"
+    descriptor, path = tempfile.mkstemp(suffix=".pem")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        context.load_cert_chain(path, password=password)
+    finally:
+        Path(path).unlink()

@@ -1,0 +1,122 @@
+"""One question about many groups, in few requests: each coordinator is asked for all of its groups.
+
+Source: Kafka's `CoordinatorStrategy` and `AdminApiDriver` (lookups in batches, which errors are
+tried again), KIP-699.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.client.client import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    NOT_YET,
+    CallFailed,
+    Client,
+)
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+
+GROUPS_PER_REQUEST: Final = 500
+"""Group ids in one FindCoordinator, so that a request and its answer stay below 100 KiB."""
+
+Item = TypeVar("Item")
+Ask = Callable[[int, list[str]], Awaitable[Mapping[str, Any]]]
+"""Asks one node about groups that it coordinates; the part of the answer that is about each one.
+A part has an `error_code`."""
+
+
+def chunks(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
+    """The items in lists of this size, the last one shorter."""
+    for start in range(0, len(items), size):
+        yield [*items[start : start + size]]
+
+
+async def find_coordinators(client: Client, group_ids: Sequence[str]) -> dict[str, int]:
+    """The node that coordinates each group; groups without one yet are left out.
+
+    Raises CallFailed, also for a group that may not be looked up.
+    """
+    found: dict[str, int] = {}
+    for ids in chunks(group_ids, GROUPS_PER_REQUEST):
+        try:
+            response = await client.call(FindCoordinatorRequest(coordinator_keys=ids))
+        except CallFailed as failure:
+            if failure.error is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            found |= await _find_one_by_one(client, ids)
+            continue
+        for each in response.coordinators:
+            if each.error_code == ErrorCode.NONE:
+                found[each.key] = each.node_id
+            elif each.error_code not in NOT_YET:
+                code, told = ErrorCode(each.error_code), each.error_message or ""
+                raise CallFailed("FindCoordinator", None, code, told or f"group '{each.key}'")
+    return found
+
+
+async def _find_one_by_one(client: Client, group_ids: Sequence[str]) -> dict[str, int]:
+    """For brokers before Kafka 3.0, and Redpanda: version 3 takes one key."""
+    found = {}
+    for group_id in group_ids:
+        try:
+            response = await client.call(FindCoordinatorRequest(key=group_id))
+        except CallFailed as failure:
+            if failure.error not in NOT_YET:
+                raise
+        else:
+            found[group_id] = response.node_id
+    return found
+
+
+async def ask_coordinators(
+    client: Client, group_ids: Sequence[str], ask: Ask
+) -> dict[str, tuple[int, Any]]:
+    """The coordinator of each group, and what it says of the group.
+
+    Groups that move or load are asked for again until the client's timeout; then CallFailed is
+    raised. Other errors of a group are in its part.
+    """
+    deadline = asyncio.get_running_loop().time() + client.timeout_s
+    backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+    told: dict[str, tuple[int, Any]] = {}
+    left = [*dict.fromkeys(group_ids)]
+    while True:
+        error = await _ask_once(client, left, ask, told)
+        left = [each for each in left if each not in told]
+        if not left:
+            return told
+        pause = backoff.failed()
+        if asyncio.get_running_loop().time() + pause > deadline:
+            what = f"group '{left[0]}'" + (f" and {len(left) - 1} more" if left[1:] else "")
+            raise CallFailed("FindCoordinator", None, error, what)
+        await asyncio.sleep(pause)
+
+
+async def _ask_once(
+    client: Client, group_ids: Sequence[str], ask: Ask, told: dict[str, tuple[int, Any]]
+) -> ErrorCode:
+    """Ask for all groups; `told` gets the answers. The error of those that are to be asked again.
+
+    Waits for every node before it raises, so that nothing is under way when it is called again.
+    """
+    error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    by_node: dict[int, list[str]] = {}
+    for group_id, node in (await find_coordinators(client, group_ids)).items():
+        by_node.setdefault(node, []).append(group_id)
+    calls = (ask(node, ids) for node, ids in by_node.items())
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    for node, answer in zip(by_node, answers, strict=True):
+        if isinstance(answer, CallFailed) and answer.error in NOT_YET:
+            error = answer.error
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            for group_id, part in answer.items():
+                if part.error_code in NOT_YET:
+                    error = ErrorCode(part.error_code)
+                else:
+                    told[group_id] = node, part
+    return error

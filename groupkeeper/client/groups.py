@@ -1,0 +1,277 @@
+"""What a cluster says of its consumer groups, and what is done to them; any number in few requests.
+
+Source: Kafka's admin client (`listGroups`, `describeClassicGroups`, `listConsumerGroupOffsets`,
+`alterConsumerGroupOffsets`, `deleteConsumerGroups`, `removeMembersFromConsumerGroup`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from groupkeeper.client.client import CallFailed, Client
+from groupkeeper.client.coordinators import ask_coordinators, chunks
+from groupkeeper.protocol.embedded import decode_assignment
+from groupkeeper.protocol.errors import DecodeError, ErrorCode
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+)
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from groupkeeper.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
+
+Partition = tuple[str, int]
+"""Topic and number."""
+CONSUMER: Final = "consumer"
+"""The protocol type of consumers; members of other types, as Connect's workers, differ in what
+their bytes mean."""
+DEAD, EMPTY, STABLE = "Dead", "Empty", "Stable"
+GROUPS_PER_ANSWER: Final = 100
+"""Groups in one DescribeGroups or OffsetFetch, whose answers hold all members or offsets."""
+REASON_LENGTH: Final = 255
+"""Characters of a reason that brokers take: Kafka's `JoinGroupRequest.maybeTruncateReason`."""
+
+
+@dataclass(slots=True, frozen=True)
+class Member:
+    """A member of a group. `assignment` has topics and partitions; None if it cannot be read."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: Mapping[str, Sequence[int]] | None
+
+    @property
+    def partitions(self) -> list[Partition]:
+        return [(topic, each) for topic, some in (self.assignment or {}).items() for each in some]
+
+
+@dataclass(slots=True, frozen=True)
+class Group:
+    """A group as its coordinator describes it; `state` is Dead if it does not exist."""
+
+    group_id: str
+    coordinator: int
+    state: str
+    protocol_type: str
+    protocol: str
+    members: Sequence[Member]
+
+
+@dataclass(slots=True, frozen=True)
+class Committed:
+    """An offset that a group has committed; the epoch is -1 if it is unknown."""
+
+    offset: int
+    leader_epoch: int
+
+
+async def list_groups(
+    client: Client, states: Sequence[str] = (), types: Sequence[str] = ()
+) -> list[ListedGroup]:
+    """The groups of all nodes, by name; raises CallFailed, also if a node cannot filter so."""
+    request = ListGroupsRequest(states_filter=[*states], types_filter=[*types])
+    answers = await client.call_each(request)
+    found = {each.group_id: each for answer in answers.values() for each in answer.groups}
+    return [found[name] for name in sorted(found)]
+
+
+async def describe_groups(client: Client, group_ids: Sequence[str]) -> dict[str, Group]:
+    """The groups by name, in the order asked for. Raises CallFailed, also for one group's error."""
+
+    async def ask(node: int, ids: list[str]) -> dict[str, DescribedGroup]:
+        found: dict[str, DescribedGroup] = {}
+        for some in chunks(ids, GROUPS_PER_ANSWER):
+            answer = await client.call(DescribeGroupsRequest(groups=some), node=node)
+            found |= {each.group_id: each for each in answer.groups}
+        return found
+
+    told = await ask_coordinators(client, group_ids, ask)
+    return {each: _group(*told[each]) for each in dict.fromkeys(group_ids)}
+
+
+def _group(node: int, told: DescribedGroup) -> Group:
+    is_missing = told.error_code == ErrorCode.GROUP_ID_NOT_FOUND  # since version 6
+    if told.error_code and not is_missing:
+        detail = told.error_message or f"group '{told.group_id}'"
+        raise CallFailed("DescribeGroups", node, ErrorCode(told.error_code), detail)
+    is_consumers = told.protocol_type == CONSUMER
+    return Group(
+        told.group_id,
+        node,
+        DEAD if is_missing else told.group_state,
+        told.protocol_type,
+        told.protocol_data,
+        [_member(each, is_consumers=is_consumers) for each in told.members],
+    )
+
+
+def _member(told: DescribedGroupMember, *, is_consumers: bool) -> Member:
+    """Bytes that are no assignment are shown as none: what they are is the clients' affair."""
+    assignment: dict[str, list[int]] | None = None
+    if is_consumers:
+        assignment = {}
+        if told.member_assignment:
+            try:
+                topics = decode_assignment(bytes(told.member_assignment)).assigned_partitions
+                assignment = {each.topic: sorted(each.partitions) for each in topics}
+            except DecodeError:
+                assignment = None
+    return Member(
+        told.member_id, told.group_instance_id, told.client_id, told.client_host, assignment
+    )
+
+
+async def committed_offsets(
+    client: Client, group_ids: Sequence[str]
+) -> dict[str, dict[Partition, Committed]]:
+    """All offsets that each group has committed, by topic and partition; none for a group that
+    does not exist. Raises CallFailed, also for one group's error.
+    """
+
+    async def ask(node: int, ids: list[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for some in chunks(ids, GROUPS_PER_ANSWER):
+            groups = [OffsetFetchRequestGroup(group_id=each, topics=None) for each in some]
+            try:
+                answer = await client.call(OffsetFetchRequest(groups=groups), node=node)
+            except CallFailed as failure:
+                if failure.error is not ErrorCode.UNSUPPORTED_VERSION:
+                    raise
+                found |= {each: await _fetch_one(client, node, each) for each in some}
+            else:
+                found |= {each.group_id: each for each in answer.groups}
+        return found
+
+    told = await ask_coordinators(client, group_ids, ask)
+    return {each: _offsets(each, *told[each]) for each in dict.fromkeys(group_ids)}
+
+
+async def _fetch_one(client: Client, node: int, group_id: str) -> Any:
+    """For brokers before Kafka 3.0, and Redpanda: version 7 takes one group."""
+    try:
+        return await client.call(OffsetFetchRequest(group_id=group_id, topics=None), node=node)
+    except CallFailed as failure:  # so that this group's error is one of its part, as in version 8
+        if failure.node is None or failure.error is ErrorCode.UNSUPPORTED_VERSION:
+            raise
+        return OffsetFetchResponseGroup(group_id=group_id, error_code=failure.error)
+
+
+def _offsets(group_id: str, node: int, told: Any) -> dict[Partition, Committed]:
+    if told.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return {}
+    if told.error_code:
+        code = ErrorCode(told.error_code)
+        raise CallFailed("OffsetFetch", node, code, f"group '{group_id}'")
+    return {
+        (topic.name, each.partition_index): Committed(
+            each.committed_offset, each.committed_leader_epoch
+        )
+        for topic in told.topics
+        for each in topic.partitions
+        if each.committed_offset >= 0 and not each.error_code
+    }
+
+
+def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
+    """Topics in the order of their names, with their partitions in order."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        topics.setdefault(topic, []).append(number)
+    return topics
+
+
+async def commit_offsets(
+    client: Client, group_id: str, offsets: Mapping[Partition, int]
+) -> dict[Partition, ErrorCode]:
+    """Commit for a group that has no members; the result of each partition."""
+    topics = [
+        OffsetCommitRequestTopic(
+            name=topic,
+            partitions=[
+                OffsetCommitRequestPartition(
+                    partition_index=each, committed_offset=offsets[topic, each]
+                )
+                for each in numbers
+            ],
+        )
+        for topic, numbers in by_topic([*offsets]).items()
+    ]
+    request = OffsetCommitRequest(group_id=group_id, topics=topics)
+    return _results(await client.call(request, coordinator_of=group_id))
+
+
+async def delete_offsets(
+    client: Client, group_id: str, partitions: Sequence[Partition]
+) -> dict[Partition, ErrorCode]:
+    """The result of each partition; CallFailed for an error of the group."""
+    topics = [
+        OffsetDeleteRequestTopic(
+            name=topic,
+            partitions=[OffsetDeleteRequestPartition(partition_index=each) for each in numbers],
+        )
+        for topic, numbers in by_topic(partitions).items()
+    ]
+    request = OffsetDeleteRequest(group_id=group_id, topics=topics)
+    return _results(await client.call(request, coordinator_of=group_id))
+
+
+def _results(response: Any) -> dict[Partition, ErrorCode]:
+    return {
+        (topic.name, each.partition_index): ErrorCode(each.error_code)
+        for topic in response.topics
+        for each in topic.partitions
+    }
+
+
+async def delete_groups(client: Client, group_ids: Sequence[str]) -> dict[str, ErrorCode]:
+    """The result for each group."""
+
+    async def ask(node: int, ids: list[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for some in chunks(ids, GROUPS_PER_ANSWER):
+            answer = await client.call(DeleteGroupsRequest(groups_names=some), node=node)
+            found |= {each.group_id: each for each in answer.results}
+        return found
+
+    told = await ask_coordinators(client, group_ids, ask)
+    return {each: ErrorCode(told[each][1].error_code) for each in dict.fromkeys(group_ids)}
+
+
+async def remove_members(
+    client: Client, group_id: str, members: Sequence[Member], reason: str | None
+) -> list[ErrorCode]:
+    """Remove members with one LeaveGroup (KIP-345); the result of each, in order.
+
+    A static member goes only if it is still the one described: a twin that took its place meanwhile
+    is FENCED_INSTANCE_ID. Raises CallFailed: UNSUPPORTED_VERSION if the coordinator takes no list
+    of members, or a reason (KIP-800) that it cannot take.
+    """
+    leaving = [
+        MemberIdentity(
+            member_id=each.member_id,
+            group_instance_id=each.instance_id,
+            reason=None if reason is None else reason[:REASON_LENGTH],
+        )
+        for each in members
+    ]
+    request = LeaveGroupRequest(group_id=group_id, members=leaving)
+    response = await client.call(request, coordinator_of=group_id)
+    return [ErrorCode(each.error_code) for each in response.members]

@@ -1,0 +1,144 @@
+"""Partitions of topics: who leads them, and where their logs begin, end, or have a time.
+
+Each leader is asked for all of its partitions at once.
+Source: Kafka's `ListOffsetsHandler` and `PartitionLeaderStrategy`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.client.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, CallFailed, Client
+from groupkeeper.client.coordinators import chunks
+from groupkeeper.client.groups import Partition, by_topic
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+LATEST, EARLIEST = -1, -2
+"""In place of a time: the end and the start of a log, as in ListOffsets."""
+NO_SUCH_RECORD: Final = -1
+"""In place of an offset: all records are older."""
+PARTITIONS_PER_REQUEST: Final = 1000
+TOPICS_PER_REQUEST: Final = 1000
+MOVING: Final = frozenset(
+    {
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    }
+)
+"""Errors after which the leader of a partition is looked up, and asked, once more."""
+_CONSUMER: Final = -1  # as the replica that asks
+
+Told = TypeVar("Told")
+
+
+async def describe_topics(client: Client, names: Iterable[str] | None = None) -> list[Any]:
+    """What Metadata says of topics, by name; of all topics for None. Creates none."""
+    if names is None:
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        found = (await client.call(request)).topics
+    else:
+        found = []
+        for some in chunks(sorted(set(names)), TOPICS_PER_REQUEST):
+            topics = [MetadataRequestTopic(name=name) for name in some]
+            request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+            found += (await client.call(request)).topics
+    return sorted(found, key=lambda each: each.name)
+
+
+async def leaders_of(client: Client, topics: Iterable[str]) -> dict[Partition, int]:
+    """The leader of each partition of these topics, as far as they exist and have one."""
+    return {
+        (topic.name, each.partition_index): each.leader_id
+        for topic in await describe_topics(client, topics)
+        if not topic.error_code
+        for each in topic.partitions
+        if each.leader_id >= 0
+    }
+
+
+async def ask_leaders(
+    leaders: Mapping[Partition, int],
+    partitions: Iterable[Partition],
+    ask: Callable[[int, list[Partition]], Awaitable[Mapping[Partition, Told]]],
+) -> dict[Partition, Told]:
+    """The answers of all leaders; a partition without one has no answer."""
+    by_leader: dict[int, list[Partition]] = {}
+    for each in partitions:
+        if each in leaders:
+            by_leader.setdefault(leaders[each], []).append(each)
+    answers = await asyncio.gather(*(ask(node, some) for node, some in by_leader.items()))
+    return {partition: told for answer in answers for partition, told in answer.items()}
+
+
+async def list_offsets(
+    client: Client, partitions: Iterable[Partition], time_ms: int
+) -> dict[Partition, int | None]:
+    """The offset of the first record from a time on (NO_SUCH_RECORD), or LATEST or EARLIEST.
+
+    None for a partition that does not exist, has no leader, may not be described, or changes its
+    leader until the client's timeout.
+    """
+
+    async def ask(node: int, some: list[Partition]) -> dict[Partition, tuple[int, int]]:
+        return await _ask_leader(client, node, some, time_ms)
+
+    left = sorted(set(partitions))
+    offsets: dict[Partition, int | None] = dict.fromkeys(left)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + client.timeout_s
+    backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+    while left:
+        leaders = await leaders_of(client, {topic for topic, _ in left})
+        told = await ask_leaders(leaders, left, ask)
+        offsets |= {each: offset for each, (error, offset) in told.items() if not error}
+        left = [each for each, (error, _) in told.items() if error in MOVING]
+        pause = backoff.failed()
+        if not left or loop.time() + pause > deadline:
+            break
+        await asyncio.sleep(pause)
+    return offsets
+
+
+async def _ask_leader(
+    client: Client, node: int, partitions: Sequence[Partition], time_ms: int
+) -> dict[Partition, tuple[int, int]]:
+    """The error and the offset of each partition."""
+    found: dict[Partition, tuple[int, int]] = {}
+    for some in chunks(partitions, PARTITIONS_PER_REQUEST):
+        topics = [
+            ListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    ListOffsetsPartition(partition_index=each, timestamp=time_ms)
+                    for each in numbers
+                ],
+            )
+            for topic, numbers in by_topic(some).items()
+        ]
+        try:
+            answer = await client.call(
+                ListOffsetsRequest(replica_id=_CONSUMER, topics=topics), node=node
+            )
+        except CallFailed as failure:
+            if failure.error not in MOVING:
+                raise
+            found |= dict.fromkeys(some, (failure.error, NO_SUCH_RECORD))
+        else:
+            found |= {
+                (topic.name, each.partition_index): (each.error_code, each.offset)
+                for topic in answer.topics
+                for each in topic.partitions
+            }
+    return found

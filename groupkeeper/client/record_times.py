@@ -1,0 +1,133 @@
+"""When the record at an offset was made, to the batch: read from the headers of batches.
+
+A broker sends whole batches, so a batch is fetched for each partition; how many bytes that may
+take has limits. Source: Kafka's `ReplicaManager.readFromLog` (the first batch of a response comes
+whatever its size, the others only if they fit).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from groupkeeper.client.client import CallFailed, Client
+from groupkeeper.client.coordinators import chunks
+from groupkeeper.client.groups import Partition, by_topic
+from groupkeeper.client.partitions import EARLIEST, ask_leaders, leaders_of, list_offsets
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+)
+from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptBatch, read_header
+
+PARTITIONS_PER_FETCH: Final = 64
+PARTITION_BYTES: Final = 16 * 1024
+"""At first: the largest batch that a producer makes unless it is configured otherwise."""
+RESPONSE_BYTES: Final = 1024 * 1024
+MOST_FETCHES: Final = 256
+"""Requests to one node in one call: with those of `RESPONSE_BYTES`, about 256 MiB."""
+NO_TIME: Final = -1
+
+
+async def record_times(
+    client: Client, offsets: Mapping[Partition, int]
+) -> dict[Partition, int | None]:
+    """For each partition the time (epoch ms) of the batch that its offset lies in; of the first
+    batch if the offset is before the start of the log. None if there is no such record, or it has
+    no time, may not be read, or lies in a format before magic 2, and when limits are reached.
+    """
+    times: dict[Partition, int | None] = dict.fromkeys(offsets)
+    leaders = await leaders_of(client, {topic for topic, _ in offsets})
+    found = await _fetch(client, leaders, offsets)
+    times |= {each: _time_of(told) for each, told in found.items()}
+    gone = [
+        each for each, told in found.items() if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    ]
+    if gone:
+        starts = await list_offsets(client, gone, EARLIEST)
+        later = {each: start for each, start in starts.items() if start is not None}
+        again = await _fetch(client, leaders, later)
+        times |= {each: _time_of(told) for each, told in again.items()}
+    return times
+
+
+def _time_of(told: PartitionData) -> int | None:
+    if told.error_code or not told.records:
+        return None
+    try:
+        header = read_header(told.records)
+    except CorruptBatch:
+        return None
+    # The base timestamp may be a delete horizon; with LogAppendTime it is the producer's.
+    is_base = header.delete_horizon_ms is None and not header.is_log_append_time
+    time = header.base_timestamp if is_base else header.max_timestamp
+    return None if time == NO_TIME else time
+
+
+async def _fetch(
+    client: Client, leaders: Mapping[Partition, int], offsets: Mapping[Partition, int]
+) -> dict[Partition, PartitionData]:
+    async def ask(node: int, some: list[Partition]) -> dict[Partition, PartitionData]:
+        try:
+            return await _fetch_from(client, node, {each: offsets[each] for each in some})
+        except CallFailed as failure:
+            if failure.error is ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            return {}
+
+    return await ask_leaders(leaders, offsets, ask)
+
+
+async def _fetch_from(
+    client: Client, node: int, offsets: Mapping[Partition, int]
+) -> dict[Partition, PartitionData]:
+    """Ask again for those whose batch did not fit, with room for longer ones: each response has at
+    least its first batch, so that every round answers some.
+    """
+    found: dict[Partition, PartitionData] = {}
+    left, size, requests = [*offsets], PARTITION_BYTES, 0
+    while left:
+        unanswered = len(left)
+        for some in chunks(left, PARTITIONS_PER_FETCH):
+            if requests == MOST_FETCHES:
+                return found
+            requests += 1
+            request = _request(some, offsets, size)
+            answer = await client.call(request, node=node)
+            found |= {
+                (topic.topic, each.partition_index): _head(each)
+                for topic in answer.responses
+                for each in topic.partitions
+                if each.error_code or each.records
+            }
+        left = [each for each in left if each not in found]
+        if len(left) == unanswered:
+            break
+        size = min(8 * size, RESPONSE_BYTES)
+    return found
+
+
+def _request(
+    some: Iterable[Partition], offsets: Mapping[Partition, int], size: int
+) -> FetchRequest:
+    topics = [
+        FetchTopic(
+            topic=topic,
+            partitions=[
+                FetchPartition(
+                    partition=each, fetch_offset=offsets[topic, each], partition_max_bytes=size
+                )
+                for each in numbers
+            ],
+        )
+        for topic, numbers in by_topic(some).items()
+    ]
+    return FetchRequest(max_bytes=RESPONSE_BYTES, topics=topics)
+
+
+def _head(told: PartitionData) -> PartitionData:
+    """Without the records behind the first header, which nobody reads."""
+    if told.records:
+        told.records = bytes(told.records[:HEADER_SIZE])
+    return told

@@ -1,0 +1,160 @@
+"""A cluster with groups of every kind, for what looks at groups. Works on any broker."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from groupkeeper.client import Client
+from groupkeeper.client.partitions import LATEST, list_offsets
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from groupkeeper.protocol.record_batch import encode_batch
+from tests.support.requests import commit_request, sync_request
+
+PARCELS, RECEIPTS = "parcels", "receipts"
+PARTITIONS = {PARCELS: 4, RECEIPTS: 1}
+RECORDS = 10
+"""In each partition, each in a batch of its own: ten seconds ago to one second ago."""
+START = 4
+"""Where the log of `receipts` begins."""
+EMPTIED, PAIR, STATIC, IDLE, WORKERS = "emptied", "pair", "static", "idle", "connect-sink"
+OFFSETS = {
+    EMPTIED: {(PARCELS, 0): 3, (PARCELS, 1): RECORDS, (RECEIPTS, 0): 1},
+    PAIR: {(PARCELS, each): 2 + each for each in range(4)} | {(RECEIPTS, 0): 5},
+    STATIC: {(RECEIPTS, 0): RECORDS},
+}
+"""What groups have committed; `receipts` below the start of its log."""
+_WAIT_S = 30.0
+_WORKER_SESSION_MS = 300_000
+"""Connect's worker sends no heartbeats here."""
+
+
+@contextlib.contextmanager
+def populated(bootstrap: str, now_ms: int) -> Iterator[None]:
+    """Topics whose records were made just before `now_ms`, and these groups, while it is entered:
+
+    `emptied` has offsets and no members; `pair` two members that share `parcels`; `static` two
+    static members, of which one has the only partition of `receipts`; `idle` a member and no
+    offsets; `connect-sink` a worker of Kafka Connect.
+    """
+    asyncio.run(_prepare(bootstrap, now_ms))
+    with contextlib.ExitStack() as stack:
+        for group, topic, names in (
+            (PAIR, PARCELS, ("one", "two")),
+            (STATIC, RECEIPTS, ("static-a", "static-b")),
+            (IDLE, RECEIPTS, ("three",)),
+        ):
+            members = [_member(bootstrap, group, topic, name) for name in names]
+            for each in members:
+                stack.callback(each.close)
+            _settle(members, PARTITIONS[topic])
+        yield
+
+
+def _member(bootstrap: str, group: str, topic: str, name: str) -> Consumer:
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "client.id": name,
+        "enable.auto.commit": False,
+    }
+    if name.startswith("static"):
+        settings["group.instance.id"] = name
+    consumer = Consumer(settings)
+    consumer.subscribe([topic])
+    return consumer
+
+
+def _settle(members: list[Consumer], partitions: int) -> None:
+    """Poll until the members share all partitions, one having at most one more than another."""
+    until = time.monotonic() + _WAIT_S
+    while True:
+        for each in members:
+            each.poll(0.05)
+        owned = sorted(len(each.assignment()) for each in members)
+        if sum(owned) == partitions and owned[-1] - owned[0] <= 1:
+            return
+        assert time.monotonic() < until, f"the members own {owned} of {partitions} partitions"
+
+
+async def _prepare(bootstrap: str, now_ms: int) -> None:
+    async with Client(bootstrap) as client:
+        await _make_topics(client, now_ms)
+        for group, offsets in OFFSETS.items():
+            answer = await client.call(commit_request(offsets, group), coordinator_of=group)
+            codes = [each.error_code for one in answer.topics for each in one.partitions]
+            assert not any(codes), codes
+        await _start_worker(client)
+
+
+async def _make_topics(client: Client, now_ms: int) -> None:
+    topics = [
+        CreatableTopic(name=name, num_partitions=count, replication_factor=1)
+        for name, count in PARTITIONS.items()
+    ]
+    await client.call(CreateTopicsRequest(topics=topics, timeout_ms=10_000))
+    await _await_leaders(client)
+    for age in range(RECORDS, 0, -1):
+        await _produce(client, encode_batch(0, -1, now_ms - 1000 * age, [(b"k", b"v")]))
+    part = DeleteRecordsPartition(partition_index=0, offset=START)
+    moved = DeleteRecordsTopic(name=RECEIPTS, partitions=[part])
+    await client.call(DeleteRecordsRequest(topics=[moved], timeout_ms=10_000))
+
+
+async def _await_leaders(client: Client) -> None:
+    """Metadata may name a leader before it leads."""
+    partitions = [(name, each) for name, count in PARTITIONS.items() for each in range(count)]
+    ends = await list_offsets(client, partitions, LATEST)
+    assert [*ends.values()] == [0] * len(partitions), ends
+
+
+async def _produce(client: Client, batch: bytes) -> None:
+    topics = [
+        TopicProduceData(
+            name=name,
+            partition_data=[
+                PartitionProduceData(index=each, records=batch) for each in range(count)
+            ],
+        )
+        for name, count in PARTITIONS.items()
+    ]
+    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=topics)
+    answer = await client.call(request)
+    codes = [each.error_code for one in answer.responses for each in one.partition_responses]
+    assert not any(codes), codes
+
+
+async def _start_worker(client: Client) -> None:
+    """A static member, which needs no second JoinGroup for its id."""
+    protocol = JoinGroupRequestProtocol(name="sessioned", metadata=b"\0\1")
+    join = JoinGroupRequest(
+        group_id=WORKERS,
+        group_instance_id="worker",
+        protocol_type="connect",
+        protocols=[protocol],
+        session_timeout_ms=_WORKER_SESSION_MS,
+        rebalance_timeout_ms=_WORKER_SESSION_MS,
+    )
+    joined = await client.call(join, coordinator_of=WORKERS)
+    plan = {joined.member_id: b"\0\1work"}
+    sync = sync_request(joined.member_id, joined.generation_id, WORKERS, plan)
+    sync.group_instance_id, sync.protocol_type, sync.protocol_name = (
+        "worker",
+        "connect",
+        "sessioned",
+    )
+    await client.call(sync, coordinator_of=WORKERS)
