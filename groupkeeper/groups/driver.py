@@ -11,6 +11,7 @@ Source: Kafka's PartitionWriter and CoordinatorRuntime.CoordinatorContext.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from typing import Any
 
 from groupkeeper.coordinator.apis import GroupRequest, refuse
 from groupkeeper.coordinator.caller import Caller
@@ -18,6 +19,7 @@ from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.gate import Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.coordinator.live import live_view
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
@@ -85,6 +87,13 @@ class PartitionDriver:
     def peek(self, group_id: str) -> Group | None:
         """The group as it is now, to estimate work; its records may not be durable yet."""
         return self._partition.groups.get(group_id)
+
+    def look(self, group_id: str) -> Slices[dict[str, Any]] | None:
+        """What the group is doing now, for people; None if it does not exist. See `live_view`."""
+        group = self._partition.groups.get(group_id)
+        if group is None:
+            return None
+        return live_view(group, self._partition.deadlines, *self._time())
 
     def group_ids(self) -> list[str]:
         """The ids of all groups; empty unless the partition is active."""
