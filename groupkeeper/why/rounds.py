@@ -127,7 +127,9 @@ class Folding:
         self.unknown.update(f"{event.type}.{name}" for name in strange)
         event = replace(event, fields=fields)
         self._meet(event)
-        entries = self._let_go(event)
+        first = self._before[0] if self._before else event
+        is_same_step = (event.epoch, event.mono_ms) == (first.epoch, first.mono_ms)
+        entries = [] if is_same_step else self.let_go()
         current = self.under_way
         if current is not None and (event.type in _ENDS or event.epoch != current.epoch):
             entries.append(self._close(current, LOST, event))
@@ -144,27 +146,20 @@ class Folding:
         return entries
 
     def rest(self) -> list[Entry]:
-        """At the end: the round under way, and what did not lead to one."""
-        rest: list[Entry] = [each for each in self._before if each.type not in _QUIET]
+        """At the end: what did not lead to a round, and the round under way."""
+        return self.let_go() + ([] if self.under_way is None else [self.under_way])
+
+    def let_go(self) -> list[Entry]:
+        """Changes of membership that no round followed in the same step."""
+        found: list[Entry] = [each for each in self._before if each.type not in _QUIET]
         self._before = []
-        if self.under_way is not None:
-            rest.append(self.under_way)
-        return rest
+        return found
 
     def who(self, member: str) -> Part | None:
         """The client of a member, as far as an event told it."""
         return self._people.get(member)
 
     # -- parts of a round ------------------------------------------------------------------------
-
-    def _let_go(self, event: Event) -> list[Entry]:
-        """Changes of membership that no round followed in the same step."""
-        first = self._before[0] if self._before else None
-        if first is None or (event.epoch, event.mono_ms) == (first.epoch, first.mono_ms):
-            return []
-        found: list[Entry] = [each for each in self._before if each.type not in _QUIET]
-        self._before = []
-        return found
 
     def _start(self, event: Event) -> None:
         fields = event.fields
