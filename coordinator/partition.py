@@ -12,7 +12,8 @@ The driver has these duties.
    `Step.replies`. These depend on no record that is not durable, and may be sent at once.
 4. Write: append the records of `take` to the log, batch by batch and in order, with their facts.
    When a batch is durable, and not earlier, call `written`, in the same order. Send the replies and
-   pass on the facts that it returns, then call `resume` if `held_back` is not empty.
+   pass on the facts that it returns, then call `resume` if `held_back` is not empty. Facts that
+   wait for no records are stored with `take_facts`, soon.
 5. Fail: when a call raises, or a write fails, call `close`, send the replies that it returns, and
    load a new partition from the log. Nothing of the old one is used again: there is no undo.
 
@@ -30,13 +31,14 @@ from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
 from groupkeeper.coordinator.deletion import STEP_SHARE, Allowance, forget_topics
-from groupkeeper.coordinator.facts import GroupsLoaded
-from groupkeeper.coordinator.gate import Released, Replies, ReplyGate, Unwritten
+from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
+from groupkeeper.coordinator.gate import FACTS_MOST, Released, Replies, ReplyGate, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat, steady_beat
+from groupkeeper.coordinator.liveness import await_return, restart_session
 from groupkeeper.coordinator.member_bytes import MemberBytes, Total
-from groupkeeper.coordinator.rebalance import prepare, rearm_session
+from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
 from groupkeeper.coordinator.step import Step
@@ -80,14 +82,15 @@ class Partition:
         config: GroupConfig,
         make_member_id: Callable[[str], str],
         member_bytes: Total | None = None,
+        facts_most: int = FACTS_MOST,
     ) -> None:
         """`make_member_id` returns `<prefix>-<uuid>`. The partitions of a process share one
-        `member_bytes`.
+        `member_bytes`. `facts_most`: how many facts may wait to be stored; 0 if none is.
         """
         self.state = PartitionState.LOADING
         self.groups = Groups(MemberBytes(member_bytes or Total()))
         self.deadlines = Deadlines()
-        self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES))
+        self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES), facts_most)
         self._config = config
         self._make_member_id = make_member_id
         self._replay: Replay | None = Replay()
@@ -153,10 +156,13 @@ class Partition:
         work = 0
         while left and work < SESSIONS_IN_A_SLICE:
             group = self.groups[left.pop()]
+            await_return(group)
             for member in group.members.values():
-                rearm_session(group, member, step)
+                restart_session(group, member, step)
+                member.heard_ms = member.active_ms = step.now  # as far as is known
             if len(group.members) > self._config.max_size:
-                prepare(group, Cause(CauseCode.GROUP_SHRUNK), step)
+                limit = {"limit": self._config.max_size}
+                prepare(group, Cause(CauseCode.GROUP_SHRUNK, evidence=limit), step)
             self._members += len(group.members)
             self._offsets += sum(map(len, group.offsets.values()))
             work += 1 + len(group.members) + len(group.offsets)
@@ -168,7 +174,7 @@ class Partition:
         step = self._start or self._begin(now, wall)
         check = now + self._config.offsets_retention_check_interval_ms
         self.deadlines.set(Timer(TimerKind.OFFSET_EXPIRY), check)
-        head, records, groups = ("", 0, ""), self._replay.record_count, len(self.groups)
+        head, records, groups = ("", 0, "", 0), self._replay.record_count, len(self.groups)
         members, offsets = self._members, self._offsets
         step.note(
             GroupsLoaded(*head, records=records, groups=groups, members=members, offsets=offsets)
@@ -271,6 +277,7 @@ class Partition:
         if beat.group.changes != beat.changes or gate.appended != gate.durable:
             return False
         self.deadlines.due[beat.timer] = now + beat.session_timeout_ms
+        beat.member.beats += 1
         return True
 
     # -- durability ----------------------------------------------------------------------------
@@ -285,6 +292,15 @@ class Partition:
         all were taken. Each is handed out once: duty 4.
         """
         return self.gate.take()
+
+    @property
+    def has_facts(self) -> bool:
+        """Whether facts wait to be stored, for records or for `take_facts`."""
+        return self.gate.has_facts
+
+    def take_facts(self) -> list[NotedFact]:
+        """The facts to store that are before all records to write; each is handed out once."""
+        return self.gate.take_facts()
 
     def written(self, unwritten: Unwritten) -> Released:
         """A batch of `take` is durable, after all batches before it: duty 4. Returns the replies to

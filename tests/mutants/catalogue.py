@@ -30,20 +30,13 @@ MUTANTS = (
         REWRITING,
         "if key is None or offset < newest(key, -1):",
         "if key is None:",
-        (_COMPACTION + "test_of_each_key_the_newest_record_is_kept",),
+        (_COMPACTION + "test_records_are_superseded_across_segments_and_batches",),
     ),
     Mutant(
         "newest value lost",
         REWRITING,
         "if key is None or offset < newest(key, -1):",
         "if key is None or offset <= newest(key, -1):",
-        (_COMPACTION + "test_of_each_key_the_newest_record_is_kept",),
-    ),
-    Mutant(
-        "older value kept where it is alone in its batch",
-        REWRITING,
-        "if base < self._keys.newest.get(key, -1):",
-        "if base < self._keys.newest.get(key, -1) - 1:",
         (_COMPACTION + "test_records_are_superseded_across_segments_and_batches",),
     ),
     Mutant(
@@ -193,14 +186,14 @@ MUTANTS = (
         SWAP,
         "for each in self._new:\n                stem = segment_stem(log.folder,",
         "for each in reversed(self._new):\n                stem = segment_stem(log.folder,",
-        (_OLD_OR_NEW, _CRASH),
+        (_SWAP + "test_new_segments_get_their_names_from_the_oldest_on",),
     ),
     Mutant(
         "source removed before rename",
         SWAP,
         'name = f"{stem}{suffix}"\n',
         'log.files.remove(name := f"{stem}{suffix}")\n',
-        (_OLD_OR_NEW, _CRASH),
+        (_OLD_OR_NEW.replace("lose", "names"),),
     ),
     Mutant(
         "source stays beside the new segment",
@@ -221,7 +214,7 @@ MUTANTS = (
         SWAP,
         "elif new is None and (not found.sound or found.end not in bases):",
         "elif new is None and found.end not in bases:",
-        (_SWAP + "test_a_damaged_new_segment_is_dropped_while_its_sources_are_there",),
+        (_SWAP + "test_a_new_segment_with_more_than_its_batches_is_dropped",),
     ),
     Mutant(
         ".cleaned not removed",

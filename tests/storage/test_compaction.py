@@ -73,6 +73,12 @@ def test_records_are_superseded_across_segments_and_batches(folder: Folder) -> N
     assert (result.records_read, result.records_kept) == (4, 3)
 
 
+def test_a_record_that_is_alone_in_its_batch_is_superseded_by_the_next_one(folder: Folder) -> None:
+    folder.add(plain(0, (A, b"1")), plain(1, (A, b"2")), plain(2, (B, b"1")))
+    folder.compact(NOW)
+    assert offsets(folder) == [1, 2]
+
+
 def test_records_that_were_compacted_before_are_superseded_by_newer_ones(folder: Folder) -> None:
     folder.add(plain(0, (A, b"1"), (B, b"1")))
     assert folder.compact(NOW).first_dirty == 2
@@ -89,7 +95,7 @@ def test_records_without_a_key_go(folder: Folder) -> None:
 
 @pytest.mark.parametrize("kind", [b"\x00\x63", b"\xff\xff", b"", b"\x00"])
 def test_records_of_unknown_types_are_kept_by_key(folder: Folder, kind: bytes) -> None:
-    folder.add(plain(0, (kind + A, b"1")), plain(1, (kind + A, b"2")), plain(2, (kind + B, b"3")))
+    folder.add(plain(0, (kind + A, b"1"), (kind + B, b"1")), plain(2, (kind + A, b"2")))
     folder.compact(NOW)
     assert offsets(folder) == [1, 2]
 

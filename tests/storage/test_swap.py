@@ -94,6 +94,17 @@ def test_a_swapped_log_has_what_was_kept_and_takes_appends(
     assert not leftovers(disk)
 
 
+def test_new_segments_get_their_names_from_the_oldest_on(disk: FakeDisk, files: FakeFiles) -> None:
+    """So that a tombstone never goes before the values that it deletes."""
+    log = filled(files)
+    swap(files, log, 2, 2, 2)
+    renames = [step for step in disk.trace if step.startswith("rename") and ".log" in step]
+    bases = [base for base, *_ in (step.split("/")[-1].split(".") for step in renames)]
+    first = bases[: len(bases) // 2]
+    assert len(first) == 3
+    assert first == sorted(first)
+
+
 def test_every_offset_can_be_read_after_a_swap_and_leads_to_the_next_one_kept(
     files: FakeFiles,
 ) -> None:
@@ -275,6 +286,15 @@ def test_a_damaged_new_segment_is_dropped_while_its_sources_are_there(disk: Fake
     assert contents(log) == [value(n) for n in range(RECORDS)]
     assert ".log.swap is damaged: removed, and the segments that it was made of" in log.repairs[0]
     assert not leftovers(disk)
+
+
+def test_a_new_segment_with_more_than_its_batches_is_dropped(disk: FakeDisk) -> None:
+    files = half_done(disk, "switch")
+    path = swapped_path(disk)
+    write_file(disk, path, b"more", len(disk.contents(path)))
+    log = opened(files)
+    assert contents(log) == [value(n) for n in range(RECORDS)]
+    assert ".log.swap is damaged" in log.repairs[0]
 
 
 def test_a_damaged_new_segment_is_refused_once_its_sources_may_be_gone(disk: FakeDisk) -> None:
