@@ -9,7 +9,10 @@ from typing import Any, Final
 
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
-from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.group import Group, GroupState
+from groupkeeper.coordinator.likely import connection
+from groupkeeper.coordinator.liveness import last_heard, session_timer
+from groupkeeper.coordinator.member import Member
 
 MEMBERS_IN_A_SLICE: Final = 200
 """About half a millisecond."""
@@ -53,6 +56,7 @@ def _head(group: Group, wall: int) -> View:
         "state": str(group.state),
         "state_ms": max(0, wall - group.state_timestamp_ms),
         "generation": group.generation,
+        "round": group.round,
         "protocol_type": group.protocol_type,
         "protocol": group.protocol_name,
         "leader": group.leader_id,
@@ -60,18 +64,16 @@ def _head(group: Group, wall: int) -> View:
 
 
 def _row(group: Group, member: Member, deadlines: Deadlines, now: int) -> View:
-    left = _left(deadlines, Timer(TimerKind.SESSION, group.group_id, member.member_id), now)
-    return {
-        "member": member.member_id,
-        "instance": member.instance_id,
-        "client_id": member.client_id,
-        "host": member.client_host,
+    heard_ms = last_heard(member, deadlines.due.get(session_timer(group, member)), now)
+    return _who(member.who) | {
         "session_timeout_ms": member.session_timeout_ms,
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
         "is_new": member.is_new,
         "joined": member.awaiting_join is not None,
         "synced": member.member_id not in group.pending_sync,
-        "heard_ms_ago": None if left is None else max(0, member.session_timeout_ms - left),
+        "heard": member.member_id not in group.unheard,
+        "heard_ms_ago": max(0, now - heard_ms),
+        "connection": connection(member.peer.link if member.peer else None),
     }
 
 
@@ -107,15 +109,21 @@ def _cause(cause: Cause) -> View:
         "code": str(cause.code),
         "who": None if cause.who is None else _who(cause.who),
         "reason": cause.reason,
+        "likely": cause.likely,
+        "evidence": dict(cause.evidence),
     }
 
 
 def _who(who: Who) -> View:
+    software = None
+    if who.software_name:
+        software = {"name": who.software_name, "version": who.software_version}
     return {
         "member": who.member,
         "instance": who.instance,
         "client_id": who.client_id,
         "host": who.host,
+        "software": software,
     }
 
 
@@ -135,7 +143,7 @@ def _of_member(
     """While a request of the member waits, its session does not end."""
     timers = [Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id)]
     if not member.waits:
-        timers.append(Timer(TimerKind.SESSION, group.group_id, member.member_id))
+        timers.append(session_timer(group, member))
     return _running(timers, deadlines)
 
 

@@ -77,7 +77,10 @@ def _waited(member: object, row: Part | None) -> str:
         return f"{short_id(str(member))} (got its member id, has not joined yet)"
     heard = row.get("heard_ms_ago")
     ago = f", last heard of {span(heard)} ago" if isinstance(heard, int) else ""
-    return f"{person(row)}{ago}"
+    if row.get("heard") is False:
+        ago = ", not heard of since the coordinator was loaded"
+    closed = ", connection closed" if row.get("connection") == "closed" else ""
+    return f"{person(row)}{ago}{closed}"
 
 
 def _next(view: Part, members: Sequence[Part]) -> str:
