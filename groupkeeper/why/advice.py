@@ -16,6 +16,8 @@ SESSION_TIMEOUT_MS: Final = 45_000
 MAX_POLL_INTERVAL_MS: Final = 300_000
 MAX_POLL_RECORDS: Final = 500
 METADATA_MAX_AGE_MS: Final = 300_000
+# Of the coordinator.
+INITIAL_DELAY_MS: Final = 3_000
 MESSAGE_MAX_BYTES: Final = 1_048_588
 
 PROMPT_MS: Final = 5_000
@@ -94,6 +96,12 @@ def _member_joined(current: Round, evidence: Part) -> str:
         )
     if current.from_state == "Empty":
         spread = current.last["after_ms"] if current.last else 0
+        if not spread:
+            return (
+                "Nothing is wrong: the group was empty. For members that start together, "
+                f"{setting('group.initial.rebalance.delay.ms', INITIAL_DELAY_MS)} of the "
+                "coordinator, its default, makes one round."
+            )
         return (
             "Nothing is wrong: a group that was empty waits for more members. The last one came "
             f"after {span(spread)}: {setting('group.initial.rebalance.delay.ms', above(spread))} "

@@ -63,7 +63,8 @@ class Round:
     leader_ms: int | None = None
     duration_ms: int | None = None
     standstill_ms: int | None = None
-    """With the rounds before that it superseded."""
+    """How long the partition stood still that did longest, as the event says, or else how long the
+    round took; with the rounds before that were superseded."""
     assignment: list[Part] | None = None
     partitions: int | None = None
     """How many are assigned; None if that is unknown."""
@@ -225,7 +226,9 @@ class Folding:
         if current.started_at_ms is not None:
             if current.duration_ms is None:
                 current.duration_ms = max(0, event.at_ms - current.started_at_ms)
-            current.standstill_ms = current.duration_ms + self._superseded_ms
+            still = current.unassigned_ms
+            still = current.duration_ms if still is None else still
+            current.standstill_ms = still + self._superseded_ms
         self._superseded_ms = (current.standstill_ms or 0) if outcome == SUPERSEDED else 0
         self._closed = current.epoch, current.round
         self.under_way = None

@@ -73,7 +73,7 @@ def person(who: Part | None) -> str:
     if who.get("host"):
         details.append(f"on {who['host'].lstrip('/')}")
     software = software_of(who)
-    if software:
+    if software and software.replace(" ", "-") not in name:
         details.append(software)
     return f"{name} ({', '.join(details)})" if details else name
 

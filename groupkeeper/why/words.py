@@ -264,7 +264,10 @@ def _late(current: Round) -> str:
         texts.append(f"{some_of(missing)} had not rejoined{after}{fate}.")
     last = current.last
     if last and len(current.joined) > 1 and last["after_ms"] >= LATE_MS:
-        text = f"Last to join was {person(last.get('who') or last)}, {span(last['after_ms'])} after"
+        by = (current.cause or {}).get("who") or {}
+        known = by.get("member") == last["member"]
+        who = name_of(by) if known else person(last.get("who") or last)
+        text = f"Last to join was {who}, {span(last['after_ms'])} after"
         before = sorted(each["after_ms"] for each in current.joined)[-2]
         gap = last["after_ms"] - before
         texts.append(
@@ -305,7 +308,7 @@ def _standstill(current: Round) -> str:
     if "cooperative" in (current.protocol or ""):
         text = f"The round took {still}; partitions that stayed were consumed meanwhile."
     else:
-        text = f"Consumption stood still for {still}."
+        text = f"Consumption stood still for {'up to ' if current.unassigned_ms else ''}{still}."
     silent = number((current.cause or {}).get("evidence") or {}, "silent_ms")
     if silent and current.removed:
         text += f" The partitions of {name_of(current.removed[0]['who'])} were not consumed for "

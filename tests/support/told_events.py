@@ -128,7 +128,7 @@ class Told:
         self, *, duration_ms: int = 3_000, moved: int | None = 2, leader_ms: int = 10, **fields: Any
     ) -> None:
         plan = [{"member": "m1", "instance": None, "partitions": {"orders": [0, 1, 2, 3]}}]
-        more = {"assignment": plan, "unassigned_ms": 4 * duration_ms} | fields
+        more = {"assignment": plan, "unassigned_ms": duration_ms} | fields
         self.tell(
             "rebalance_completed",
             round_=self.round,

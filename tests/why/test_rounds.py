@@ -46,6 +46,13 @@ def test_a_superseded_round_makes_the_next_standstill_longer() -> None:
     assert (second.duration_ms, second.standstill_ms) == (1_000, 3_000)
 
 
+def test_the_standstill_is_that_of_the_partition_that_waited_longest() -> None:
+    told = Told()
+    told.started(cause("member_joined", who()))
+    told.completed(duration_ms=3_000, unassigned_ms=40)
+    assert told.rounds()[0].standstill_ms == 40
+
+
 def test_an_emptied_group_is_the_end_of_its_round_and_no_entry_of_its_own() -> None:
     told = Told()
     told.started(cause("member_left", who()))

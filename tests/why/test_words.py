@@ -77,7 +77,7 @@ def test_an_expired_session_of_a_paused_process() -> None:
         "last heartbeat came 12 s before, and its session.timeout.ms is 10000. Before, 40 "
         "heartbeats came every 3.0 s. Its connection was still open: the process stood still, or "
         "its network was cut. Last to join was m3, 2.9 s after the start, 2.9 s behind the one "
-        "before. Consumption stood still for 3.0 s. The partitions of pod-3 were not consumed for "
+        "before. Consumption stood still for up to 3.0 s. The partitions of pod-3 were not consumed for "
         "15 s. 2 of 4 partitions moved. Set session.timeout.ms=15000 (15 s) and "
         "heartbeat.interval.ms=5000 (5.0 s) at most, or find what paused the process or cut its "
         "network. Members learn of a rebalance by their next heartbeat: "
