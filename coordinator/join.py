@@ -226,7 +226,6 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
         is_new=True,
         peer=caller.peer,
         heard_ms=step.now,
-        active_ms=step.now,
     )
     group.add(member)
     group.park_join(member, call.reply_to, caller.api_version, step.now)

@@ -26,8 +26,11 @@ def session_timer(group: Group, member: Member) -> Timer:
 
 def heard(group: Group, member: Member, peer: Peer, step: Step) -> None:
     """A request of the member came: restart its session."""
-    contacted(group, member, peer, step)
-    step.deadlines.set(session_timer(group, member), step.now + member.session_timeout_ms)
+    timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
+    member.peer, member.heard_ms = peer, step.now  # not by calls: every commit comes here
+    step.deadlines.set(timer, step.now + member.session_timeout_ms)
+    if group.unheard:
+        came_back(group, member.member_id, step)
 
 
 def contacted(group: Group, member: Member, peer: Peer, step: Step) -> None:

@@ -105,7 +105,7 @@ def _fence_and_rename(
     member.is_new = False
     group.rename(member, new_id)
     came_back(group, old_id, step)
-    member.peer, member.active_ms = call.caller.peer, step.now
+    member.peer, member.committed_ms = call.caller.peer, -1
     answered(member, step)
     # The first session has the old timeout; the request's holds from the next heartbeat on.
     timer = Timer(TimerKind.SESSION, group.group_id, new_id)

@@ -41,7 +41,6 @@ def sync(
         step.reply(reply_to, SyncGroupResponse(error_code=error))
         return
     member = group.members[request.member_id]
-    member.active_ms = step.now
     _arrived(group, member, step)
     if group.state is GroupState.STABLE:
         step.reply(reply_to, sync_reply(group, member))
