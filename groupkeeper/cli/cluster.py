@@ -5,6 +5,7 @@ A refusal or a failure is one line on standard error and exit code 1.
 
 import asyncio
 import logging
+import re
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 FAILED = 1
 BOOTSTRAP_SERVER = "127.0.0.1:9092"
 TIMEOUT_MS = 30_000
+
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
+_ADVICE = (
+    ("SaslAuthenticationFailed", "check the user and the password in --command-config"),
+    ("SSL", "check security.protocol and the certificates in --command-config"),
+    ("closed", "it may want TLS or a login, which --command-config has"),
+    ("", "start one, or name another with --bootstrap-server"),
+)
+"""By what aiokafka says of a connection."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,14 +51,17 @@ class Cluster:
         """Connect, do the work, and return the exit code."""
         from groupkeeper.client import CallFailed
         from groupkeeper.client.config import ConfigError
+        from groupkeeper.protocol.errors import ErrorCode
 
         log = _ClientLog()
         try:
             return asyncio.run(self._run(work)) or 0
         except CallFailed as failure:
             if failure.api == "Metadata" and failure.node is None:
-                return self._unreachable(log.last)
-            print(f"groupkeeper: {failure}", file=sys.stderr)
+                print(f"groupkeeper: {self._unreachable(log.last)}", file=sys.stderr)
+            else:
+                why = f": {log.last}" if failure.error is ErrorCode.BROKER_NOT_AVAILABLE else ""
+                print(f"groupkeeper: {failure}{why}", file=sys.stderr)
         except ConfigError as problem:
             raise click.ClickException(str(problem)) from problem
         except Refused as refusal:
@@ -64,13 +77,11 @@ class Cluster:
         async with client:
             return await work(client)
 
-    def _unreachable(self, why: str) -> int:
-        print(
-            f"groupkeeper: no Kafka node answers at {self.bootstrap}"
-            f"{f' ({why})' if why else ''}: start one, or name another with --bootstrap-server",
-            file=sys.stderr,
-        )
-        return FAILED
+    def _unreachable(self, log: str) -> str:
+        """What is wrong, and what to do, from the last thing that was logged."""
+        why = log.partition('": ')[2] or f"nothing within {self.timeout_ms} ms"
+        advice = next(advice for fragment, advice in _ADVICE if fragment in why)
+        return f"no Kafka node answers at {self.bootstrap} ({why}): {advice}"
 
 
 class _ClientLog(logging.Handler):
@@ -137,9 +148,18 @@ def cluster_options(function: Function) -> Function:
     return found
 
 
+def _addresses(_: object, __: object, text: str) -> str:
+    for each in text.split(","):
+        found = _ADDRESS.fullmatch(each.strip())
+        if found is None or not 0 < int(found[2]) < 2**16:
+            raise click.BadParameter(f"'{each}' is not host:port")
+    return text
+
+
 _OPTIONS = (
     click.option(
         "--bootstrap-server",
+        callback=_addresses,
         default=BOOTSTRAP_SERVER,
         show_default=True,
         metavar="HOST:PORT,...",

@@ -28,7 +28,9 @@ NO_PARTITION = -1
 @group_options
 @cluster_options
 def delete(selection: Selection, cluster: Cluster) -> int:
-    """Delete consumer groups with their offsets: groups without members.
+    """Delete groups that have no members.
+
+    Their offsets are deleted, too.
 
     \b
       groupkeeper groups delete --group billing --group shipping
@@ -89,7 +91,9 @@ async def _why_not(client: "Client", group_id: str, error: "ErrorCode") -> str:
 )
 @cluster_options
 def delete_offsets(group: str, topics: tuple[str, ...], cluster: Cluster) -> int:
-    """Delete offsets of a group, for topics that none of its members is subscribed to.
+    """Delete offsets of a group.
+
+    No member of the group may be subscribed to the topics.
 
     \b
       groupkeeper groups delete-offsets --group billing --topic old-orders --topic orders:0,1

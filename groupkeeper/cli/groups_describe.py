@@ -7,7 +7,7 @@ Source: Kafka's `ConsumerGroupCommand.ConsumerGroupService` (`printOffsets`, `pr
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GROUPS_AT_ONCE: Final = 500
 """Groups that are asked for, shown and forgotten before the next ones."""
-REBALANCING = ("PreparingRebalance", "CompletingRebalance")
+REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 OFFSETS = {
     "group": "GROUP",
@@ -82,7 +82,7 @@ STATES = {
 def describe(
     selection: Selection, view: str, lag_seconds: bool, verbose: bool, cluster: Cluster
 ) -> int:
-    """Show the offsets, the members or the states of consumer groups.
+    """Show offsets, members or states of groups.
 
     LAG counts the records between the committed offset and the end of the log. LAG-SECONDS is
     the age of the record at the committed offset (the first one that is left, if that is deleted),
@@ -226,20 +226,21 @@ def _topics(group: str, places: "Sequence[Place]") -> Sequence[Row]:
 
 
 def _members(group: "Group") -> Sequence[Row]:
-    rows = []
-    for each in group.members:
-        row: dict[str, Any] = dict.fromkeys(EPOCHS)
-        row |= {
+    return [
+        {
             "group": group.group_id,
             "consumer_id": each.member_id,
             "group_instance_id": each.instance_id,
             "host": each.host,
             "client_id": each.client_id,
             "partitions": None if each.assignment is None else len(each.partitions),
+            "current_epoch": each.epoch,
             "current_assignment": each.assignment,
+            "target_epoch": group.assignment_epoch,
+            "target_assignment": each.target,
         }
-        rows.append(row)
-    return rows
+        for each in group.members
+    ]
 
 
 def _state(client: "Client", group: "Group") -> Row:
@@ -248,7 +249,7 @@ def _state(client: "Client", group: "Group") -> Row:
         "coordinator": f"{client.address_of(group.coordinator)} ({group.coordinator})",
         "assignment_strategy": group.protocol or None,
         "state": group.state,
-        "group_epoch": None,
-        "target_assignment_epoch": None,
+        "group_epoch": group.epoch,
+        "target_assignment_epoch": group.assignment_epoch,
         "members": len(group.members),
     }

@@ -69,7 +69,7 @@ def list(  # noqa: A001 the command is called so
     protocol: str | None,
     cluster: Cluster,
 ) -> int:
-    """List consumer groups by name, with their states and types if asked for.
+    """List consumer groups by name.
 
     \b
       groupkeeper groups list
@@ -89,7 +89,7 @@ def list(  # noqa: A001 the command is called so
         rows = [
             {
                 "group": each.group_id,
-                "type": each.group_type or "Unknown",
+                "type": each.group_type.capitalize() or "Unknown",
                 "state": each.group_state or "Unknown",
                 "protocol": each.protocol_type,
             }

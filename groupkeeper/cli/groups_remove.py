@@ -54,11 +54,11 @@ def remove_members(
     cluster: Cluster,
     **given: tuple[str, ...],
 ) -> int:
-    """Remove members from groups at once, without waiting for their session timeouts.
+    """Remove members from groups.
 
-    Patterns have *, ? and [...]; several of one option mean any of them, several options mean all
-    of them. Nothing is changed without --execute. A consumer that is still running joins again:
-    stop it first.
+    They are gone at once, not only after their session timeouts. Patterns have *, ? and [...];
+    several of one option mean any of them, several options mean all of them. Nothing is changed
+    without --execute. A consumer that is still running joins again: stop it first.
 
     \b
       groupkeeper groups remove-members --group billing --instance-id 'pod-9*'

@@ -79,7 +79,7 @@ def reset_offsets(
     cluster: Cluster,
     **given: Any,
 ) -> int:
-    """Move the committed offsets of groups that have no members.
+    """Move offsets of groups without members.
 
     Nothing is changed without --execute. Offsets beyond the log are moved to its start or end.
 

@@ -121,7 +121,9 @@ def create(
 @click.option("--if-exists", is_flag=True, help="No error if no topic matches.")
 @cluster_options
 def delete(pattern: re.Pattern[str] | None, if_exists: bool, cluster: Cluster) -> int:
-    """Delete the topics whose whole name matches a regex; a topic with just this name goes alone.
+    """Delete topics.
+
+    Those whose whole name matches a regex; a topic with just this name goes alone.
 
     \b
       groupkeeper topics delete --topic orders

@@ -113,7 +113,7 @@ def describe(
     cluster: Cluster,
     **given: bool,
 ) -> int:
-    """Show topics with their configs, and the leader and replicas of each partition.
+    """Show configs, leaders and replicas.
 
     \b
       groupkeeper topics describe --topic orders

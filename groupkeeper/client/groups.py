@@ -1,7 +1,8 @@
 """What a cluster says of its consumer groups, and what is done to them; any number in few requests.
 
-Source: Kafka's admin client (`listGroups`, `describeClassicGroups`, `listConsumerGroupOffsets`,
-`alterConsumerGroupOffsets`, `deleteConsumerGroups`, `removeMembersFromConsumerGroup`).
+Source: Kafka's admin client (`listGroups`, `DescribeConsumerGroupsHandler`, which asks by either
+protocol, `listConsumerGroupOffsets`, `alterConsumerGroupOffsets`, `deleteConsumerGroups`,
+`removeMembersFromConsumerGroup`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper.client.client import CallFailed, Client
+from groupkeeper.client.consumer_group_describe import (
+    ConsumerAssignment,
+    ConsumerGroupDescribeRequest,
+    DescribedConsumerGroup,
+)
 from groupkeeper.client.coordinators import ask_coordinators, chunks
 from groupkeeper.protocol.embedded import decode_assignment
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
@@ -38,6 +44,8 @@ from groupkeeper.protocol.messages.offset_fetch import (
 
 Partition = tuple[str, int]
 """Topic and number."""
+Assignment = Mapping[str, Sequence[int]]
+"""Topics with their partitions."""
 CONSUMER: Final = "consumer"
 """The protocol type of consumers; members of other types, as Connect's workers, differ in what
 their bytes mean."""
@@ -50,13 +58,18 @@ REASON_LENGTH: Final = 255
 
 @dataclass(slots=True, frozen=True)
 class Member:
-    """A member of a group. `assignment` has topics and partitions; None if it cannot be read."""
+    """A member of a group. `assignment` has topics and partitions; None if it cannot be read.
+
+    Only groups of the new protocol (KIP-848) have epochs and `target`, what a member is to have.
+    """
 
     member_id: str
     instance_id: str | None
     client_id: str
     host: str
-    assignment: Mapping[str, Sequence[int]] | None
+    assignment: Assignment | None
+    epoch: int | None = None
+    target: Assignment | None = None
 
     @property
     def partitions(self) -> list[Partition]:
@@ -73,6 +86,8 @@ class Group:
     protocol_type: str
     protocol: str
     members: Sequence[Member]
+    epoch: int | None = None
+    assignment_epoch: int | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -104,7 +119,65 @@ async def describe_groups(client: Client, group_ids: Sequence[str]) -> dict[str,
         return found
 
     told = await ask_coordinators(client, group_ids, ask)
-    return {each: _group(*told[each]) for each in dict.fromkeys(group_ids)}
+    found = {each: _group(*told[each]) for each in dict.fromkeys(group_ids)}
+    by_node: dict[int, list[str]] = {}
+    for name, group in found.items():
+        if group.state == DEAD:
+            by_node.setdefault(group.coordinator, []).append(name)
+    for node, names in by_node.items():
+        found |= await _describe_consumer_groups(client, node, names)
+    return found
+
+
+async def _describe_consumer_groups(
+    client: Client, node: int, group_ids: Sequence[str]
+) -> dict[str, Group]:
+    """Those of the groups that have the new protocol (KIP-848); none on a node without it."""
+    found: dict[str, Group] = {}
+    for some in chunks(group_ids, GROUPS_PER_ANSWER):
+        request = ConsumerGroupDescribeRequest(group_ids=some)
+        try:
+            answer = await client.call(request, node=node)
+        except CallFailed as failure:
+            if failure.error is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            return {}
+        found |= {
+            each.group_id: _consumer_group(node, each)
+            for each in answer.groups
+            if not each.error_code
+        }
+    return found
+
+
+def _consumer_group(node: int, told: DescribedConsumerGroup) -> Group:
+    members = [
+        Member(
+            each.member_id,
+            each.instance_id,
+            each.client_id,
+            each.client_host,
+            _topics(each.assignment),
+            each.member_epoch,
+            _topics(each.target_assignment),
+        )
+        for each in told.members
+    ]
+    return Group(
+        told.group_id,
+        node,
+        told.group_state,
+        CONSUMER,
+        told.assignor_name,
+        members,
+        told.group_epoch,
+        told.assignment_epoch,
+    )
+
+
+def _topics(told: ConsumerAssignment | None) -> Assignment:
+    topics = [] if told is None else told.topic_partitions
+    return {each.topic_name: sorted(each.partitions) for each in topics}
 
 
 def _group(node: int, told: DescribedGroup) -> Group:

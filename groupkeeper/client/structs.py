@@ -19,7 +19,6 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import decoder, encoder
 from groupkeeper.protocol.message import Message, layout_of
-from groupkeeper.protocol.registry import APIS
 
 
 class MessageType:
@@ -53,7 +52,8 @@ class VersionedRequest:
         """The struct to send to a peer that offers these versions, by API key; raises
         IncompatibleBrokerVersion when there is none.
         """
-        layout = layout_of(type(self._message))
+        cls: type = type(self._message)
+        layout = layout_of(cls)
         assert layout.key is not None, f"{layout.name} is not a request"
         oldest, newest = offered.get(layout.key, (0, -1))
         if newest < 0:
@@ -61,7 +61,7 @@ class VersionedRequest:
         lowest, highest = max(oldest, layout.versions[0]), min(newest, layout.versions[1])
         for version in range(highest, lowest - 1, -1):
             if carries(self._message, version):
-                return _request_struct(layout.key, version)(self._message)
+                return _request_struct(cls, version)(self._message)
         raise IncompatibleBrokerVersion(
             f"the node has versions {oldest} to {newest}, none of which carries this request"
         )
@@ -86,22 +86,23 @@ def carries(message: Message, version: int) -> bool:
 
 
 @cache
-def _request_struct(key: int, version: int) -> Any:  # Any: aiokafka's classes are not typed
-    api = APIS[key]
+def _request_struct(cls: type, version: int) -> Any:  # Any: aiokafka's classes are not typed
+    layout = layout_of(cls)
+    assert layout.response is not None, f"{layout.name} is not a request"
     response = {
-        "API_KEY": key,
+        "API_KEY": layout.key,
         "API_VERSION": version,
-        "SCHEMA": _schema(api.response_type, version),
+        "SCHEMA": _schema(layout.response, version),
     }
     request = response | {
-        "SCHEMA": _schema(api.request_type, version),
-        "FLEXIBLE_VERSION": api.is_flexible(version),
-        "RESPONSE_TYPE": type(api.response_type.__name__, (Response,), response),
+        "SCHEMA": _schema(cls, version),
+        "FLEXIBLE_VERSION": layout.is_flexible(version),
+        "RESPONSE_TYPE": type(layout.response.__name__, (Response,), response),
     }
-    if key == ApiKey.API_VERSIONS:
+    if layout.key == ApiKey.API_VERSIONS:
         # Its answer has the oldest header in every version: any client can read it.
         request["parse_response_header"] = lambda _, data: ResponseHeader_v0.decode(data)
-    return type(api.request_type.__name__, (RequestStruct,), request)
+    return type(layout.name, (RequestStruct,), request)
 
 
 def _schema(cls: type, version: int) -> Schema:

@@ -35,7 +35,7 @@ DEFAULT: Final = -1
 
 @dataclass(slots=True, frozen=True)
 class NewTopic:
-    """A topic to create. With `replicas`, the brokers of each partition, the numbers are ignored."""
+    """A topic to create. The brokers of each partition, `replicas`, replace both numbers."""
 
     name: str
     partitions: int = DEFAULT

@@ -1,6 +1,7 @@
 """All suites, in the order in which they are run and shown."""
 
 from tests.suites.franz_go import FranzGo
+from tests.suites.groups_cli import GroupsCli
 from tests.suites.java import Java
 from tests.suites.kafka_moves import KafkaMoves
 from tests.suites.kafka_python import KafkaPython
@@ -12,6 +13,7 @@ from tests.suites.suite import Suite
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
-        *(FranzGo(), Sarama(), KafkaJs(), KafkaPython(), Java(), KafkaTools(), KafkaMoves()),
+        *(FranzGo(), Sarama(), KafkaJs(), KafkaPython(), Java(), KafkaTools(), GroupsCli()),
+        KafkaMoves(),
     )
 }

@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer
 
 from groupkeeper.client import Client
+from groupkeeper.client.groups import STABLE, Group, describe_groups
 from groupkeeper.client.partitions import LATEST, list_offsets
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_records import (
@@ -32,6 +33,7 @@ RECORDS = 10
 START = 4
 """Where the log of `receipts` begins."""
 EMPTIED, PAIR, STATIC, IDLE, WORKERS = "emptied", "pair", "static", "idle", "connect-sink"
+MODERN = "modern"
 OFFSETS = {
     EMPTIED: {(PARCELS, 0): 3, (PARCELS, 1): RECORDS, (RECEIPTS, 0): 1},
     PAIR: {(PARCELS, each): 2 + each for each in range(4)} | {(RECEIPTS, 0): 5},
@@ -44,24 +46,26 @@ _WORKER_SESSION_MS = 300_000
 
 
 @contextlib.contextmanager
-def populated(bootstrap: str, now_ms: int) -> Iterator[None]:
+def populated(bootstrap: str, now_ms: int, *, modern: bool = False) -> Iterator[None]:
     """Topics whose records were made just before `now_ms`, and these groups, while it is entered:
 
     `emptied` has offsets and no members; `pair` two members that share `parcels`; `static` two
     static members, of which one has the only partition of `receipts`; `idle` a member and no
-    offsets; `connect-sink` a worker of Kafka Connect.
+    offsets; `connect-sink` a worker of Kafka Connect. With `modern` there is `modern`, too, a group
+    of the new protocol (KIP-848) with one member.
     """
     asyncio.run(_prepare(bootstrap, now_ms))
     with contextlib.ExitStack() as stack:
-        for group, topic, names in (
+        groups = [
             (PAIR, PARCELS, ("one", "two")),
             (STATIC, RECEIPTS, ("static-a", "static-b")),
             (IDLE, RECEIPTS, ("three",)),
-        ):
+        ]
+        for group, topic, names in [*groups, (MODERN, PARCELS, ("four",))][: 4 if modern else 3]:
             members = [_member(bootstrap, group, topic, name) for name in names]
             for each in members:
                 stack.callback(each.close)
-            _settle(members, PARTITIONS[topic])
+            _settle(bootstrap, group, members)
         yield
 
 
@@ -72,6 +76,8 @@ def _member(bootstrap: str, group: str, topic: str, name: str) -> Consumer:
         "client.id": name,
         "enable.auto.commit": False,
     }
+    if group == MODERN:
+        settings["group.protocol"] = "consumer"
     if name.startswith("static"):
         settings["group.instance.id"] = name
     consumer = Consumer(settings)
@@ -79,16 +85,21 @@ def _member(bootstrap: str, group: str, topic: str, name: str) -> Consumer:
     return consumer
 
 
-def _settle(members: list[Consumer], partitions: int) -> None:
-    """Poll until the members share all partitions, one having at most one more than another."""
+def _settle(bootstrap: str, group: str, members: list[Consumer]) -> None:
+    """Poll until all of them are members of a stable group."""
     until = time.monotonic() + _WAIT_S
     while True:
         for each in members:
             each.poll(0.05)
-        owned = sorted(len(each.assignment()) for each in members)
-        if sum(owned) == partitions and owned[-1] - owned[0] <= 1:
+        found = asyncio.run(_describe(bootstrap, group))
+        if found.state == STABLE and len(found.members) == len(members):
             return
-        assert time.monotonic() < until, f"the members own {owned} of {partitions} partitions"
+        assert time.monotonic() < until, f"{group} is {found.state} with {found.members}"
+
+
+async def _describe(bootstrap: str, group: str) -> Group:
+    async with Client(bootstrap) as client:
+        return (await describe_groups(client, [group]))[group]
 
 
 async def _prepare(bootstrap: str, now_ms: int) -> None:
