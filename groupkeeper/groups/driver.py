@@ -11,7 +11,6 @@ Source: Kafka's PartitionWriter and CoordinatorRuntime.CoordinatorContext.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any
 
 from groupkeeper.coordinator.apis import GroupRequest, refuse
 from groupkeeper.coordinator.caller import Caller
@@ -19,7 +18,7 @@ from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.gate import FACTS_MOST, Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
-from groupkeeper.coordinator.live import live_view
+from groupkeeper.coordinator.live import View
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
@@ -94,12 +93,9 @@ class PartitionDriver:
         """The group as it is now, to estimate work; its records may not be durable yet."""
         return self._partition.groups.get(group_id)
 
-    def look(self, group_id: str) -> Slices[dict[str, Any]] | None:
-        """What the group is doing now, for people; None if it does not exist. See `live_view`."""
-        group = self._partition.groups.get(group_id)
-        if group is None:
-            return None
-        return live_view(group, self._partition.deadlines, *self._time())
+    def look(self, group_id: str) -> Slices[View] | None:
+        """See `Partition.look`."""
+        return self._partition.look(group_id, *self._time())
 
     def group_ids(self) -> list[str]:
         """The ids of all groups; empty unless the partition is active."""

@@ -55,7 +55,7 @@ class EventNode(StubNode):
     """One node with the event topic, and a group `g` of a member without partitions."""
 
     def __init__(self, events: Sequence[Event] | None, setting: str | None = None) -> None:
-        super().__init__(0)
+        super().__init__(0, {"ConsumerGroupDescribe": None})
         self.records = [(b"g" if each.group else b"", each) for each in events or ()]
         self.raw: list[tuple[bytes, bytes]] = []
         self.has_topic = events is not None
