@@ -111,7 +111,7 @@ class _Report:
         from groupkeeper.cli.why_read import last_rounds, read_from, read_last
         from groupkeeper.client.group_events import EventLog, NoEventLog
         from groupkeeper.coordinator.placement import partition_of
-        from groupkeeper.why.rounds import find_returns
+        from groupkeeper.why.rounds import find_returns, time_of
 
         try:
             log = await EventLog.of(self._client, self._group, partition_of)
@@ -124,6 +124,7 @@ class _Report:
                 told = await read_from(log, await log.since(since), show)
         entries = [*told.entries, *([] if watch else told.folding.rest())]
         find_returns(entries)
+        entries.sort(key=time_of)
         await self._check_group(log, entries, since)
         if told.left_out:
             remark(told.left_out)

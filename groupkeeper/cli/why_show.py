@@ -1,6 +1,7 @@
 """How `groupkeeper why` prints: paragraphs and lines for people, or JSON, one object a line."""
 
 import json
+import re
 import shutil
 import sys
 import textwrap
@@ -16,6 +17,8 @@ from groupkeeper.why.words import headline, paragraph
 
 WIDTH: Final = 100
 INDENT: Final = "  "
+_UNIT: Final = re.compile(r"(?<=\d) (?=(ms|s|min|h)\b)")
+_JOINED: Final = "\N{NO-BREAK SPACE}"
 
 
 class Printer:
@@ -30,18 +33,15 @@ class Printer:
         """A round, or an event outside of rounds."""
         if self._json:
             self._object(_round_json(entry) if isinstance(entry, Round) else _event_json(entry))
-        elif isinstance(entry, Round):
-            self._line(headline(entry))
-            self._paragraph(paragraph(entry), INDENT)
         else:
-            self._paragraph(line(entry), "", INDENT)
+            self._print(entry_text(entry))
 
     def live(self, view: dict[str, Any]) -> None:
         """The state of the group, as the HTTP port tells it."""
         if self._json:
             self._object({"kind": "live", **view})
         else:
-            self._paragraph(live_text(view), "", INDENT)
+            self._print(_filled(live_text(view), ""))
 
     def status(self, view: dict[str, Any]) -> None:
         """The same while a round is under way: on a terminal a line that is overwritten; else
@@ -62,7 +62,7 @@ class Printer:
         if self._json:
             self._object(fields)
         else:
-            self._paragraph(text, "", INDENT)
+            self._print(_filled(text, ""))
 
     def skipped(self, unknown: Counter[str], unreadable: int, example: str) -> None:
         """What was skipped, in one line on standard error."""
@@ -82,26 +82,34 @@ class Printer:
         self._clear()
         print(json.dumps(fields), flush=True)
 
-    def _paragraph(self, text: str, first: str, rest: str | None = None) -> None:
-        filled = textwrap.fill(
-            printable(text),
-            WIDTH,
-            initial_indent=first,
-            subsequent_indent=first if rest is None else rest,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+    def _print(self, text: str) -> None:
         self._clear()
-        print(filled, flush=True)
-
-    def _line(self, text: str) -> None:
-        self._clear()
-        print(printable(text), flush=True)
+        print(text, flush=True)
 
     def _clear(self) -> None:
         if self._has_status:
             sys.stdout.write("\r\x1b[2K")
             self._has_status = False
+
+
+def entry_text(entry: Entry) -> str:
+    """A round with its headline, or the line of an event; in lines of at most `WIDTH`."""
+    if isinstance(entry, Event):
+        return _filled(line(entry), "")
+    return f"{printable(headline(entry))}\n{_filled(paragraph(entry), INDENT)}"
+
+
+def _filled(text: str, first: str) -> str:
+    """A number and its unit stay in one line."""
+    filled = textwrap.fill(
+        _UNIT.sub(_JOINED, printable(text)),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return filled.replace(_JOINED, " ")
 
 
 def printable(text: str) -> str:

@@ -9,7 +9,16 @@ from typing import Final
 
 from groupkeeper.why.fields import Part, number
 from groupkeeper.why.rounds import Round
-from groupkeeper.why.texts import above, count, name_of, person, setting, span, time_text
+from groupkeeper.why.texts import (
+    above,
+    count,
+    hosts_text,
+    name_of,
+    person,
+    setting,
+    span,
+    time_text,
+)
 
 # Defaults of Kafka's Java consumer; other clients have most of them, too.
 SESSION_TIMEOUT_MS: Final = 45_000
@@ -20,22 +29,29 @@ METADATA_MAX_AGE_MS: Final = 300_000
 INITIAL_DELAY_MS: Final = 3_000
 MESSAGE_MAX_BYTES: Final = 1_048_588
 
+HEARTBEAT_INTERVAL_MS: Final = 3_000
 PROMPT_MS: Final = 5_000
-"""A member that rejoins within this time learned of the rebalance by its next heartbeat, and came
-back to poll at once."""
-NOTICED_MS: Final = 1_000
-"""A shorter delay of the last member is not worth an advice."""
-
-_STATIC: Final = "give each member a group.instance.id, and set "
+"""In this time a member rejoins that learns of it by a heartbeat, and whose application polls."""
+LATE_MS: Final = 2 * PROMPT_MS
+"""One that takes longer is worth an advice."""
+TOGETHER_MS: Final = 60_000
+"""Members that join an empty group within this time were probably started together."""
 
 
 def advice(current: Round) -> str:
     """One or two sentences: about the cause, and about members that held the round up."""
-    parts = [_of_cause(current)]
-    late = _of_lateness(current)
-    if late:
-        parts.append(late)
-    return " ".join(parts)
+    for each in current.removed:
+        if current.missing and each.get("cause", {}).get("code") == "join_timeout":
+            return _of_missing(current, each)
+    return " ".join(filter(None, (_of_cause(current), _of_lateness(current))))
+
+
+def _of_missing(current: Round, removed: Part) -> str:
+    """About a member that the others waited for: that matters more than what began the round."""
+    about = Round(current.group, current.epoch, current.round, current.generation)
+    about.cause, about.returned_ms = removed["cause"], current.returned_ms
+    text = _of_cause(about)
+    return f"About {name_of(removed['who'])}: {text[0].lower()}{text[1:]}"
 
 
 def _of_cause(current: Round) -> str:
@@ -50,30 +66,25 @@ def _of_cause(current: Round) -> str:
 
 
 def _of_lateness(current: Round) -> str:
-    for each in current.removed:
-        if each.get("cause", {}).get("code") == "join_timeout" and current.missing:
-            about = Round(current.group, current.epoch, current.round, current.generation)
-            about.cause, about.returned_ms = each["cause"], current.returned_ms
-            return f"About {name_of(each['who'])}: {_of_cause(about)}"
     last = current.last
-    if last is None or len(current.joined) < 2 or last["after_ms"] < NOTICED_MS:
+    if last is None or len(current.joined) < 2 or last["after_ms"] < LATE_MS:
         return ""
-    if (current.cause or {}).get("code") in ("member_joined", "static_member_joined") and (
-        current.from_state == "Empty"
-    ):
+    code = (current.cause or {}).get("code")
+    if current.from_state == "Empty" and code in ("member_joined", "static_member_joined"):
         return ""  # the delay that the coordinator waits for more members
-    after_ms = last["after_ms"]
-    if after_ms <= PROMPT_MS:
-        return (
-            "Members learn of a rebalance by their next heartbeat: "
-            f"{setting('heartbeat.interval.ms', 1000)} lets the last one rejoin sooner."
-        )
-    records = max(1, MAX_POLL_RECORDS * PROMPT_MS // after_ms)
+    records = max(1, MAX_POLL_RECORDS * PROMPT_MS // last["after_ms"])
     return (
-        f"The last member came back to poll after {span(after_ms)}: where max.poll.records is "
-        f"{MAX_POLL_RECORDS}, {setting('max.poll.records', records)} brings that to about "
+        f"The last member came back to poll after {span(last['after_ms'])}: where max.poll.records "
+        f"is {MAX_POLL_RECORDS}, {setting('max.poll.records', records)} brings that to about "
         f"{span(PROMPT_MS)}."
     )
+
+
+def _keep(current: Round, session_ms: int) -> str:
+    """What to set so that a member keeps its place while it is away."""
+    who = (current.cause or {}).get("who") or {}
+    first = "" if who.get("instance") else "give each member a group.instance.id, and "
+    return f"{first}set {setting('session.timeout.ms', session_ms)}"
 
 
 # -- one function for each code, or guess ----------------------------------------------------------
@@ -82,17 +93,15 @@ def _of_lateness(current: Round) -> str:
 def _member_joined(current: Round, evidence: Part) -> str:
     if current.away_ms is not None:
         return (
-            f"It was away for {span(current.away_ms)}: {_STATIC}"
-            f"{setting('session.timeout.ms', above(current.away_ms))}, and such a restart needs "
-            "no rebalance."
+            f"It was away for {span(current.away_ms)}: {_keep(current, above(current.away_ms))}, "
+            "and such a restart needs no rebalance."
         )
-    if current.repeats > 1:
-        delay = above(current.repeats_since_ms or 0)
+    since = current.repeats_since_ms or 0
+    if current.repeats > 1 and current.repeats_from == "Empty" and since <= TOGETHER_MS // 2:
+        delay = setting("group.initial.rebalance.delay.ms", above(since))
         return (
-            f"It is round {current.repeats} in a row for a new member, within "
-            f"{span(current.repeats_since_ms or 0)}: members that start together after the group "
-            f"was empty need one round with {setting('group.initial.rebalance.delay.ms', delay)} "
-            "of the coordinator."
+            f"It is round {current.repeats} in a row for a new member, within {span(since)} after "
+            f"the group was empty: {delay} of the coordinator makes them one."
         )
     if current.from_state == "Empty":
         spread = current.last["after_ms"] if current.last else 0
@@ -107,9 +116,16 @@ def _member_joined(current: Round, evidence: Part) -> str:
             f"after {span(spread)}: {setting('group.initial.rebalance.delay.ms', above(spread))} "
             "of the coordinator is enough for them."
         )
+    rounds = "it costs a round"
+    if current.repeats > 1:
+        rounds = f"this is round {current.repeats} in a row for one, within {span(since)}"
+    text = f"Nothing is wrong if a member was added: {rounds}. Those that start within one "
+    text += f"{setting('heartbeat.interval.ms', HEARTBEAT_INTERVAL_MS)} share it"
+    if "cooperative" in (current.protocol or "") or not current.moved or not current.partitions:
+        return f"{text}."
     return (
-        "Nothing is wrong if it was meant to start; each new member of a running group costs a "
-        f"round. If it is a restart, {_STATIC}{setting('session.timeout.ms', SESSION_TIMEOUT_MS)}."
+        f"{text}; with partition.assignment.strategy=cooperative-sticky for all members only "
+        f"partitions that move stand still, here {current.moved} of {current.partitions}."
     )
 
 
@@ -172,14 +188,14 @@ def _member_rejoined(current: Round, evidence: Part) -> str:
 def _member_left(current: Round, evidence: Part) -> str:
     if current.returned_ms is not None:
         return (
-            f"It came back after {span(current.returned_ms)}: {_STATIC}"
-            f"{setting('session.timeout.ms', above(current.returned_ms))}, and such a restart "
+            f"It came back after {span(current.returned_ms)}: "
+            f"{_keep(current, above(current.returned_ms))}, and such a restart "
             "needs no rebalance."
         )
     session = number(evidence, "session_timeout_ms") or SESSION_TIMEOUT_MS
     return (
-        f"Nothing is wrong if it was meant to stop. If it is a restart, {_STATIC}"
-        f"{setting('session.timeout.ms', session)} or the time that a restart takes."
+        f"Nothing is wrong if it was meant to stop. If it is a restart, {_keep(current, session)} "
+        "or the time that a restart takes."
     )
 
 
@@ -215,8 +231,8 @@ def _session_expired(current: Round, evidence: Part) -> str:
     silent = number(evidence, "silent_ms") or session
     if current.returned_ms is not None:
         return (
-            f"It was back {span(current.returned_ms)} after its last request: {_STATIC}"
-            f"{setting('session.timeout.ms', above(current.returned_ms))}, and it keeps its place "
+            f"It was back {span(current.returned_ms)} after its last request: "
+            f"{_keep(current, above(current.returned_ms))}, and it keeps its place "
             "meanwhile."
         )
     interval = number(evidence, "heartbeat_interval_ms")
@@ -225,13 +241,16 @@ def _session_expired(current: Round, evidence: Part) -> str:
             f"Its heartbeats came every {span(interval)}, too seldom for a session of "
             f"{span(session)}: set {setting('heartbeat.interval.ms', session // 3)}."
         )
-    if evidence.get("connection") == "closed":
+    connection = evidence.get("connection", "open")
+    if connection != "open":
         host = ((current.cause or {}).get("who") or {}).get("host")
         at_ms = current.started_at_ms and current.started_at_ms - silent
+        where = f"look for a crash or a kill{' on ' + host.lstrip('/') if host else ''}"
+        when = f"soon after {time_text(at_ms)}"
+        if connection is None:
+            when = f"before {time_text(at_ms)}, when the coordinator was loaded"
         return (
-            f"Its connection was closed: look for a crash or a kill"
-            f"{' on ' + host.lstrip('/') if host else ''} soon after {time_text(at_ms)}. With a "
-            "group.instance.id a restart within "
+            f"{where[0].upper()}{where[1:]} {when}. With a group.instance.id a restart within "
             f"{setting('session.timeout.ms', session)} needs no rebalance."
         )
     wanted = above(max(silent, session))
@@ -300,8 +319,7 @@ def _assignment_lost(current: Round, evidence: Part) -> str:
 
 
 def _duel(current: Round, evidence: Part) -> str:
-    hosts = evidence.get("hosts")
-    two = f" ({' and '.join(map(str, hosts))})" if isinstance(hosts, list) and hosts else ""
+    two = f" ({hosts_text(evidence)})" if hosts_text(evidence) else ""
     times = number(evidence, "replacements") or 2
     within = number(evidence, "within_ms")
     return (
@@ -315,9 +333,8 @@ def _rolling_restart(current: Round, evidence: Part) -> str:
     times, within = number(evidence, "instances") or 2, number(evidence, "within_ms") or 0
     each = current.returned_ms or current.away_ms or within // max(1, times - 1)
     return (
-        f"{times} members were restarted within {span(within)}: {_STATIC}"
-        f"{setting('session.timeout.ms', above(max(each, 1)))}, and such restarts need no "
-        "rebalance."
+        f"{times} members were restarted within {span(within)}: "
+        f"{_keep(current, above(max(each, 1)))}, and such restarts need no rebalance."
     )
 
 

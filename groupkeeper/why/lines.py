@@ -8,6 +8,7 @@ from groupkeeper.why.fields import Part
 from groupkeeper.why.rounds import Round
 from groupkeeper.why.texts import (
     count,
+    hosts_text,
     name_of,
     partitions_text,
     person,
@@ -49,11 +50,12 @@ def _replaced(fields: Part) -> str:
 
 
 def _guess(fields: Part) -> str:
-    evidence = fields.get("evidence") or {}
+    where = hosts_text(fields.get("evidence") or {})
     if fields.get("likely") == "duel":
-        hosts = evidence.get("hosts")
-        two = f" on {' and '.join(map(str, hosts))}" if isinstance(hosts, list) and hosts else ""
-        return f"; two running clients{two} have the same id: give each one of its own, 2 ids"
+        return (
+            f"; two running clients{' on ' + where if where else ''} have one group.instance.id: "
+            "give each client its own, 2 ids for 2 clients"
+        )
     if fields.get("likely") == "rolling_restart":
         return "; members are being restarted one after the other"
     return ""

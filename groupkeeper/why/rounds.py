@@ -27,6 +27,8 @@ LOST: Final = "lost"
 
 PEOPLE: Final = 10_000
 """Members whose client is remembered; then the one that was heard of first is forgotten."""
+ALIKE_MS: Final = 900_000
+"""Rounds with one cause that begin this far apart, or closer, are counted together."""
 RETURN_MS: Final = 900_000
 """A member that joins later than this after another one is gone is not taken for the same one."""
 
@@ -80,6 +82,8 @@ class Round:
     """How many rounds in a row had this cause, this one included."""
     repeats_since_ms: int | None = None
     """From the first of them to this one."""
+    repeats_from: str | None = None
+    """The state before the first of them."""
     returned_ms: int | None = None
     """A member was lost, and came back: from its last request until a client of the same instance,
     or of the same host and client id, joined."""
@@ -92,6 +96,14 @@ class Round:
 
 
 Entry = Round | Event
+
+
+def time_of(entry: Entry) -> int:
+    """When it happened, or began, in Unix milliseconds."""
+    if isinstance(entry, Event):
+        return entry.at_ms
+    return entry.started_at_ms or entry.ended_at_ms or 0
+
 
 _MEMBERSHIP: Final = {
     "member_joined": "added",
@@ -179,10 +191,13 @@ class Folding:
 
     def _count_alike(self, started: Round) -> None:
         before, code = self._alike, (started.cause or {}).get("code")
+        started.repeats_from = started.from_state
         if before is not None and code == (before.cause or {}).get("code"):
             since = (started.started_at_ms or 0) - (before.started_at_ms or 0)
-            started.repeats = before.repeats + 1
-            started.repeats_since_ms = since + (before.repeats_since_ms or 0)
+            if since <= ALIKE_MS:
+                started.repeats = before.repeats + 1
+                started.repeats_since_ms = since + (before.repeats_since_ms or 0)
+                started.repeats_from = before.repeats_from
         self._alike = started
 
     def _in_round(self, event: Event) -> list[Entry]:

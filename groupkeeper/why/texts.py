@@ -84,6 +84,15 @@ def software_of(who: Part) -> str:
     return " ".join(str(software[key]) for key in ("name", "version") if software.get(key))
 
 
+def hosts_text(evidence: Part) -> str:
+    """The addresses in the evidence of a duel."""
+    hosts = evidence.get("hosts")
+    found = (
+        dict.fromkeys(str(each).lstrip("/") for each in hosts) if isinstance(hosts, list) else {}
+    )
+    return " and ".join(found)
+
+
 def some_of(texts: Iterable[str], most: int = NAMED) -> str:
     """The first of a list, and how many more there are."""
     every = [*texts]

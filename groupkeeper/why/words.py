@@ -19,9 +19,9 @@ from groupkeeper.why.rounds import (
 )
 from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span, time_text
 
-LATE_MS: Final = 500
+LATE_MS: Final = 1_000
 """Who arrives this long after the start is named."""
-LEADER_MS: Final = 500
+LEADER_MS: Final = 1_000
 """A leader that takes longer to assign is named."""
 
 
@@ -125,7 +125,7 @@ def _member_left(cause: Part, evidence: Part, current: Round) -> str:
         "rolling_restart": ": members are being restarted one after the other",
     }.get(cause.get("likely") or "", "")
     idle = number(evidence, "idle_ms")
-    since = f", {span(idle)} after it last did anything but send heartbeats" if idle else ""
+    since = f", {span(idle)} after its last commit" if idle else ""
     return f"{_who(cause)} left{how}{since}."
 
 
@@ -137,13 +137,16 @@ def _removed_by_admin(cause: Part, evidence: Part, current: Round) -> str:
 
 def _session_expired(cause: Part, evidence: Part, current: Round) -> str:
     session, silent = number(evidence, "session_timeout_ms"), number(evidence, "silent_ms")
-    text = f"{_who(cause)} was removed, as no heartbeat came in time"
-    if silent is not None and session is not None:
-        text = (
-            f"{_who(cause)} was removed: its last heartbeat came {span(silent)} before, and its "
-            f"session.timeout.ms is {session}"
-        )
-    return f"{text}.{_beats(evidence)}{_connection(evidence)}"
+    if silent is None or session is None:
+        return f"{_who(cause)} was removed, as no heartbeat came in time.{_connection(evidence)}"
+    limit = f"and its session.timeout.ms is {session}"
+    if evidence.get("connection", "") is None:
+        loaded = "nothing came from it since the coordinator was loaded"
+        return f"{_who(cause)} was removed: {loaded} {span(silent)} before, {limit}."
+    return (
+        f"{_who(cause)} was removed: its last heartbeat came {span(silent)} before, {limit}."
+        f"{_beats(evidence)}{_connection(evidence)}"
+    )
 
 
 def _join_timeout(cause: Part, evidence: Part, current: Round) -> str:
@@ -232,6 +235,24 @@ _TRIGGERS: Final[Mapping[str, Callable[[Part, Part, Round], str]]] = {
 """Code of a cause -> its sentence."""
 
 
+_BRIEFLY: Final[Mapping[str, str]] = {
+    "member_joined": "joined",
+    "static_member_joined": "joined",
+    "static_member_returned_changed": "restarted",
+    "static_member_returned_unready": "restarted",
+    "subscription_changed": "rejoined with other topics or protocols",
+    "leader_rejoined": "rejoined",
+    "member_rejoined": "rejoined",
+    "member_left": "left",
+    "member_removed_by_admin": "removed a member",
+    "session_expired": "sent no heartbeat in time",
+    "join_timeout": "did not rejoin in time",
+    "sync_timeout": "did not ask for its assignment in time",
+    "pending_member_expired": "did not use its member id",
+}
+"""Code of a further cause -> what happened, after the name of who triggered it."""
+
+
 # -- the rest of the paragraph ---------------------------------------------------------------------
 
 
@@ -246,11 +267,13 @@ def _said(cause: Part | None) -> str:
 def _more_causes(current: Round) -> str:
     """Further causes, without joins of members that the first sentence counts."""
     first = (current.cause or {}).get("code")
-    others = [each for each in current.more_causes if each.get("code") != first]
-    if not others:
-        return ""
-    texts = (f"{name_of(each.get('who') or {})} ({each.get('code')})" for each in others)
-    return f"Then also: {some_of(dict.fromkeys(texts))}."
+    counted = first if first == "member_joined" else None
+    texts = [
+        f"{name_of(each.get('who') or {})} {_BRIEFLY.get(each.get('code', ''), each.get('code'))}"
+        for each in current.more_causes
+        if each.get("code") != counted
+    ]
+    return f"During the round {some_of(dict.fromkeys(texts))}." if texts else ""
 
 
 def _late(current: Round) -> str:
@@ -270,9 +293,8 @@ def _late(current: Round) -> str:
         text = f"Last to join was {who}, {span(last['after_ms'])} after"
         before = sorted(each["after_ms"] for each in current.joined)[-2]
         gap = last["after_ms"] - before
-        texts.append(
-            f"{text} the start" + (f", {span(gap)} behind the one before." if gap else ".")
-        )
+        behind = f", {span(gap)} behind the one before." if gap >= LATE_MS else "."
+        texts.append(f"{text} the start{behind}")
     return " ".join(texts)
 
 

@@ -37,7 +37,8 @@ LINES = {
         (
             "pod-3 (member m1, client billing, on 10.0.0.7) was fenced: its Heartbeat was "
             "refused, as m2 on 10.0.0.8 has its group.instance.id; two running clients on "
-            "/10.0.0.7 and /10.0.0.8 have the same id: give each one of its own, 2 ids"
+            "10.0.0.7 and 10.0.0.8 have one group.instance.id: give each client its own, 2 ids "
+            "for 2 clients"
         ),
     ),
     "member_replaced": (
