@@ -22,6 +22,7 @@ from groupkeeper.why.texts import (
 
 # Defaults of Kafka's Java consumer; other clients have most of them, too.
 SESSION_TIMEOUT_MS: Final = 45_000
+MIN_SESSION_MS: Final = 6_000  # group.min.session.timeout.ms of the coordinator
 MAX_POLL_INTERVAL_MS: Final = 300_000
 MAX_POLL_RECORDS: Final = 500
 METADATA_MAX_AGE_MS: Final = 300_000
@@ -80,11 +81,13 @@ def _of_lateness(current: Round) -> str:
     )
 
 
-def _keep(current: Round, session_ms: int) -> str:
-    """What to set so that a member keeps its place while it is away."""
+def _keep(current: Round, away_ms: int) -> str:
+    """What to set so that a member keeps its place while it is away; never less than it has."""
     who = (current.cause or {}).get("who") or {}
+    now_ms = current.session_timeout_ms or MIN_SESSION_MS
     first = "" if who.get("instance") else "give each member a group.instance.id, and "
-    return f"{first}set {setting('session.timeout.ms', session_ms)}"
+    verb = "keep" if now_ms > away_ms and current.session_timeout_ms else "set"
+    return f"{first}{verb} {setting('session.timeout.ms', max(now_ms, above(away_ms)))}"
 
 
 # -- one function for each code, or guess ----------------------------------------------------------
@@ -93,7 +96,7 @@ def _keep(current: Round, session_ms: int) -> str:
 def _member_joined(current: Round, evidence: Part) -> str:
     if current.away_ms is not None:
         return (
-            f"It was away for {span(current.away_ms)}: {_keep(current, above(current.away_ms))}, "
+            f"It was away for {span(current.away_ms)}: {_keep(current, current.away_ms)}, "
             "and such a restart needs no rebalance."
         )
     since = current.repeats_since_ms or 0
@@ -132,9 +135,8 @@ def _member_joined(current: Round, evidence: Part) -> str:
 def _static_member_joined(current: Round, evidence: Part) -> str:
     if current.away_ms is not None:
         return (
-            f"Its place was given up before it came back after {span(current.away_ms)}: set "
-            f"{setting('session.timeout.ms', above(current.away_ms))}, and such a restart needs "
-            "no rebalance."
+            f"Its place was given up before it came back after {span(current.away_ms)}: "
+            f"{_keep(current, current.away_ms)}, and such a restart needs no rebalance."
         )
     return (
         "Nothing is wrong at its first start; from now on a restart within session.timeout.ms "
@@ -189,13 +191,13 @@ def _member_left(current: Round, evidence: Part) -> str:
     if current.returned_ms is not None:
         return (
             f"It came back after {span(current.returned_ms)}: "
-            f"{_keep(current, above(current.returned_ms))}, and such a restart "
+            f"{_keep(current, current.returned_ms)}, and such a restart "
             "needs no rebalance."
         )
-    session = number(evidence, "session_timeout_ms") or SESSION_TIMEOUT_MS
+    session = setting("session.timeout.ms", current.session_timeout_ms or SESSION_TIMEOUT_MS)
     return (
-        f"Nothing is wrong if it was meant to stop. If it is a restart, {_keep(current, session)} "
-        "or the time that a restart takes."
+        "Nothing is wrong if it was meant to stop. If it is a restart, give each member a "
+        f"group.instance.id: one within {session} needs no rebalance."
     )
 
 
@@ -232,7 +234,7 @@ def _session_expired(current: Round, evidence: Part) -> str:
     if current.returned_ms is not None:
         return (
             f"It was back {span(current.returned_ms)} after its last request: "
-            f"{_keep(current, above(current.returned_ms))}, and it keeps its place "
+            f"{_keep(current, current.returned_ms)}, and it keeps its place "
             "meanwhile."
         )
     interval = number(evidence, "heartbeat_interval_ms")
@@ -334,7 +336,7 @@ def _rolling_restart(current: Round, evidence: Part) -> str:
     each = current.returned_ms or current.away_ms or within // max(1, times - 1)
     return (
         f"{times} members were restarted within {span(within)}: "
-        f"{_keep(current, above(max(each, 1)))}, and such restarts need no rebalance."
+        f"{_keep(current, max(each, 1))}, and such restarts need no rebalance."
     )
 
 

@@ -89,6 +89,8 @@ class Round:
     or of the same host and client id, joined."""
     away_ms: int | None = None
     """The same of the round in which it came back."""
+    session_timeout_ms: int | None = None
+    """Of the member that was lost or came back."""
 
     def as_json(self) -> dict[str, Any]:
         """The round as a JSON object; the names of its fields are stable."""
@@ -182,6 +184,8 @@ class Folding:
         started.members = fields.get("members")
         started.expected = list(fields.get("expected") or ())
         started.deadline_ms = fields.get("deadline_ms")
+        evidence = (started.cause or {}).get("evidence") or {}
+        started.session_timeout_ms = number(evidence, "session_timeout_ms")
         started.started_at_ms = event.at_ms
         for each in self._before:
             _keep(started, each)
@@ -296,6 +300,7 @@ def _take_back(current: Round, added: Part, lost: list[tuple[Round, Part, int]])
         before, member, heard_ms = gone
         if at_ms - heard_ms <= RETURN_MS and _is_same(member, who):
             current.away_ms = max(current.away_ms or 0, at_ms - heard_ms)
+            current.session_timeout_ms = before.session_timeout_ms
             before.returned_ms = max(before.returned_ms or 0, at_ms - heard_ms)
             lost.remove(gone)
             return

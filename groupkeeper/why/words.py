@@ -307,7 +307,7 @@ def _leader(current: Round) -> str:
 
 def _outcome(current: Round) -> str:
     still = current.standstill_ms
-    for_ms = "" if still is None else f" after {span(still)}"
+    for_ms = f" after {span(still)}" if still else ""
     match current.outcome:
         case outcome if outcome == UNDER_WAY:
             return "It is not over."

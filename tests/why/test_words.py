@@ -115,6 +115,20 @@ def test_a_member_that_came_back_tells_how_long_a_session_has_to_be() -> None:
     assert "A client of this name was lost 70 s before." in paragraph(second)
 
 
+def test_a_session_that_is_long_enough_is_kept() -> None:
+    told = Told()
+    left = cause("member_left", who(), session_timeout_ms=45_000)
+    told.tell("member_removed", who=who(), cause=left)
+    told.started(left)
+    told.completed()
+    told.at(2_000)
+    told.tell("member_joined", who=who("m9"), kind="dynamic")
+    told.started(cause("member_joined", who("m9")))
+    told.completed()
+    for each in told.rounds():
+        assert "a group.instance.id, and keep session.timeout.ms=45000 (45 s)" in advice(each)
+
+
 def test_a_poll_that_came_too_late() -> None:
     why = cause(
         "member_left",
