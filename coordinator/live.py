@@ -29,7 +29,8 @@ def live_view(
     """
     view = _head(group, wall)
     rows: list[View] = []
-    due: list[tuple[int, str, str | None]] = _of_group(group, deadlines)
+    due = _of_phase(group, deadlines)
+    due += _running([_pending(group, each) for each in group.pending], deadlines)
     for number, member in enumerate(list(group.members.values())):
         if number % MEMBERS_IN_A_SLICE == MEMBERS_IN_A_SLICE - 1:
             yield
@@ -42,11 +43,8 @@ def live_view(
     ]
     view["waiting_for"] = _waiting_for(group)
     view["rebalance"] = _rebalance(group, now)
-    first = min(due, default=None, key=lambda each: each[0])
-    view["next_timer"] = None
-    if first is not None:
-        at, name, member_id = first
-        view["next_timer"] = {"name": name, "member": member_id, "in_ms": max(0, at - now)}
+    view["phase_timer"] = _first(_of_phase(group, deadlines), now)
+    view["next_timer"] = _first(due, now)
     return view
 
 
@@ -130,16 +128,24 @@ def _who(who: Who) -> View:
 # -- timers ----------------------------------------------------------------------------------------
 
 
-def _of_group(group: Group, deadlines: Deadlines) -> list[tuple[int, str, str | None]]:
+Due = list[tuple[int, str, str | None]]
+"""When timers are due, their names, and members."""
+
+
+def _first(due: Due, now: int) -> View | None:
+    if not due:
+        return None
+    at, name, member_id = min(due, key=lambda each: each[0])
+    return {"name": name, "member": member_id, "in_ms": max(0, at - now)}
+
+
+def _of_phase(group: Group, deadlines: Deadlines) -> Due:
+    """The timer that ends the phase."""
     kinds = (TimerKind.JOIN, TimerKind.INITIAL_DELAY, TimerKind.SYNC)
-    timers = [Timer(kind, group.group_id) for kind in kinds]
-    timers += [_pending(group, each) for each in group.pending]
-    return _running(timers, deadlines)
+    return _running([Timer(kind, group.group_id) for kind in kinds], deadlines)
 
 
-def _of_member(
-    group: Group, member: Member, deadlines: Deadlines
-) -> list[tuple[int, str, str | None]]:
+def _of_member(group: Group, member: Member, deadlines: Deadlines) -> Due:
     """While a request of the member waits, its session does not end."""
     timers = [Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id)]
     if not member.waits:
@@ -147,7 +153,7 @@ def _of_member(
     return _running(timers, deadlines)
 
 
-def _running(timers: list[Timer], deadlines: Deadlines) -> list[tuple[int, str, str | None]]:
+def _running(timers: list[Timer], deadlines: Deadlines) -> Due:
     return [
         (at, str(each.kind), each.member_id or None)
         for each in timers

@@ -84,12 +84,16 @@ def _waited(member: object, row: Part | None) -> str:
 
 
 def _next(view: Part, members: Sequence[Part]) -> str:
-    timer = view.get("next_timer") or {}
+    """What happens next, and what ends the phase, if nothing comes."""
+    names = {str(each.get("member")): name_of(each) for each in members}
+    texts = (_timer(view.get(each) or {}, names) for each in ("next_timer", "phase_timer"))
+    return " ".join(dict.fromkeys(filter(None, texts)))
+
+
+def _timer(timer: Part, names: Part) -> str:
     text, left = _TIMERS.get(timer.get("name", "")), timer.get("in_ms")
     if text is None or not isinstance(left, int):
         return ""
-    by_id = {each.get("member"): each for each in members}
-    member = timer.get("member")
-    row = by_id.get(member)
-    who = name_of(row) if row else short_id(str(member))
+    member = str(timer.get("member"))
+    who = names.get(member) or short_id(member)
     return f"In {span(left)} {text.format(who=who)}."

@@ -64,6 +64,7 @@ def test_a_join_phase_names_who_is_missing_and_when_it_ends(scene: Scene) -> Non
     assert rebalance["cause"]["code"] == "subscription_changed"
     assert rebalance["cause"]["who"]["client_id"] == "lea"
     assert found["next_timer"] == {"name": "session", "member": "fred-1", "in_ms": 7_000}
+    assert found["phase_timer"] == {"name": "join", "member": None, "in_ms": 58_000}
 
 
 def test_the_session_of_a_member_that_waits_does_not_end(scene: Scene) -> None:

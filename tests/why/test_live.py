@@ -46,6 +46,7 @@ def test_a_join_phase() -> None:
         "initial_delay": False,
         "cause": {"code": "member_left", "who": member("zoe"), "reason": None},
     }
+    session = {"name": "session", "member": "fred-1", "in_ms": 8_000}
     timer = {"name": "join", "member": None, "in_ms": 57_000}
     text = live_text(
         view(
@@ -53,15 +54,16 @@ def test_a_join_phase() -> None:
             rebalance=rebalance,
             waiting_for=["fred-1", "new-433ad937-7a31-4ef4-bd23-156bd0e5fd80"],
             pending=[{"member": "new-433ad937-7a31-4ef4-bd23-156bd0e5fd80"}],
-            next_timer=timer,
+            next_timer=session,
+            phase_timer=timer,
         )
     )
     assert text == (
         "Now: PreparingRebalance for 3.0 s, generation 4, 2 members. zoe-1 (on 10.0.0.7) left. "
         "Waiting for 2 of 3: pod-3 (member fred-1, on 10.0.0.7), last heard of 2.0 s ago, "
-        "new-433ad937 (got its member id, has not joined yet). In 57 s the rebalance timeout ends "
-        "the join phase: dynamic members that are missing are removed, static ones keep their "
-        "places."
+        "new-433ad937 (got its member id, has not joined yet). In 8.0 s the session of pod-3 ends "
+        "unless it sends a heartbeat. In 57 s the rebalance timeout ends the join phase: dynamic "
+        "members that are missing are removed, static ones keep their places."
     )
 
 
