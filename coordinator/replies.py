@@ -107,7 +107,7 @@ def check_member(
 def _note_fenced(group: Group, who: Who, api: str, step: Step) -> None:
     instance = who.instance or ""
     holder = group.members[group.instances[instance]]
-    likely, evidence = group.recent.duel(step.now, instance)
+    likely, evidence = group.history().duel(step.now, instance)
     fact = MemberFenced(
         *group.fact_head,
         who=who,

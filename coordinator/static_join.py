@@ -76,7 +76,7 @@ def _replaced(
     due = step.deadlines.due.get(session_timer(group, member))
     away_ms = step.now - last_heard(member, due, step.now)
     instance, peer = member.instance_id or "", call.caller.peer
-    likely, evidence = group.recent.replace(step.now, instance, member.peer, peer)
+    likely, evidence = group.history().replace(step.now, instance, member.peer, peer)
     return MemberReplaced(
         *group.fact_head,
         who=member.who,

@@ -110,7 +110,7 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
         _refuse_plan(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, most, step)
         return
     previous = {m.member_id: m.assignment for m in group.members.values() if m.assignment}
-    previous = group.old_plan | previous
+    previous = (group.old_plan or {}) | previous
     for member in group.members.values():
         group.assign(member, plan.get(member.member_id, b""))
     group.forget_old_plan()
