@@ -63,13 +63,14 @@ def _head(group: Group, wall: int) -> View:
 
 def _row(group: Group, member: Member, deadlines: Deadlines, now: int) -> View:
     heard_ms = last_heard(member, deadlines.due.get(session_timer(group, member)), now)
+    returning = group.returning
     return _who(member.who) | {
         "session_timeout_ms": member.session_timeout_ms,
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
         "is_new": member.is_new,
         "joined": member.awaiting_join is not None,
         "synced": member.member_id not in group.pending_sync,
-        "heard": member.member_id not in group.unheard,
+        "heard": returning is None or member.member_id not in returning.unheard,
         "heard_ms_ago": max(0, now - heard_ms),
         "connection": connection(member.peer.link if member.peer else None),
     }

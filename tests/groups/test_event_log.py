@@ -10,6 +10,7 @@ from groupkeeper.groups.event_log import EventLog
 from groupkeeper.groups.event_sums import COMMITS_S
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TYPES
+from tests.support.partition_logs import RefusingDisk
 from tests.support.requests import commit_request
 from tests.support.served import Client, Lines, Served, groups_apart, settle
 from tests.support.stored_events import stored, types
@@ -343,3 +344,32 @@ def test_groups_of_other_partitions_are_elsewhere(serve: Serve) -> None:
     settle(served.client(), other)
     assert {event.group for event in stored(served, one)} == {one}
     assert {event.group for event in stored(served, other)} == {other}
+
+
+def test_a_full_disk_for_events_costs_the_groups_nothing(serve: Serve) -> None:
+    served = serve("offsets.topic.num.partitions=1", start=False)
+    served.machine.make_files = RefusingDisk
+    served.start()
+    client = served.client()
+    settle(client, "before")
+    types(served, "before")
+    files = served.machine.files
+    assert isinstance(files, RefusingDisk)
+    files.full = ("data/__group_events-0",)
+    began = served.loop.time()
+    for number in range(30):
+        settle(client, f"g{number}")
+        served.advance(0.05)
+    assert served.loop.time() - began < 10, "no answer waits for the event log"
+    assert set(served.states()) == {"active"}
+    counts = served.server.metrics.counts
+    assert counts["events_dropped", "rebalance_completed"] > 0
+    assert counts["partitions_closed", "AppendFailed"] == 0
+    files.full = ()
+    served.advance(61)
+    settle(client, "after")
+    kinds = types(served)
+    assert kinds[-1] == "rebalance_completed" and "events_dropped" in kinds
+    told = [event.group for event in stored(served) if event.type == "rebalance_completed"]
+    lost = counts["events_dropped", "rebalance_completed"]
+    assert len(told) + lost == 32 and told[0] == "before"

@@ -1,11 +1,14 @@
 """`__group_events` in a whole server: what clients see, crashes at every call, retention."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from groupkeeper.protocol.group_events import decode
+from groupkeeper.cli.app import command
+from groupkeeper.protocol.group_events import Event, decode, encode
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.list_offsets import (
@@ -14,9 +17,14 @@ from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from groupkeeper.protocol.messages.metadata import MetadataRequest
-from groupkeeper.protocol.record_batch import decode_records, iter_batches
+from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
+from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.opening import open_log
 from groupkeeper.topics.names import EVENT_TOPIC
-from tests.support.served import Served, settle
+from tests.support.fake_files import FakeFiles
+from tests.support.served import Lines, Served, settle
 from tests.support.stored_events import stored, types
 
 Serve = Callable[..., Served]
@@ -176,3 +184,42 @@ def test_events_of_what_was_acknowledged_survive_a_crash_at_any_call(mode: str) 
     while crashed_at(calls, mode):
         calls += 1
     assert calls > 20
+
+
+def test_a_topic_of_that_name_in_copied_data_is_named_and_kept(serve: Serve, lines: Lines) -> None:
+    served = serve(ONE, start=False)
+    files = FakeFiles(served.disk)
+    log = open_log(files, "data/__group_events-0", Limits())
+    log.append(encode_batch(0, 900, 1, [(b"somebody's", b"record")]))
+    log.close()
+    served.start()
+    served.settled()
+    [line] = [line for line in lines() if "internal topic" in line["event"]]
+    assert (line["folders"], line["count"]) == ("__group_events-0", 1)
+    settle(served.client())
+    served.advance(0.3)
+    data = served.client().call(11, fetch_request(1)).responses[0].partitions[0].records
+    events = [
+        decode(record.key, record.value)
+        for header in iter_batches(data)
+        for record in decode_records(data, header)
+        if record.offset
+    ]
+    assert [event.type for event in events] == FIRST_ROUND
+    assert {event.epoch for event in events} == {901}
+
+
+def test_dump_shows_the_events(tmp_path: Path) -> None:
+    log = open_log(Files(), f"{tmp_path}/__group_events-0", Limits())
+    event = Event(0, 1, 0, 5, 5, "g", "group_created", fields={"who": None})
+    records = [TimedRecord(5, b"g", encode(event)), TimedRecord(6, b"g", b"odd")]
+    log.append(encode_timed_batch(0, 1, records))
+    log.close()
+    shown = CliRunner().invoke(command, ["dump", f"{tmp_path}/__group_events-0"]).output
+    lines = [line for line in shown.splitlines() if line.startswith("| offset")]
+    assert lines[0] == (
+        '| offset: 0 CreateTime: 5 key: "g" payload: {"v":1,"seq":0,"epoch":1,"node":0,'
+        '"at_ms":5,"mono_ms":5,"group":"g","type":"group_created","generation":0,"state":"",'
+        '"round":0,"who":null}'
+    )
+    assert 'unreadable: "not a group event' in lines[1]
