@@ -72,15 +72,15 @@ STATES = {
 
 @click.command()
 @group_options
-@click.option("--offsets", "view", flag_value="offsets", default=True, help="Offsets and lag.")
-@click.option("--topics", "view", flag_value="topics", help="The lag of each topic.")
-@click.option("--members", "view", flag_value="members", help="Members and their partitions.")
-@click.option("--state", "view", flag_value="state", help="Coordinator, assignor and state.")
+@click.option("--offsets", is_flag=True, help="Offsets and lag: the default.")
+@click.option("--topics", is_flag=True, help="The lag of each topic.")
+@click.option("--members", is_flag=True, help="Members and their partitions.")
+@click.option("--state", is_flag=True, help="Coordinator, assignor and state.")
 @click.option("--lag-seconds", is_flag=True, help="Add the age of the next record to read.")
 @click.option("--verbose", is_flag=True, help="More columns: epochs, assignments.")
 @cluster_options
 def describe(
-    selection: Selection, view: str, lag_seconds: bool, verbose: bool, cluster: Cluster
+    selection: Selection, lag_seconds: bool, verbose: bool, cluster: Cluster, **views: bool
 ) -> int:
     """Show offsets, members or states of groups.
 
@@ -93,6 +93,9 @@ def describe(
       groupkeeper groups describe --all-groups --topics --lag-seconds
       groupkeeper groups describe --group billing --members --verbose
     """
+    view, *more = [name for name, is_given in views.items() if is_given] or ["offsets"]
+    if more:
+        raise click.UsageError("Only one of --offsets, --topics, --members, --state can be shown")
     if lag_seconds and view not in ("offsets", "topics"):
         raise click.UsageError("--lag-seconds goes with --offsets or --topics")
     report = _Report(cluster, view, lag_seconds=lag_seconds, verbose=verbose)

@@ -89,6 +89,8 @@ def reset_offsets(
       groupkeeper groups reset-offsets --group billing --all-topics --to-current --export >saved.csv
       groupkeeper groups reset-offsets --group billing --from-file saved.csv --execute
     """
+    if export and cluster.as_json:
+        raise click.UsageError("--export prints CSV: it excludes --json")
     target = _target(given)
     if (target.kind is not Kind.FILE) != (bool(topics) + given["all_topics"] == 1):
         raise click.UsageError("Name partitions with one of --topic, --all-topics, --from-file")

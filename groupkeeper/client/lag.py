@@ -3,13 +3,19 @@
 Source: Kafka's `ConsumerGroupCommand.collectGroupsOffsets`, for the rows and their order.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from groupkeeper.client.client import Client
 from groupkeeper.client.groups import Committed, Group, Member, Partition, committed_offsets
 from groupkeeper.client.partitions import LATEST, list_offsets
 from groupkeeper.client.record_times import record_times
+
+MOST_TURNS: Final = 64
+"""Different offsets of one partition whose records are looked at; for others the seconds are
+unknown."""
 
 
 @dataclass(slots=True)
@@ -78,13 +84,16 @@ async def _add_seconds(client: Client, places: Sequence[Place], now_ms: int) -> 
             else:
                 each.lag_seconds = 0.0
     # A request names a partition once, so groups that are at different offsets take turns.
-    while waiting:
+    spent: Counter[int] = Counter()
+    for _ in range(MOST_TURNS):
         asked: dict[Partition, int] = {}
         for _, partition, offset in waiting:
             asked.setdefault(partition, offset)
-        times = await record_times(client, asked)
+        times = await record_times(client, asked, spent)
         for place, partition, offset in waiting:
             time = times[partition]
             if asked[partition] == offset and time is not None:
                 place.lag_seconds = max(0.0, (now_ms - time) / 1000)
         waiting = [each for each in waiting if asked[each[1]] != each[2]]
+        if not waiting:
+            break

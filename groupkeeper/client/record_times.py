@@ -5,6 +5,7 @@ take has limits. Source: Kafka's `ReplicaManager.readFromLog` (the first batch o
 whatever its size, the others only if they fit).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -26,20 +27,23 @@ PARTITION_BYTES: Final = 16 * 1024
 """At first: the largest batch that a producer makes unless it is configured otherwise."""
 RESPONSE_BYTES: Final = 1024 * 1024
 MOST_FETCHES: Final = 256
-"""Requests to one node in one call: with those of `RESPONSE_BYTES`, about 256 MiB."""
+"""Requests to one node: with answers of `RESPONSE_BYTES`, about 256 MiB."""
 NO_TIME: Final = -1
 
 
 async def record_times(
-    client: Client, offsets: Mapping[Partition, int]
+    client: Client, offsets: Mapping[Partition, int], spent: Counter[int] | None = None
 ) -> dict[Partition, int | None]:
     """For each partition the time (epoch ms) of the batch that its offset lies in; of the first
     batch if the offset is before the start of the log. None if there is no such record, or it has
     no time, may not be read, or lies in a format before magic 2, and when limits are reached.
+
+    `spent` counts the requests to each node, for limits that several calls share.
     """
+    spent = Counter() if spent is None else spent
     times: dict[Partition, int | None] = dict.fromkeys(offsets)
     leaders = await leaders_of(client, {topic for topic, _ in offsets})
-    found = await _fetch(client, leaders, offsets)
+    found = await _fetch(client, leaders, offsets, spent)
     times |= {each: _time_of(told) for each, told in found.items()}
     gone = [
         each for each, told in found.items() if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -47,7 +51,7 @@ async def record_times(
     if gone:
         starts = await list_offsets(client, gone, EARLIEST)
         later = {each: start for each, start in starts.items() if start is not None}
-        again = await _fetch(client, leaders, later)
+        again = await _fetch(client, leaders, later, spent)
         times |= {each: _time_of(told) for each, told in again.items()}
     return times
 
@@ -66,11 +70,15 @@ def _time_of(told: PartitionData) -> int | None:
 
 
 async def _fetch(
-    client: Client, leaders: Mapping[Partition, int], offsets: Mapping[Partition, int]
+    client: Client,
+    leaders: Mapping[Partition, int],
+    offsets: Mapping[Partition, int],
+    spent: Counter[int],
 ) -> dict[Partition, PartitionData]:
     async def ask(node: int, some: list[Partition]) -> dict[Partition, PartitionData]:
         try:
-            return await _fetch_from(client, node, {each: offsets[each] for each in some})
+            wanted = {each: offsets[each] for each in some}
+            return await _fetch_from(client, node, wanted, spent)
         except CallFailed as failure:
             if failure.error is ErrorCode.UNSUPPORTED_VERSION:
                 raise
@@ -80,19 +88,19 @@ async def _fetch(
 
 
 async def _fetch_from(
-    client: Client, node: int, offsets: Mapping[Partition, int]
+    client: Client, node: int, offsets: Mapping[Partition, int], spent: Counter[int]
 ) -> dict[Partition, PartitionData]:
     """Ask again for those whose batch did not fit, with room for longer ones: each response has at
     least its first batch, so that every round answers some.
     """
     found: dict[Partition, PartitionData] = {}
-    left, size, requests = [*offsets], PARTITION_BYTES, 0
+    left, size = [*offsets], PARTITION_BYTES
     while left:
         unanswered = len(left)
         for some in chunks(left, PARTITIONS_PER_FETCH):
-            if requests == MOST_FETCHES:
+            if spent[node] >= MOST_FETCHES:
                 return found
-            requests += 1
+            spent[node] += 1
             request = _request(some, offsets, size)
             answer = await client.call(request, node=node)
             found |= {

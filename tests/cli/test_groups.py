@@ -301,6 +301,8 @@ def test_a_member_is_removed(run: Run) -> None:
         ("describe --group g --all-groups", "one of --group, --all-groups, --group-regex"),
         ("describe --group-regex (", "--group-regex"),
         ("describe --group g --members --lag-seconds", "--lag-seconds goes with"),
+        ("describe --group g --members --state", "Only one of --offsets, --topics"),
+        ("reset-offsets --group g --all-topics --to-latest --export --json", "excludes --json"),
         ("delete-offsets --group g", "Missing option '--topic'"),
         ("delete-offsets --group g --topic t:x", "'t:x' is not a topic with partitions"),
         ("reset-offsets --group g --topic t", "Say where to with one of --to-earliest"),

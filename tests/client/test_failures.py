@@ -136,7 +136,7 @@ async def test_the_coordinator_is_looked_up_again_when_it_moved() -> None:
 async def test_a_coordinator_that_stays_away_is_an_error_after_the_timeout() -> None:
     node = StubNode(1)
     node.answers["DescribeGroups"] = described(*[NOT_COORDINATOR] * 9)
-    async with cluster(node) as bootstrap, Client(bootstrap, request_timeout_ms=250) as client:
+    async with cluster(node) as bootstrap, Client(bootstrap, request_timeout_ms=1000) as client:
         with pytest.raises(CallFailed, match=r"^DescribeGroups to node 1: NOT_COORDINATOR$"):
             await client.call(DescribeGroupsRequest(groups=["g"]), coordinator_of="g")
     assert [api for api, _ in node.asked].count("DescribeGroups") > 1
@@ -163,7 +163,7 @@ async def test_other_errors_of_a_group_are_not_tried_again() -> None:
 async def test_a_node_that_fails_to_answer(answer: object, told: str) -> None:
     node = StubNode(1)
     node.answers["ListGroups"] = lambda _: answer
-    async with cluster(node) as bootstrap, Client(bootstrap, request_timeout_ms=300) as client:
+    async with cluster(node) as bootstrap, Client(bootstrap, request_timeout_ms=1000) as client:
         with pytest.raises(CallFailed, match=f"^ListGroups to node 1: {told}"):
             await client.call(ListGroupsRequest(), node=1)
         node.answers["ListGroups"] = group_list("a")

@@ -116,7 +116,7 @@ async def test_groups_that_stay_without_a_coordinator_are_an_error_after_the_tim
         ]
     )
     told = r"^FindCoordinator: COORDINATOR_NOT_AVAILABLE \(group 'a' and 1 more\)$"
-    async with cluster(node) as bootstrap, Client(bootstrap, request_timeout_ms=250) as client:
+    async with cluster(node) as bootstrap, Client(bootstrap, request_timeout_ms=1000) as client:
         with pytest.raises(CallFailed, match=told):
             await describe_groups(client, ["a", "b"])
 

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from groupkeeper.client import CallFailed, Client
+from groupkeeper.client.groups import Group
+from groupkeeper.client.lag import MOST_TURNS, places_of
 from groupkeeper.client.partitions import EARLIEST, LATEST, list_offsets
 from groupkeeper.client.record_times import MOST_FETCHES, PARTITIONS_PER_FETCH, record_times
 from groupkeeper.protocol.errors import ErrorCode
@@ -14,6 +16,7 @@ from groupkeeper.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
+from groupkeeper.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -24,6 +27,12 @@ from groupkeeper.protocol.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
+)
+from groupkeeper.protocol.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
 )
 from groupkeeper.protocol.record_batch import encode_batch
 from tests.client.stub import StubNode, cluster
@@ -145,7 +154,7 @@ async def test_a_node_that_stays_away_is_unknown_after_the_timeout() -> None:
     one, two = StubNode(1), StubNode(2)
     one.answers["Metadata"] = led_by([one, two], 1, 2)
     one.answers["ListOffsets"] = offsets(5)
-    async with cluster(one, two) as bootstrap, Client(bootstrap, request_timeout_ms=300) as client:
+    async with cluster(one, two) as bootstrap, Client(bootstrap, request_timeout_ms=1000) as client:
         await two.stop()
         found = await list_offsets(client, [("t", 0), ("t", 1)], LATEST)
     assert found == {("t", 0): 5, ("t", 1): None}
@@ -200,6 +209,46 @@ async def test_the_number_of_fetches_has_a_limit() -> None:
         found = await record_times(client, {("t", each): 0 for each in range(count)})
     assert [name for name, _ in node.asked].count("Fetch") == MOST_FETCHES
     assert [*found.values()].count(None) == PARTITIONS_PER_FETCH
+
+
+async def test_groups_share_what_is_looked_at_and_have_a_limit() -> None:
+    """Each group has an offset of its own, but the first two."""
+    node = StubNode(1)
+    node.answers["Metadata"] = led_by([node], 1)
+    node.answers["FindCoordinator"] = lambda asked: FindCoordinatorResponse(
+        coordinators=[Coordinator(key=key, node_id=1) for key in asked.coordinator_keys]
+    )
+    node.answers["ListOffsets"] = offsets(1000)
+    node.answers["Fetch"] = sends({0: batch(7000)})
+
+    def committed(asked: Any) -> OffsetFetchResponse:
+        return OffsetFetchResponse(
+            groups=[
+                OffsetFetchResponseGroup(
+                    group_id=each.group_id,
+                    topics=[
+                        OffsetFetchResponseTopics(
+                            name="t",
+                            partitions=[
+                                OffsetFetchResponsePartitions(
+                                    committed_offset=max(1, int(each.group_id))
+                                )
+                            ],
+                        )
+                    ],
+                )
+                for each in asked.groups
+            ]
+        )
+
+    node.answers["OffsetFetch"] = committed
+    names = [str(number) for number in range(MOST_TURNS + 3)]
+    groups = {each: Group(each, 1, "Empty", "", "", []) for each in names}
+    async with cluster(node) as bootstrap, Client(bootstrap) as client:
+        places = await places_of(client, groups, now_ms=10_000)
+    seconds = [each[0].lag_seconds for each in places.values()]
+    assert seconds == [3.0] * (MOST_TURNS + 1) + [None] * 2
+    assert [name for name, _ in node.asked].count("Fetch") == MOST_TURNS
 
 
 async def test_an_offset_before_the_log_has_the_time_of_its_start() -> None:
