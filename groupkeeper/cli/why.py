@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LAST: Final = 10
 """Rounds that are shown unless the call says more."""
+SWITCHED_OFF: Final = "events are switched off: start the server with group.events.enabled=true"
 UNDER_WAY_WAIT_MS: Final = 500
 IDLE_WAIT_MS: Final = 2_000
 """How long a request for new events waits while a round is under way, and while none is."""
@@ -126,6 +127,8 @@ class _Report:
         find_returns(entries)
         entries.sort(key=time_of)
         await self._check_group(log, entries, since)
+        if entries and await self._are_off(None):
+            remark(f"{SWITCHED_OFF}; these are older")
         if told.left_out:
             remark(told.left_out)
         for entry in last_rounds(entries, last if since is not None else last or LAST):
@@ -147,10 +150,21 @@ class _Report:
             raise Refused(f"consumer group '{self._group}' does not exist, and has no events")
         if not log.readable and log.unreadable:
             remark(f"the topic {TOPIC} is not that of Groupkeeper: {log.first_error}")
+        elif await self._are_off(group.coordinator):
+            remark(SWITCHED_OFF)
         elif since is not None:
             remark(f"no rounds of group '{self._group}' since then: try an earlier --since")
         else:
             remark(f"no rounds of group '{self._group}' are stored yet")
+
+    async def _are_off(self, node: int | None) -> bool:
+        """Whether the group's coordinator, this node, stores no events."""
+        from groupkeeper.cli.why_now import events_setting
+        from groupkeeper.client.coordinators import find_coordinators
+
+        if node is None:
+            node = (await find_coordinators(self._client, [self._group])).get(self._group)
+        return node is not None and await events_setting(self._client, node) == "false"
 
     # -- the present -----------------------------------------------------------------------------
 
@@ -195,7 +209,7 @@ class _Report:
                 "only; this is what it tells"
             )
         elif enabled == "false":
-            remark("events are switched off: start the server with group.events.enabled=true")
+            remark(SWITCHED_OFF)
         else:
             remark(f"no rounds of group '{self._group}' are stored yet")
         self._printer.text(described_text(group), **described_json(group))

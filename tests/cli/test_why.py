@@ -289,6 +289,17 @@ async def test_no_events_yet(capsys: Capture) -> None:
     assert "no rounds of group 'g' are stored yet" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("count", "more"), [(0, ""), (1, "; these are older")])
+async def test_events_that_were_switched_off_later(count: int, more: str, capsys: Capture) -> None:
+    assert await why(EventNode(rounds(count).events, "false"), "--http", "off") == 0
+    out, err = capsys.readouterr()
+    assert out.count("  round ") == count
+    assert err == (
+        "groupkeeper: events are switched off: start the server with group.events.enabled=true"
+        f"{more}\n"
+    )
+
+
 async def test_a_topic_of_somebody_else(capsys: Capture) -> None:
     node = EventNode([])
     node.raw.append((b"g", b"hello"))
