@@ -22,8 +22,8 @@ HEAD = """\
 `tests/support/situations.py`, the words in `groupkeeper/why`.*
 
 What `groupkeeper why` says in situations that people ask about, for those who run consumers. Each
-paragraph is a round, one rebalance from its cause to the new assignments, and ends with what to
-change; single lines are what happened outside of rounds. What the causes mean in general is in
+paragraph is a rebalance, from its cause to the new assignments, and ends with what to change;
+single lines are what happened outside of rebalances. What the causes mean in general is in
 [events.md](events.md#causes), and how the command is used in
 [operations.md](operations.md#why-did-it-rebalance).
 

@@ -51,7 +51,7 @@ def _http(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Add
     "--last",
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"The last N rounds.  [default: {LAST}, or all since --since]",
+    help=f"The last N rebalances.  [default: {LAST}, or all since --since]",
 )
 @click.option(
     "--since",
@@ -59,7 +59,7 @@ def _http(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Add
     metavar="T",
     help="From a time on, in UTC: 3h, 45m, 2d, 03:00, 2026-11-22T03:00.",
 )
-@click.option("--watch", is_flag=True, help="Go on: print each round when it is over.")
+@click.option("--watch", is_flag=True, help="Go on: print each rebalance when it is over.")
 @click.option(
     "--http",
     callback=_http,
@@ -75,7 +75,7 @@ def why(
     http: Address | str | None,
     cluster: Cluster,
 ) -> int:
-    """Say why GROUP rebalanced: what triggered each round, who, and what to change.
+    """Say why GROUP rebalanced: what triggered each rebalance, who, and what to change.
 
     Reads the events that a Groupkeeper server has stored (topic `__group_events`), and asks its
     HTTP port what the group is doing now. Of another Kafka cluster it tells the state and the
@@ -153,9 +153,9 @@ class _Report:
         elif await self._are_off(group.coordinator):
             remark(SWITCHED_OFF)
         elif since is not None:
-            remark(f"no rounds of group '{self._group}' since then: try an earlier --since")
+            remark(f"no rebalances of group '{self._group}' since then: try an earlier --since")
         else:
-            remark(f"no rounds of group '{self._group}' are stored yet")
+            remark(f"no rebalances of group '{self._group}' are stored yet")
 
     async def _are_off(self, node: int | None) -> bool:
         """Whether the group's coordinator, this node, stores no events."""
@@ -179,7 +179,7 @@ class _Report:
                 view = await self._views.view()
             except NoLiveView as problem:
                 self._views = None
-                remark(f"{problem}: whom a round waits for is not known; name it with --http")
+                remark(f"{problem}: whom a rebalance waits for is not known; name it with --http")
             else:
                 if view is not None:
                     self._printer.live(view)
@@ -211,7 +211,7 @@ class _Report:
         elif enabled == "false":
             remark(SWITCHED_OFF)
         else:
-            remark(f"no rounds of group '{self._group}' are stored yet")
+            remark(f"no rebalances of group '{self._group}' are stored yet")
         self._printer.text(described_text(group), **described_json(group))
         return 0
 

@@ -103,7 +103,7 @@ def _member_joined(current: Round, evidence: Part) -> str:
     if current.repeats > 1 and current.repeats_from == "Empty" and since <= TOGETHER_MS // 2:
         delay = setting("group.initial.rebalance.delay.ms", above(since))
         return (
-            f"It is round {current.repeats} in a row for a new member, within {span(since)} after "
+            f"It is rebalance {current.repeats} in a row for a new member, {span(since)} after "
             f"the group was empty: {delay} of the coordinator makes them one."
         )
     if current.from_state == "Empty":
@@ -112,16 +112,16 @@ def _member_joined(current: Round, evidence: Part) -> str:
             return (
                 "Nothing is wrong: the group was empty. For members that start together, "
                 f"{setting('group.initial.rebalance.delay.ms', INITIAL_DELAY_MS)} of the "
-                "coordinator, its default, makes one round."
+                "coordinator, its default, makes one rebalance."
             )
         return (
             "Nothing is wrong: a group that was empty waits for more members. The last one came "
             f"after {span(spread)}: {setting('group.initial.rebalance.delay.ms', above(spread))} "
             "of the coordinator is enough for them."
         )
-    rounds = "it costs a round"
+    rounds = "it costs a rebalance"
     if current.repeats > 1:
-        rounds = f"this is round {current.repeats} in a row for one, within {span(since)}"
+        rounds = f"this is number {current.repeats} in a row, within {span(since)}"
     text = f"Nothing is wrong if a member was added: {rounds}. Those that start within one "
     text += f"{setting('heartbeat.interval.ms', HEARTBEAT_INTERVAL_MS)} share it"
     if "cooperative" in (current.protocol or "") or not current.moved or not current.partitions:
@@ -171,7 +171,7 @@ def _refreshed(current: Round, evidence: Part) -> str:
     since = current.repeats_since_ms or 0
     each = above(max(METADATA_MAX_AGE_MS, since // current.repeats), 2)
     return (
-        f"{start}; this is round {current.repeats} of its kind in a row, within {span(since)}: "
+        f"{start}; this is number {current.repeats} of its kind in a row, within {span(since)}: "
         "look for topics that come and go under a pattern, or set "
         f"{setting('metadata.max.age.ms', each)}."
     )
@@ -183,7 +183,7 @@ def _member_rejoined(current: Round, evidence: Part) -> str:
     what = "the partitions" if amount is None else count(amount, "partition")
     return (
         f"Nothing is wrong: only {what} that moved stood still. With a group.instance.id and "
-        f"{setting('session.timeout.ms', SESSION_TIMEOUT_MS)} restarts need neither round."
+        f"{setting('session.timeout.ms', SESSION_TIMEOUT_MS)} restarts need neither rebalance."
     )
 
 

@@ -14,7 +14,7 @@ from groupkeeper.why.words import cause_text
 _TIMERS: Final[Mapping[str, str]] = {
     "join": "the rebalance timeout ends the join phase: dynamic members that are missing are"
     " removed, static ones keep their places",
-    "initial_delay": "the delay of the first round ends (group.initial.rebalance.delay.ms)",
+    "initial_delay": "the delay of the first rebalance ends (group.initial.rebalance.delay.ms)",
     "sync": "the rebalance timeout ends the sync phase: members that did not ask for their"
     " assignment are removed",
     "session": "the session of {who} ends unless it sends a heartbeat",

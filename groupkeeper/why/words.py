@@ -29,7 +29,7 @@ def headline(current: Round) -> str:
     """Time, number and generation of a round."""
     took = f", {span(current.duration_ms)}" if current.duration_ms is not None else ""
     return (
-        f"{time_text(current.started_at_ms)}  round {current.round}, "
+        f"{time_text(current.started_at_ms)}  rebalance {current.round}, "
         f"generation {current.generation}{took}"
     )
 
@@ -76,7 +76,7 @@ def _who(cause: Part) -> str:
 
 def _member_joined(cause: Part, evidence: Part, current: Round) -> str:
     others = len(current.added) - 1
-    more = f", and {others} more during the round" if others > 0 else ""
+    more = f", and {others} more during the rebalance" if others > 0 else ""
     where = " the empty group" if current.from_state == "Empty" else " as a new member"
     return f"{_who(cause)} joined{where}{more}.{_again(current)}"
 
@@ -115,7 +115,7 @@ def _member_rejoined(cause: Part, evidence: Part, current: Round) -> str:
     revoked = evidence.get("revoked")
     amount = len(revoked) if isinstance(revoked, list | dict) else number(evidence, "revoked")
     gave = f"after it gave up {count(amount, 'partition')}" if amount else "with other user data"
-    return f"{_who(cause)} rejoined {gave}: the second round of a cooperative assignor."
+    return f"{_who(cause)} rejoined {gave}: the second rebalance of a cooperative assignor."
 
 
 def _member_left(cause: Part, evidence: Part, current: Round) -> str:
@@ -273,7 +273,7 @@ def _more_causes(current: Round) -> str:
         for each in current.more_causes
         if each.get("code") != counted
     ]
-    return f"During the round {some_of(dict.fromkeys(texts))}." if texts else ""
+    return f"Meanwhile {some_of(dict.fromkeys(texts))}." if texts else ""
 
 
 def _late(current: Round) -> str:
@@ -314,7 +314,7 @@ def _outcome(current: Round) -> str:
         case outcome if outcome == EMPTIED:
             return f"No member was left{for_ms}: the group is empty."
         case outcome if outcome == SUPERSEDED:
-            return f"Another round began{for_ms}, before this one had assignments."
+            return f"Another rebalance began{for_ms}, before this one had assignments."
         case outcome if outcome == LOST:
             return "The coordinator closed or moved before it was over."
     assert current.outcome == COMPLETED
@@ -328,7 +328,7 @@ def _standstill(current: Round) -> str:
     if current.from_state == "Empty":
         return f"Consumption began after {still}."
     if "cooperative" in (current.protocol or ""):
-        text = f"The round took {still}; partitions that stayed were consumed meanwhile."
+        text = f"The rebalance took {still}; partitions that stayed were consumed meanwhile."
     else:
         text = f"Consumption stood still for {'up to ' if current.unassigned_ms else ''}{still}."
     silent = number((current.cause or {}).get("evidence") or {}, "silent_ms")

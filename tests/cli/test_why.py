@@ -163,10 +163,10 @@ async def test_rounds_are_paragraphs_in_order_of_time(capsys: Capture) -> None:
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert lines[0].startswith("2025-11-22 12:00:00.000Z  0 offsets expired")
-    heads = [each for each in lines if "  round " in each]
+    heads = [each for each in lines if "  rebalance " in each]
     assert [each.partition("  ")[2] for each in heads] == [
-        "round 1, generation 0, 3.0 s",
-        "round 2, generation 0, 3.0 s",
+        "rebalance 1, generation 0, 3.0 s",
+        "rebalance 2, generation 0, 3.0 s",
     ]
     assert "session.timeout.ms=45000" in out
     assert lines[-1] == (
@@ -179,7 +179,7 @@ async def test_rounds_are_paragraphs_in_order_of_time(capsys: Capture) -> None:
 async def test_the_last_rounds_and_what_happened_since(capsys: Capture) -> None:
     assert await why(EventNode(rounds(5).events), "--http", "off", "--last", "2") == 0
     out = capsys.readouterr().out
-    assert "round 4," in out and "round 5," in out and "round 3," not in out
+    assert "rebalance 4," in out and "rebalance 5," in out and "rebalance 3," not in out
     assert "3 offsets expired" not in out and "4 offsets expired" in out
 
 
@@ -187,7 +187,7 @@ async def test_since_reads_nothing_before(capsys: Capture) -> None:
     node = EventNode(rounds(5).events)
     assert await why(node, "--http", "off", "--since", "2025-11-22T12:03:00Z") == 0
     out = capsys.readouterr().out
-    assert "round 4," in out and "round 3," not in out
+    assert "rebalance 4," in out and "rebalance 3," not in out
     assert min(node.fetched) == 9
 
 
@@ -197,7 +197,7 @@ async def test_of_a_long_log_only_the_end_is_read(
     monkeypatch.setattr(group_events, "FIRST_PIECE", 10)
     node = EventNode(rounds(200).events)
     assert await why(node, "--http", "off", "--last", "3") == 0
-    assert "round 198," in capsys.readouterr().out
+    assert "rebalance 198," in capsys.readouterr().out
     assert min(node.fetched) >= 580
 
 
@@ -209,7 +209,7 @@ async def test_what_is_read_backwards_is_bounded(
     node = EventNode(rounds(20).events)
     assert await why(node, "--http", "off", "--last", "15") == 0
     out, err = capsys.readouterr()
-    assert "round 20," in out and "round 15," not in out
+    assert "rebalance 20," in out and "rebalance 15," not in out
     assert "its beginning was not read: use --since" in err
 
 
@@ -227,7 +227,7 @@ async def test_events_of_other_groups_are_passed_over(capsys: Capture) -> None:
     node = EventNode(rounds(1).events)
     node.records.insert(0, (b"other", node.records[1][1]))
     assert await why(node, "--http", "off") == 0
-    assert capsys.readouterr().out.count("  round ") == 1
+    assert capsys.readouterr().out.count("  rebalance ") == 1
 
 
 async def test_what_a_newer_server_wrote_is_counted_in_one_line(capsys: Capture) -> None:
@@ -255,7 +255,7 @@ async def test_a_cluster_without_events_tells_what_it_can(capsys: Capture) -> No
 
 @pytest.mark.parametrize(
     ("setting", "said"),
-    [("false", "group.events.enabled=true"), ("true", "no rounds of group 'g' are stored yet")],
+    [("false", "group.events.enabled=true"), ("true", "no rebalances of group 'g' are stored yet")],
 )
 async def test_a_groupkeeper_without_events_says_why(
     setting: str, said: str, capsys: Capture
@@ -280,20 +280,20 @@ async def test_a_deleted_group_still_has_its_events(capsys: Capture) -> None:
     node.state = "Dead"
     assert await why(node, "--http", "off") == 0
     out, err = capsys.readouterr()
-    assert "round 1," in out
+    assert "rebalance 1," in out
     assert err == "groupkeeper: consumer group 'g' does not exist now\n"
 
 
 async def test_no_events_yet(capsys: Capture) -> None:
     assert await why(EventNode([]), "--http", "off") == 0
-    assert "no rounds of group 'g' are stored yet" in capsys.readouterr().err
+    assert "no rebalances of group 'g' are stored yet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("count", "more"), [(0, ""), (1, "; these are older")])
 async def test_events_that_were_switched_off_later(count: int, more: str, capsys: Capture) -> None:
     assert await why(EventNode(rounds(count).events, "false"), "--http", "off") == 0
     out, err = capsys.readouterr()
-    assert out.count("  round ") == count
+    assert out.count("  rebalance ") == count
     assert err == (
         "groupkeeper: events are switched off: start the server with group.events.enabled=true"
         f"{more}\n"
@@ -395,6 +395,6 @@ async def test_a_partition_that_does_not_serve_is_told(capsys: Capture) -> None:
 async def test_without_an_http_port_one_line_says_so(capsys: Capture) -> None:
     assert await why(EventNode(rounds(1).events), "--http", "127.0.0.1:1") == 0
     out, err = capsys.readouterr()
-    assert "round 1," in out
+    assert "rebalance 1," in out
     assert err.startswith("groupkeeper: no HTTP port of Groupkeeper answers at 127.0.0.1:1")
     assert err.count("\n") == 1

@@ -71,7 +71,7 @@ def test_an_expired_session_of_a_paused_process() -> None:
     told.joined(("m1", 40), ("m3", 2_900))
     told.completed()
     [only] = told.rounds()
-    assert headline(only) == "2025-11-22 12:00:00.000Z  round 1, generation 1, 3.0 s"
+    assert headline(only) == "2025-11-22 12:00:00.000Z  rebalance 1, generation 1, 3.0 s"
     assert paragraph(only) == (
         "pod-3 (member billing-433ad937, on 10.0.0.7, apache-kafka-java 4.1.0) was removed: its "
         "last heartbeat came 12 s before, and its session.timeout.ms is 10000. Before, 40 "
@@ -189,12 +189,12 @@ def joined_one_by_one(first_state: str) -> str:
 
 def test_members_that_start_one_by_one() -> None:
     text = joined_one_by_one("Empty")
-    assert "round 3 in a row" in text and "group.initial.rebalance.delay.ms=15000" in text
+    assert "rebalance 3 in a row" in text and "group.initial.rebalance.delay.ms=15000" in text
 
 
 def test_members_that_are_added_one_by_one() -> None:
     text = joined_one_by_one("Stable")
-    assert "round 3 in a row" in text and "delay" not in text
+    assert "number 3 in a row" in text and "delay" not in text
     assert "partition.assignment.strategy=cooperative-sticky" in text and "2 of 4" in text
 
 
@@ -226,7 +226,7 @@ def test_further_causes_are_told_in_words() -> None:
     told.added(cause("session_expired", who("m8")))
     told.completed()
     text = paragraph(told.rounds()[0])
-    assert "During the round m7 left, m8 sent no heartbeat in time." in text
+    assert "Meanwhile m7 left, m8 sent no heartbeat in time." in text
 
 
 def test_the_first_round_of_a_group() -> None:
@@ -238,7 +238,7 @@ def test_the_first_round_of_a_group() -> None:
     told.joined(("m1", 0), ("m2", 1_300))
     told.completed(moved=None)
     text = paragraph(told.rounds()[0])
-    assert "joined the empty group, and 1 more during the round." in text
+    assert "joined the empty group, and 1 more during the rebalance." in text
     assert "Consumption began after 3.0 s. 4 partitions went to 1 member." in text
     assert "group.initial.rebalance.delay.ms=2000" in text
 
@@ -265,7 +265,7 @@ def test_other_ends_of_a_round() -> None:
         told.abandoned(end)
         ends.append(paragraph(told.rounds()[0]))
     assert "No member was left after 1.0 s: the group is empty." in ends[0]
-    assert "Another round began after 1.0 s, before this one had assignments." in ends[1]
+    assert "Another rebalance began after 1.0 s, before this one had assignments." in ends[1]
 
 
 def test_a_round_under_way_has_no_advice_yet() -> None:
