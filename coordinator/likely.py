@@ -54,6 +54,8 @@ def left(reason: str | None, idle_ms: int | None, rebalance_timeout_ms: int) -> 
     one that leaves without a word when just that interval has passed since was probably not polled.
     """
     guess = said(reason)
+    if guess == MAX_POLL_EXCEEDED:
+        return guess, {"rebalance_timeout_ms": rebalance_timeout_ms}
     if guess is not None or reason or idle_ms is None:
         return guess, {}
     late_ms = idle_ms - rebalance_timeout_ms

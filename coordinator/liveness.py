@@ -49,7 +49,7 @@ def restart_session(group: Group, member: Member, step: Step, waited: bool = Fal
     if waited:
         answered(member, step)
     else:
-        member.heard_ms = last_heard(member, step.deadlines.due.get(timer), step)
+        member.heard_ms = last_heard(member, step.deadlines.due.get(timer), step.now)
     member.restarted_ms = step.now
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
@@ -60,12 +60,12 @@ def answered(member: Member, step: Step) -> None:
     member.beats, member.beats_since_ms = 0, step.now
 
 
-def last_heard(member: Member, due: int | None, step: Step) -> int:
+def last_heard(member: Member, due: int | None, now: int) -> int:
     """When the member's last request came. `due`: the deadline of its session, None without one."""
     began = -1 if due is None else due - member.session_timeout_ms
     if began in (-1, member.restarted_ms):
         return member.heard_ms
-    return max(member.heard_ms, min(began, step.now))
+    return max(member.heard_ms, min(began, now))
 
 
 # -- evidence ------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def silence(member: Member, heard_ms: int, step: Step) -> dict[str, Any]:
 
 def expired(member: Member, due: int, step: Step) -> Cause:
     """The session ended, at `due`."""
-    evidence = silence(member, last_heard(member, due, step), step)
+    evidence = silence(member, last_heard(member, due, step.now), step)
     guess = likely.CRASH_OR_NETWORK
     return Cause(CauseCode.SESSION_EXPIRED, member.who, likely=guess, evidence=evidence)
 
@@ -94,7 +94,7 @@ def expired(member: Member, due: int, step: Step) -> Cause:
 def late(group: Group, member: Member, code: CauseCode, began_ms: int, step: Step) -> Cause:
     """The member did not send a JoinGroup or SyncGroup that was waited for since `began_ms`."""
     due = step.deadlines.due.get(session_timer(group, member))
-    heard_ms = last_heard(member, due, step)
+    heard_ms = last_heard(member, due, step.now)
     evidence = silence(member, heard_ms, step)
     evidence["waited_ms"] = step.now - began_ms
     evidence["rebalance_timeout_ms"] = group.rebalance_timeout_ms

@@ -74,7 +74,7 @@ def _replaced(
 ) -> MemberReplaced:
     """The fact as far as it is known before the member has its new id."""
     due = step.deadlines.due.get(session_timer(group, member))
-    away_ms = step.now - last_heard(member, due, step)
+    away_ms = step.now - last_heard(member, due, step.now)
     instance, peer = member.instance_id or "", call.caller.peer
     likely, evidence = group.history().replace(step.now, instance, member.peer, peer)
     return MemberReplaced(

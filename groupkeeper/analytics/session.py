@@ -4,10 +4,13 @@ On a cluster, users have a session of their own and call `groupkeeper.analytics.
 """
 
 import os
+import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -25,6 +28,7 @@ _SHORT: Final = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
 }
+_EXTRA: Final = re.compile(r"""extra == ["']analytics["']""")
 _LOOPBACK: Final = "127.0.0.1"
 _STDERR: Final = 2
 
@@ -33,9 +37,23 @@ def check_libraries() -> None:
     """AnalyticsError if one of LIBRARIES is not installed."""
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if missing:
-        raise AnalyticsError(
-            f"analyze needs {', '.join(missing)}: pip install 'groupkeeper[analytics]'"
-        )
+        raise AnalyticsError(f"analyze needs {', '.join(missing)}: {_install_command()}")
+
+
+def _install_command() -> str:
+    """Installs the libraries of the extra `analytics` by their own names: that works in a clone,
+    and for a wheel that comes from no index.
+    """
+    try:
+        declared = requires("groupkeeper") or []
+    except PackageNotFoundError:  # run from a folder, not installed
+        declared = []
+    found = [each.partition(";") for each in declared]
+    wanted = [
+        name.strip() for name, _, extra in found if re.search(r"""["']analytics["']""", extra)
+    ]
+    python = shlex.quote(sys.executable)
+    return f"{python} -m pip install {shlex.join(wanted or LIBRARIES)}"
 
 
 def local_session(name: str = "groupkeeper-analyze", *, short: bool = False) -> "SparkSession":

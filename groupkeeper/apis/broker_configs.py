@@ -1,16 +1,18 @@
-"""Configs of the broker, its loggers, client metrics and groups: described, but never altered.
+"""Configs of the broker, its loggers, client metrics and groups.
 
 The broker's configs are the server's settings. They are read at the start, so all of them are
-read-only. The other three resource types have no configs here: they are described as empty, and
-every key is unknown (docs/topics.md).
+read-only; the level of log lines can be set (`broker_loggers`). Client metrics and groups have no
+configs here: they are described as empty, and every key is unknown (docs/topics.md).
 Source: Kafka's `ConfigHelper`, `ConfigAdminManager` and its answers on the wire.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
+from groupkeeper.apis.alter_op import AlterConfigOp
+from groupkeeper.apis.broker_loggers import describe_loggers, logger_refusal
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from groupkeeper.protocol.messages.describe_configs import (
@@ -43,24 +45,6 @@ AlterRequest = AlterConfigsRequest | IncrementalAlterConfigsRequest
 AlterResource = AlterConfigsResource | IncrementalAlterConfigsResource
 
 _NUMBER: Final = r"[+-]?[0-9]{1,10}"
-
-
-class AlterConfigOp(NamedTuple):
-    """One change to a config. Source: Kafka's `AlterConfigOp`."""
-
-    name: str
-    operation: int
-    """A `ConfigOperation`, unless the client sent an unknown one."""
-    value: str | None
-
-    @property
-    def sets(self) -> bool:
-        """Whether it needs a value."""
-        return self.operation != ConfigOperation.DELETE
-
-    @property
-    def edits_a_list(self) -> bool:
-        return self.operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT)
 
 
 def ops_of(resource: AlterResource) -> list[AlterConfigOp]:
@@ -113,7 +97,7 @@ _NAMELESS: Final[Mapping[int, str]] = {
 
 
 class BrokerConfigs:
-    """Describes all resources that are not topics, and refuses to alter them."""
+    """Describes all resources that are not topics, and says why they are not altered."""
 
     def __init__(self, node_id: int, settings: Settings) -> None:
         self._node_id = node_id
@@ -151,6 +135,8 @@ class BrokerConfigs:
         """The configs of a resource that is not refused. A broker without a name stands for the
         dynamic defaults of all brokers, which cannot be set.
         """
+        if resource.resource_type == ResourceType.BROKER_LOGGER:
+            return describe_loggers(resource)
         if resource.resource_type != ResourceType.BROKER or not resource.resource_name:
             return []
         included = request.include_synonyms, request.include_documentation
@@ -174,7 +160,7 @@ class BrokerConfigs:
     # -- alter ---------------------------------------------------------------------------------
 
     def alter_refusal(self, kind: int, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-        """Why nothing is altered, or None if the operations would alter nothing."""
+        """Why nothing is altered, or None: then there is nothing to do but for loggers."""
         if kind == ResourceType.BROKER:
             return self._broker_refusal(name, ops)
         if kind == ResourceType.BROKER_LOGGER:
@@ -200,18 +186,7 @@ class BrokerConfigs:
         )
 
     def _logger_refusal(self, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-        elsewhere = self._elsewhere(name, "node id. Expected")
-        if elsewhere is not None:
-            return elsewhere
-        for op in ops:
-            if op.edits_a_list:
-                verb = ConfigOperation(op.operation).name
-                return Refusal(
-                    ErrorCode.INVALID_REQUEST,
-                    f"{verb} operation is not allowed for the BROKER_LOGGER resource",
-                )
-            return Refusal(ErrorCode.INVALID_CONFIG, f"Logger {op.name} does not exist!")
-        return None
+        return self._elsewhere(name, "node id. Expected") or logger_refusal(ops)
 
     def _elsewhere(self, name: str, unexpected: str) -> Refusal | None:
         """Refuse the resource of another node."""

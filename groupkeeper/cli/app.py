@@ -5,7 +5,7 @@ import click
 from groupkeeper import __version__
 from groupkeeper.cli.lazy import lazy_group
 
-COMMANDS = ("serve", "groups", "topics", "dump", "repair", "backup", "restore", "analyze")
+COMMANDS = ("serve", "why", "groups", "topics", "dump", "repair", "backup", "restore", "analyze")
 """Each is a function in the module of this package with the same name."""
 
 
@@ -22,6 +22,9 @@ def command() -> None:
     Start a server, then point any Kafka consumer at it:
       groupkeeper serve
       groupkeeper serve --dev --listen 127.0.0.1:0
+    \b
+    Ask why a group rebalanced, and what to change:
+      groupkeeper why billing --since 3h
     \b
     Look after consumer groups and topics, of this or any Kafka cluster:
       groupkeeper groups describe --all-groups --lag-seconds

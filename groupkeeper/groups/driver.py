@@ -18,6 +18,7 @@ from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.gate import FACTS_MOST, Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.coordinator.live import View
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
@@ -91,6 +92,10 @@ class PartitionDriver:
     def peek(self, group_id: str) -> Group | None:
         """The group as it is now, to estimate work; its records may not be durable yet."""
         return self._partition.groups.get(group_id)
+
+    def look(self, group_id: str) -> Slices[View] | None:
+        """See `Partition.look`."""
+        return self._partition.look(group_id, *self._time())
 
     def group_ids(self) -> list[str]:
         """The ids of all groups; empty unless the partition is active."""

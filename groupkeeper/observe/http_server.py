@@ -10,7 +10,7 @@ import socket
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from groupkeeper.observe.http_limits import BACKLOG, TIMEOUT_S, Pages
+from groupkeeper.observe.http_limits import BACKLOG, TIMEOUT_S, Pages, PagesOf
 from groupkeeper.observe.logs import Logger
 from groupkeeper.settings.options import Address
 from groupkeeper.turns import Turns
@@ -28,9 +28,15 @@ class HttpServer:
     """Done when the connections of the kernel's queue are accepted."""
 
     def __init__(
-        self, pages: Pages, turns: Turns | None = None, *, timeout_s: float = TIMEOUT_S
+        self,
+        pages: Pages,
+        turns: Turns | None = None,
+        *,
+        pages_of: PagesOf | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._pages = pages
+        self._pages_of = pages_of or {}
         self._turns = turns or Turns()
         self._timeout_s = timeout_s
         self._sockets: list[socket.socket] = []
@@ -69,7 +75,7 @@ class HttpServer:
             await asyncio.to_thread(import_module, "groupkeeper.observe.http_site")
             from groupkeeper.observe.http_site import Site
 
-            self._site = Site(self._pages, self._turns, self._timeout_s)
+            self._site = Site(self._pages, self._pages_of, self._turns, self._timeout_s)
             self._site.accept(self._sockets)
         except Exception:  # noqa: BLE001  # the Kafka port goes on; probes fail
             _log.exception("HTTP port closed: it cannot be served")

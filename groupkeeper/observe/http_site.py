@@ -37,6 +37,7 @@ from groupkeeper.observe.http_limits import (
     KEPT_S,
     Page,
     Pages,
+    PagesOf,
 )
 from groupkeeper.observe.http_stream import Stream
 from groupkeeper.observe.logs import Logger
@@ -56,16 +57,21 @@ _log = Logger("http")
 class Site(HTTPServerConnectionDelegate):
     """All connections of one port, and the pages."""
 
-    def __init__(self, pages: Pages, turns: Turns, timeout_s: float) -> None:
+    def __init__(self, pages: Pages, pages_of: PagesOf, turns: Turns, timeout_s: float) -> None:
         self._turns = turns
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._streams: dict[Stream, None] = {}
         self._listening: Sequence[socket.socket] = ()
         self._kept = _Kept()
+        routes: list[tuple[str, type[_Handler], dict[str, Any]]]  # Any: arguments of a handler
         routes = [
             (re.escape(path), _PageHandler, {"make": partial(self._kept.page, path, make)})
             for path, make in pages.items()
+        ]
+        routes += [
+            (f"{re.escape(start)}(.+)", _PageHandler, {"make": make})
+            for start, make in pages_of.items()
         ]
         self._application = Application(
             routes,
@@ -242,16 +248,16 @@ class _Handler(RequestHandler):
 
 
 class _PageHandler(_Handler):
-    """Answers GET and HEAD of one page."""
+    """Answers GET and HEAD of one page, or of the page of a name in the path."""
 
-    def initialize(self, make: Callable[[], Page | Awaitable[Page]]) -> None:
+    def initialize(self, make: Callable[..., Page | Awaitable[Page]]) -> None:
         self._make = make
 
     def prepare(self) -> Awaitable[None] | None:
         return None
 
-    async def get(self) -> None:
-        page = self._make()
+    async def get(self, *names: str) -> None:
+        page = self._make(*names)
         self.send(page if isinstance(page, tuple) else await page)
 
     head = get

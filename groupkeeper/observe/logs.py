@@ -97,10 +97,13 @@ class _Lines(QueueHandler):
         self, stream: TextIO | None = None, level: str = "info", json: bool | None = None
     ) -> None:
         super().__init__(SimpleQueue())
-        self.threshold = LEVELS[level]
-        self.setLevel(max(self.threshold, logging.WARNING))
+        self.set_threshold(level)
         self._output = Output(stream, json)
         self.begin()
+
+    def set_threshold(self, level: str) -> None:
+        self.threshold = LEVELS[level]
+        self.setLevel(max(self.threshold, logging.WARNING))
 
     def begin(self) -> None:
         """Start with an empty queue and no thread."""
@@ -218,6 +221,16 @@ def configure(
     root = logging.getLogger()
     root.handlers = [each for each in root.handlers if not isinstance(each, _Lines)]
     root.addHandler(_lines)
+
+
+def level() -> str:
+    """The lowest level that is written: a key of `LEVELS`."""
+    return next(name for name, number in LEVELS.items() if number == _lines.threshold)
+
+
+def set_level(name: str) -> None:
+    """Write lines from this level on, until the next change."""
+    _lines.set_threshold(name)
 
 
 def flush(seconds: float = FLUSH_S) -> bool:

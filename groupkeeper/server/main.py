@@ -9,6 +9,7 @@ import signal
 import time
 from functools import partial
 
+from groupkeeper.groups.live_pages import LivePages
 from groupkeeper.observe import logs
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages
@@ -59,7 +60,8 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http_at = "off"
     if options.http is not None:
         turns = Turns()  # its own: health checks do not queue behind Kafka clients
-        http = HttpServer(pages(server.metrics, turns), turns)
+        live = LivePages(server.group_partitions, turns, server.about)
+        http = HttpServer(pages(server.metrics, turns), turns, pages_of={"/groups/": live.page})
         try:
             http_at = format_address(await http.start(options.http))
         except OSError:

@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from groupkeeper.apis.table import Dependencies, handlers, long_answers
 from groupkeeper.clock import Clock
@@ -139,6 +139,10 @@ class Server:
     def address(self) -> Address:
         """The address that clients connect to, from Metadata responses and the like."""
         return self._options.advertise or self.kafka
+
+    def about(self) -> dict[str, Any]:
+        """Which server this is, for people and commands that look at it."""
+        return {"cluster": self.topics.cluster_id, "node": self._options.node_id}
 
     async def start(self) -> None:
         """Open the port. Partitions with a log are loaded in the background. Raises OSError."""

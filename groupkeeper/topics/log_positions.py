@@ -11,7 +11,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.glance import Glance, glance, time_at
-from groupkeeper.storage.log import Log
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.partitions import AT_ONCE, Failed, TopicPartitions
 from groupkeeper.topics.slices import Pace, each

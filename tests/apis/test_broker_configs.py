@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis.broker_configs import AlterConfigOp, BrokerConfigs
+from groupkeeper.apis.alter_op import AlterConfigOp
+from groupkeeper.apis.broker_configs import BrokerConfigs
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import (
     ConfigKind,
@@ -130,7 +131,7 @@ def test_what_can_be_described(kind: ResourceType, name: str, message: str | Non
     assert CONFIGS.describe_refusal(kind, name) == expected
 
 
-@pytest.mark.parametrize("kind", [LOGGER, METRICS, GROUP])
+@pytest.mark.parametrize("kind", [METRICS, GROUP])
 def test_the_other_kinds_have_no_configs(kind: ResourceType) -> None:
     resource = DescribeConfigsResource(resource_type=kind, resource_name="7")
     assert CONFIGS.describe(resource, DescribeConfigsRequest()) == []
@@ -151,6 +152,8 @@ NO_LIST = "key a because its type is not LIST."
         (LOGGER, "7", {"x": SET}, 40, "Logger x does not exist!"),
         (LOGGER, "7", {"x": DELETE}, 40, "Logger x does not exist!"),
         (LOGGER, "7", {"x": APPEND}, 42, "APPEND operation is not allowed for the BROKER_LOGGER"),
+        (LOGGER, "7", {"root": DELETE}, 42, "Removing the log level of the root logger"),
+        (LOGGER, "7", {"root": SET}, 40, "Cannot set the log level of root to 1 as it is not"),
         (LOGGER, "8", {"x": SET}, 42, "Unexpected node id. Expected 7, but received 8"),
         (LOGGER, "", {"x": SET}, 42, "Node id must be an integer, but it is: "),
         (METRICS, "m", {"x": SET}, 42, "Unknown client metrics configuration: x"),

@@ -1,6 +1,9 @@
 """The way into the Spark job; the job itself is replaced."""
 
+import re
+import shlex
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -8,6 +11,10 @@ import pytest
 
 from groupkeeper.analytics import session
 from groupkeeper.cli import main
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRA = {re.split("[<>=]", each)[0] for each in PROJECT["optional-dependencies"]["analytics"]}
 
 Capture = pytest.CaptureFixture[str]
 
@@ -41,6 +48,8 @@ def test_without_its_libraries_it_says_how_to_get_them(
     monkeypatch.setattr(session, "LIBRARIES", ("no_such_library",))
     assert main(["analyze", str(tmp_path)]) == 2
     err = capsys.readouterr().err
-    assert err == (
-        "groupkeeper: analyze needs no_such_library: pip install 'groupkeeper[analytics]'\n"
-    )
+    begin = f"groupkeeper: analyze needs no_such_library: {sys.executable} -m pip install "
+    assert err.startswith(begin)
+    assert err.count("\n") == 1
+    libraries = shlex.split(err.removeprefix(begin))
+    assert {re.split("[<>=]", each)[0] for each in libraries} == EXTRA

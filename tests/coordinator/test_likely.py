@@ -51,6 +51,11 @@ def test_words_of_clients_are_understood(reason: str | None, guess: str | None) 
     assert said(reason) == guess
 
 
+def test_who_says_that_poll_was_late_is_told_what_was_allowed() -> None:
+    guess = left("consumer poll timeout has expired.", None, 60_000)
+    assert guess == ("max_poll_exceeded", {"rebalance_timeout_ms": 60_000})
+
+
 @pytest.mark.parametrize(
     ("idle_ms", "timeout_ms", "guess"),
     [

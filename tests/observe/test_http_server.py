@@ -418,3 +418,31 @@ async def test_a_client_that_asks_first_for_too_much_is_refused(ask: Ask) -> Non
 async def test_answers_are_not_to_be_stored(ask: Ask) -> None:
     for path in ("/hello", "/nothing", "/broken"):
         assert b"Cache-Control: no-store\r\n" in await ask(get(path))
+
+
+# -- pages of names --------------------------------------------------------------------------------
+
+
+async def of_name(name: str) -> http_limits.Page:
+    await asyncio.sleep(0)
+    return 200, "text/plain", repr(name).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/of/a", "a"),
+        ("/of/a%20b", "a b"),
+        ("/of/a/b?c=d", "a/b"),
+        ("/of/%C3%BC+1", "ü+1"),
+    ],
+)
+async def test_a_name_in_a_path_is_unescaped(path: str, name: str) -> None:
+    server = HttpServer({}, pages_of={"/of/": of_name})
+    reader, writer = await asyncio.open_connection(*await server.start(("127.0.0.1", 0)))
+    writer.write(get(path, more="Connection: close\r\n"))
+    answer = await reader.read()
+    writer.close()
+    await server.close()
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+    assert answer.endswith(b"\r\n\r\n" + repr(name).encode())

@@ -1,0 +1,171 @@
+"""What a group is doing right now: whom it waits for, and which timer comes next. Only looks.
+
+For people and pages: costs nothing while it is not asked for, and goes through the members in
+slices. Times are relative to the moment of the question, in ms.
+"""
+
+from collections.abc import Generator
+from typing import Any, Final
+
+from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
+from groupkeeper.coordinator.group import Group, GroupState
+from groupkeeper.coordinator.likely import connection
+from groupkeeper.coordinator.liveness import last_heard, session_timer
+from groupkeeper.coordinator.member import Member
+
+MEMBERS_IN_A_SLICE: Final = 200
+"""About half a millisecond."""
+
+# Any: JSON.
+View = dict[str, Any]
+
+
+def live_view(
+    group: Group, deadlines: Deadlines, now: int, wall: int
+) -> Generator[None, None, View]:
+    """The group as a JSON object, in slices; `docs/operations.md` has its fields. Members that
+    join or leave between two slices may be missing in it.
+    """
+    view = _head(group, wall)
+    rows: list[View] = []
+    due = _of_phase(group, deadlines)
+    due += _running([_pending(group, each) for each in group.pending], deadlines)
+    for number, member in enumerate(list(group.members.values())):
+        if number % MEMBERS_IN_A_SLICE == MEMBERS_IN_A_SLICE - 1:
+            yield
+        rows.append(_row(group, member, deadlines, now))
+        due += _of_member(group, member, deadlines)
+    view["members"] = rows
+    view["pending"] = [
+        {"member": each, "expires_in_ms": _left(deadlines, _pending(group, each), now)}
+        for each in group.pending
+    ]
+    view["waiting_for"] = _waiting_for(group)
+    view["rebalance"] = _rebalance(group, now)
+    view["phase_timer"] = _first(_of_phase(group, deadlines), now)
+    view["next_timer"] = _first(due, now)
+    return view
+
+
+def _head(group: Group, wall: int) -> View:
+    return {
+        "group": group.group_id,
+        "state": str(group.state),
+        "state_ms": max(0, wall - group.state_timestamp_ms),
+        "generation": group.generation,
+        "round": group.round,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol_name,
+        "leader": group.leader_id,
+    }
+
+
+def _row(group: Group, member: Member, deadlines: Deadlines, now: int) -> View:
+    heard_ms = last_heard(member, deadlines.due.get(session_timer(group, member)), now)
+    returning = group.returning
+    return _who(member.who) | {
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "is_new": member.is_new,
+        "joined": member.awaiting_join is not None,
+        "synced": member.member_id not in group.pending_sync,
+        "heard": returning is None or member.member_id not in returning.unheard,
+        "heard_ms_ago": max(0, now - heard_ms),
+        "connection": connection(member.peer.link if member.peer else None),
+    }
+
+
+def _waiting_for(group: Group) -> list[str]:
+    """Ids without which the phase does not end; of the sync phase, that of the leader."""
+    match group.state:
+        case GroupState.PREPARING_REBALANCE:
+            late = [each.member_id for each in group.members.values() if not each.awaiting_join]
+            return [*late, *group.pending]
+        case GroupState.COMPLETING_REBALANCE:
+            return [] if group.leader_id is None else [group.leader_id]
+    return []
+
+
+def _rebalance(group: Group, now: int) -> View | None:
+    """The rebalance under way."""
+    phase = {
+        GroupState.PREPARING_REBALANCE: "join",
+        GroupState.COMPLETING_REBALANCE: "sync",
+    }.get(group.state)
+    if phase is None or group.rebalance is None:
+        return None
+    return {
+        "phase": phase,
+        "since_ms": now - group.rebalance.started_ms,
+        "initial_delay": group.rebalance.initial_delay,
+        "cause": _cause(group.rebalance.cause),
+    }
+
+
+def _cause(cause: Cause) -> View:
+    return {
+        "code": str(cause.code),
+        "who": None if cause.who is None else _who(cause.who),
+        "reason": cause.reason,
+        "likely": cause.likely,
+        "evidence": dict(cause.evidence),
+    }
+
+
+def _who(who: Who) -> View:
+    software = None
+    if who.software_name:
+        software = {"name": who.software_name, "version": who.software_version}
+    return {
+        "member": who.member,
+        "instance": who.instance,
+        "client_id": who.client_id,
+        "host": who.host,
+        "software": software,
+    }
+
+
+# -- timers ----------------------------------------------------------------------------------------
+
+
+Due = list[tuple[int, str, str | None]]
+"""When timers are due, their names, and members."""
+
+
+def _first(due: Due, now: int) -> View | None:
+    if not due:
+        return None
+    at, name, member_id = min(due, key=lambda each: each[0])
+    return {"name": name, "member": member_id, "in_ms": max(0, at - now)}
+
+
+def _of_phase(group: Group, deadlines: Deadlines) -> Due:
+    """The timer that ends the phase."""
+    kinds = (TimerKind.JOIN, TimerKind.INITIAL_DELAY, TimerKind.SYNC)
+    return _running([Timer(kind, group.group_id) for kind in kinds], deadlines)
+
+
+def _of_member(group: Group, member: Member, deadlines: Deadlines) -> Due:
+    """While a request of the member waits, its session does not end."""
+    timers = [Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id)]
+    if not member.waits:
+        timers.append(session_timer(group, member))
+    return _running(timers, deadlines)
+
+
+def _running(timers: list[Timer], deadlines: Deadlines) -> Due:
+    return [
+        (at, str(each.kind), each.member_id or None)
+        for each in timers
+        if (at := deadlines.due.get(each)) is not None
+    ]
+
+
+def _pending(group: Group, member_id: str) -> Timer:
+    return Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id)
+
+
+def _left(deadlines: Deadlines, timer: Timer, now: int) -> int | None:
+    at = deadlines.due.get(timer)
+    return None if at is None else max(0, at - now)

@@ -1,0 +1,250 @@
+"""`groupkeeper why`: why a group rebalanced, from its stored events."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from groupkeeper.cli.cluster import Cluster, Refused, cluster_options
+from groupkeeper.cli.progress import progress
+from groupkeeper.cli.why_show import Printer, remark
+from groupkeeper.protocol.group_events import TOPIC
+from groupkeeper.settings.options import Address, parse_address
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.why_now import LiveViews
+    from groupkeeper.cli.why_read import Told
+    from groupkeeper.client import Client
+    from groupkeeper.client.group_events import EventLog
+    from groupkeeper.client.groups import Group
+    from groupkeeper.why.rounds import Entry
+
+LAST: Final = 10
+"""Rounds that are shown unless the call says more."""
+SWITCHED_OFF: Final = "events are switched off: start the server with group.events.enabled=true"
+UNDER_WAY_WAIT_MS: Final = 500
+IDLE_WAIT_MS: Final = 2_000
+"""How long a request for new events waits while a round is under way, and while none is."""
+
+
+def _since(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
+    from groupkeeper.cli.why_times import read_since
+
+    try:
+        return None if text is None else read_since(text)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None
+
+
+def _http(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Address | str | None:
+    if text in (None, "off"):
+        return text
+    try:
+        return parse_address(text, any_port=False)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None
+
+
+@click.command()
+@click.argument("group")
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"The last N rebalances.  [default: {LAST}, or all since --since]",
+)
+@click.option(
+    "--since",
+    callback=_since,
+    metavar="T",
+    help="From a time on, in UTC: 3h, 45m, 2d, 03:00, 2026-11-22T03:00.",
+)
+@click.option("--watch", is_flag=True, help="Go on: print each rebalance when it is over.")
+@click.option(
+    "--http",
+    callback=_http,
+    metavar="HOST:PORT|off",
+    help="Where to ask for the present state.  [default: port 9644 of the coordinator's host]",
+)
+@cluster_options
+def why(
+    group: str,
+    last: int | None,
+    since: int | None,
+    watch: bool,
+    http: Address | str | None,
+    cluster: Cluster,
+) -> int:
+    """Say why GROUP rebalanced: what triggered each rebalance, who, and what to change.
+
+    Reads the events that a Groupkeeper server has stored (topic `__group_events`), and asks its
+    HTTP port what the group is doing now. Of another Kafka cluster it tells the state and the
+    members: causes are not stored there.
+
+    \b
+      groupkeeper why billing
+      groupkeeper why billing --since 3h
+      groupkeeper why billing --watch
+      groupkeeper why billing --last 50 --json | jq .cause.code
+
+    Exit codes: 0 done, 1 refused or failed, 2 wrong call. Remarks go to standard error.
+    """
+
+    async def work(client: "Client") -> int:
+        return await _Report(client, group, cluster, http).run(last, since, watch=watch)
+
+    return cluster.run(work)
+
+
+class _Report:
+    """One call of the command."""
+
+    def __init__(
+        self, client: "Client", group: str, cluster: Cluster, http: Address | str | None
+    ) -> None:
+        self._client = client
+        self._group = group
+        self._http = http
+        self._views: LiveViews | None = None
+        self._printer = Printer(as_json=cluster.as_json)
+
+    async def run(self, last: int | None, since: int | None, *, watch: bool) -> int:
+        from groupkeeper.cli.why_read import last_rounds, read_from, read_last
+        from groupkeeper.client.group_events import EventLog, NoEventLog
+        from groupkeeper.coordinator.placement import partition_of
+        from groupkeeper.why.rounds import find_returns, time_of
+
+        try:
+            log = await EventLog.of(self._client, self._group, partition_of)
+        except NoEventLog:
+            return await self._tell_without_events()
+        with progress() as show:
+            if since is None:
+                told = await read_last(log, last or LAST, show)
+            else:
+                told = await read_from(log, await log.since(since), show)
+        entries = [*told.entries, *([] if watch else told.folding.rest())]
+        find_returns(entries)
+        entries.sort(key=time_of)
+        await self._check_group(log, entries, since)
+        if entries and await self._are_off(None):
+            remark(f"{SWITCHED_OFF}; these are older")
+        if told.left_out:
+            remark(told.left_out)
+        for entry in last_rounds(entries, last if since is not None else last or LAST):
+            self._printer.entry(entry)
+        self._printer.skipped(told.folding.unknown, log.unreadable, log.first_error)
+        await self._tell_now()
+        if watch:
+            await self._watch(log, told)
+        return 0
+
+    async def _check_group(
+        self, log: "EventLog", entries: "list[Entry]", since: int | None
+    ) -> None:
+        """Say why there is nothing to show. Raises Refused if there is no group, either."""
+        if entries:
+            return
+        group = await self._described()
+        if group.state == "Dead":
+            raise Refused(f"consumer group '{self._group}' does not exist, and has no events")
+        if not log.readable and log.unreadable:
+            remark(f"the topic {TOPIC} is not that of Groupkeeper: {log.first_error}")
+        elif await self._are_off(group.coordinator):
+            remark(SWITCHED_OFF)
+        elif since is not None:
+            remark(f"no rebalances of group '{self._group}' since then: try an earlier --since")
+        else:
+            remark(f"no rebalances of group '{self._group}' are stored yet")
+
+    async def _are_off(self, node: int | None) -> bool:
+        """Whether the group's coordinator, this node, stores no events."""
+        from groupkeeper.cli.why_now import events_setting
+        from groupkeeper.client.coordinators import find_coordinators
+
+        if node is None:
+            node = (await find_coordinators(self._client, [self._group])).get(self._group)
+        return node is not None and await events_setting(self._client, node) == "false"
+
+    # -- the present -----------------------------------------------------------------------------
+
+    async def _tell_now(self) -> None:
+        """The live state; if the HTTP port does not tell it, what DescribeGroups has."""
+        from groupkeeper.cli.why_now import NoLiveView, described_json, described_text, find_views
+
+        if self._http != "off":
+            given = None if isinstance(self._http, str) else self._http
+            try:
+                self._views = await find_views(self._client, self._group, given)
+                view = await self._views.view()
+            except NoLiveView as problem:
+                self._views = None
+                remark(f"{problem}: whom a rebalance waits for is not known; name it with --http")
+            else:
+                if view is not None:
+                    self._printer.live(view)
+                    return
+        group = await self._described()
+        if group.state == "Dead":
+            remark(f"consumer group '{self._group}' does not exist now")
+            return
+        self._printer.text(described_text(group), **described_json(group))
+
+    async def _described(self) -> "Group":
+        from groupkeeper.client.groups import describe_groups
+
+        return (await describe_groups(self._client, [self._group]))[self._group]
+
+    async def _tell_without_events(self) -> int:
+        """There is no topic with events: what any cluster tells, and why that is all."""
+        from groupkeeper.cli.why_now import described_json, described_text, events_setting
+
+        group = await self._described()
+        if group.state == "Dead":
+            raise Refused(f"consumer group '{self._group}' does not exist")
+        enabled = await events_setting(self._client, group.coordinator)
+        if enabled is None:
+            remark(
+                f"this cluster has no topic {TOPIC}: why groups rebalance is stored by Groupkeeper "
+                "only; this is what it tells"
+            )
+        elif enabled == "false":
+            remark(SWITCHED_OFF)
+        else:
+            remark(f"no rebalances of group '{self._group}' are stored yet")
+        self._printer.text(described_text(group), **described_json(group))
+        return 0
+
+    # -- as it happens ---------------------------------------------------------------------------
+
+    async def _watch(self, log: "EventLog", told: "Told") -> None:
+        """Print what happens from now on, until the command is interrupted."""
+        from groupkeeper.why.rounds import find_returns
+
+        folding, before = told.folding, deque(told.entries, maxlen=LAST)
+
+        def wait_ms() -> int:
+            return IDLE_WAIT_MS if folding.under_way is None else UNDER_WAY_WAIT_MS
+
+        async for events in log.follow(log.end, wait_ms):
+            for entry in (entry for event in events for entry in folding.add(event)):
+                before.append(entry)
+                find_returns(before)
+                self._printer.entry(entry)
+            if not events:
+                for entry in folding.let_go():
+                    self._printer.entry(entry)
+            if folding.under_way is not None and self._views is not None:
+                await self._show_status(self._views)
+
+    async def _show_status(self, views: "LiveViews") -> None:
+        from groupkeeper.cli.why_now import NoLiveView
+
+        try:
+            view = await views.view()
+        except NoLiveView as problem:
+            remark(str(problem))
+            self._views = None
+        else:
+            if view is not None:
+                self._printer.status(view)

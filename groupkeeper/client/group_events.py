@@ -1,0 +1,214 @@
+"""Reads the events of one group from `__group_events` of a Groupkeeper server, over the wire.
+
+    log = await EventLog.of(client, "billing", partition_of)
+    async for events in log.read(log.start, log.end): ...
+
+Only the partition of the group is read, in answers of bounded size. Source: docs/events.md.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.client.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, CallFailed, Client
+from groupkeeper.client.partitions import (
+    EARLIEST,
+    LATEST,
+    MOVING,
+    NO_SUCH_RECORD,
+    leaders_of,
+    list_offsets,
+)
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_events import TOPIC, Event, decode
+from groupkeeper.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+)
+from groupkeeper.protocol.record_batch import (
+    HEADER_SIZE,
+    BatchHeader,
+    CorruptBatch,
+    decode_records,
+    read_header,
+)
+
+FETCH_BYTES: Final = 1024 * 1024
+"""Of one answer; a batch that is larger comes alone."""
+FIRST_PIECE: Final = 1_000
+"""Records in the first piece that is read from the end backwards; each further one is twice as
+long, up to `LARGEST_PIECE`."""
+LARGEST_PIECE: Final = 64_000
+BACKWARDS_BYTES: Final = 64 * 1024 * 1024
+"""What is read backwards at most: some hundred thousand events."""
+
+EMPTY_PAUSE_S: Final = 0.05
+"""After an answer without events, which a server may give at once."""
+
+
+class NoEventLog(Exception):
+    """The cluster has no topic `__group_events`."""
+
+
+class EventLog:
+    """The partition with a group's events. `start` and `end` are offsets, as they were at first."""
+
+    def __init__(self, client: Client, group: str, partition: int) -> None:
+        self._client = client
+        self._key = group.encode("utf-8", "backslashreplace")
+        self._place = (TOPIC, partition)
+        self._leader: int | None = None
+        self.start = self.end = 0
+        self.bytes_read = 0
+        self.unreadable = 0
+        """Records that are no events."""
+        self.readable = 0
+        """Events of the group, or of its partition."""
+        self.first_error = ""
+        """What was wrong with the first record that is no event."""
+
+    @classmethod
+    async def of(
+        cls, client: Client, group: str, partition_of: Callable[[str, int], int]
+    ) -> "EventLog":
+        """The log of the group's partition, by Kafka's hash. Raises NoEventLog and CallFailed."""
+        partitions = [number for _, number in await leaders_of(client, [TOPIC])]
+        if not partitions:
+            raise NoEventLog
+        log = cls(client, group, partition_of(group, max(partitions) + 1))
+        log.start, log.end = await log._offset(EARLIEST), await log._offset(LATEST)
+        return log
+
+    async def since(self, time_ms: int) -> int:
+        """The offset of the first event from a time on; the end if all are older."""
+        offset = await self._offset(time_ms)
+        return self.end if offset == NO_SUCH_RECORD else offset
+
+    async def read(self, start: int, end: int) -> AsyncIterator[list[Event]]:
+        """The events from `start` up to `end`, an answer at a time. Raises CallFailed."""
+        while start < end:
+            following, events = await self._fetch(start, end, wait_ms=0)
+            if following == start:
+                return
+            start = following
+            yield events
+
+    async def backwards(self) -> AsyncIterator[list[Event]]:
+        """All events, in pieces from the end to the start; each piece is in order.
+
+        Ends at the start of the log, or when `BACKWARDS_BYTES` are read: then `start` is where.
+        """
+        end, length = self.end, FIRST_PIECE
+        while end > self.start:
+            if self.bytes_read >= BACKWARDS_BYTES:
+                self.start = end
+                return
+            begin = max(self.start, end - length)
+            piece = [event async for events in self.read(begin, end) for event in events]
+            yield piece
+            end, length = begin, min(2 * length, LARGEST_PIECE)
+
+    async def follow(self, start: int, wait_ms: Callable[[], int]) -> AsyncIterator[list[Event]]:
+        """New events as they come; an empty list when none came for so long. Does not end."""
+        while True:
+            start, events = await self._fetch(start, None, wait_ms())
+            yield events
+            if not events:
+                await asyncio.sleep(EMPTY_PAUSE_S)
+
+    # -- requests --------------------------------------------------------------------------------
+
+    async def _offset(self, time_ms: int) -> int:
+        found = (await list_offsets(self._client, [self._place], time_ms))[self._place]
+        if found is None:
+            detail = f"{TOPIC}, partition {self._place[1]}"
+            raise CallFailed("ListOffsets", None, ErrorCode.LEADER_NOT_AVAILABLE, detail)
+        return found
+
+    async def _fetch(self, start: int, end: int | None, wait_ms: int) -> tuple[int, list[Event]]:
+        """The offset to go on from, and the events; asks again while the partition moves."""
+        backoff, loop = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S), asyncio.get_running_loop()
+        deadline = loop.time() + self._client.timeout_s
+        while True:
+            try:
+                data = await self._ask(start, wait_ms)
+            except CallFailed as failure:
+                pause = backoff.failed()
+                if failure.error not in MOVING or loop.time() + pause > deadline:
+                    raise
+                self._leader = None
+                await asyncio.sleep(pause)
+                continue
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted meanwhile
+                return max(start, await self._offset(EARLIEST)), []
+            return self._events(data.records or b"", start, end)
+
+    async def _ask(self, start: int, wait_ms: int) -> PartitionData:
+        """What the leader has from an offset on. Raises CallFailed, also for the partition's error
+        unless that is OFFSET_OUT_OF_RANGE.
+        """
+        topic, number = self._place
+        if self._leader is None:
+            self._leader = (await leaders_of(self._client, [topic])).get(self._place)
+            if self._leader is None:
+                raise CallFailed("Fetch", None, ErrorCode.LEADER_NOT_AVAILABLE, topic)
+        partition = FetchPartition(
+            partition=number, fetch_offset=start, partition_max_bytes=FETCH_BYTES
+        )
+        request = FetchRequest(
+            replica_id=-1,
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            topics=[FetchTopic(topic=topic, partitions=[partition])],
+        )
+        answer = await self._client.call(request, node=self._leader)
+        data: PartitionData = answer.responses[0].partitions[0]
+        if data.error_code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
+            detail = f"{topic}, partition {number}"
+            raise CallFailed("Fetch", self._leader, ErrorCode(data.error_code), detail)
+        return data
+
+    # -- records ---------------------------------------------------------------------------------
+
+    # Any: bytes, or a view of them.
+    def _events(self, records: Any, start: int, end: int | None) -> tuple[int, list[Event]]:
+        """Of whole batches; the last one may be cut off."""
+        data = bytes(records)
+        self.bytes_read += len(data)
+        events: list[Event] = []
+        position, following = 0, start
+        while position + HEADER_SIZE <= len(data):
+            try:
+                header = read_header(data, position)
+                if header.end > len(data):
+                    break
+                events += self._of_batch(data, header, start, end)
+            except CorruptBatch as problem:
+                raise CallFailed(
+                    "Fetch", self._leader, ErrorCode.CORRUPT_MESSAGE, str(problem)
+                ) from problem
+            position, following = header.end, max(following, header.next_offset)
+        return following, events
+
+    def _of_batch(
+        self, data: bytes, header: BatchHeader, start: int, end: int | None
+    ) -> list[Event]:
+        events = []
+        if header.is_control:
+            return []
+        for record in decode_records(data, header):
+            if record.offset < start or (end is not None and record.offset >= end):
+                continue
+            if record.value is None or record.key not in (self._key, b"", None):
+                continue
+            try:
+                events.append(decode(record.key, record.value))
+                self.readable += 1
+            except ValueError as problem:
+                self.unreadable += 1
+                self.first_error = self.first_error or str(problem)
+        return events

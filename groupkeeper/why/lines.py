@@ -1,0 +1,177 @@
+"""What happened outside of rounds: one line for each event."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from groupkeeper.protocol.group_events import Event
+from groupkeeper.why.fields import Part
+from groupkeeper.why.rounds import Round
+from groupkeeper.why.texts import (
+    count,
+    hosts_text,
+    name_of,
+    partitions_text,
+    person,
+    short_id,
+    some_of,
+    span,
+    time_text,
+)
+from groupkeeper.why.words import cause_text
+
+OFFSETS_SHOWN: Final = 4
+"""How many offsets of a reset are shown."""
+
+
+def line(event: Event) -> str:
+    """Time and sentence."""
+    tell = _LINES.get(event.type)
+    text = event.type if tell is None else tell(event.fields)
+    return f"{time_text(event.at_ms)}  {text}"
+
+
+def _fenced(fields: Part) -> str:
+    holder = short_id(fields.get("current_member") or "")
+    host = (fields.get("current_host") or "").lstrip("/")
+    text = (
+        f"{person(fields.get('who'))} was fenced: its {fields.get('api', 'request')} was refused, "
+        f"as {holder or 'another member'}{' on ' + host if host else ''} has its group.instance.id"
+    )
+    return text + _guess(fields)
+
+
+def _replaced(fields: Part) -> str:
+    how = "without a rebalance" if fields.get("quick") else "with a rebalance"
+    away = fields.get("away_ms")
+    after = f" after {span(away)}" if away is not None else ""
+    old = short_id(fields.get("old_member") or "")
+    text = f"{person(fields.get('who'))} restarted{after} and took the place of {old}, {how}"
+    return text + _guess(fields)
+
+
+def _guess(fields: Part) -> str:
+    where = hosts_text(fields.get("evidence") or {})
+    if fields.get("likely") == "duel":
+        return (
+            f"; two running clients{' on ' + where if where else ''} have one group.instance.id: "
+            "give each client its own, 2 ids for 2 clients"
+        )
+    if fields.get("likely") == "rolling_restart":
+        return "; members are being restarted one after the other"
+    return ""
+
+
+def _refused(fields: Part) -> str:
+    first, last = fields.get("first_ms"), fields.get("last_ms")
+    times = fields.get("count") or 1
+    within = f" within {span(last - first)}" if first and last and last > first else ""
+    return (
+        f"{count(times, 'request')} ({fields.get('api', 'unknown')}) of "
+        f"{person(fields.get('who'))} refused with {fields.get('error', 'an error')}{within}"
+    )
+
+
+def _reset(fields: Part) -> str:
+    partitions = fields.get("partitions") or []
+    before, after = fields.get("from") or [], fields.get("to") or []
+    shown = [
+        f"{number}: {'none' if old is None else old} -> {new}"
+        for number, old, new in zip(partitions, before, after, strict=False)
+    ]
+    return (
+        f"{person(fields.get('who'))}, which is no member, set offsets of "
+        f"{fields.get('topic', 'a topic')} ({some_of(shown, OFFSETS_SHOWN)})"
+    )
+
+
+def _expired(fields: Part) -> str:
+    return (
+        f"{count(fields.get('count') or 0, 'offset')} expired "
+        f"({partitions_text(fields.get('partitions') or {})}): offsets.retention.minutes of the "
+        "coordinator was over"
+    )
+
+
+def _offsets_deleted(fields: Part) -> str:
+    why = {
+        "request": f"by {person(fields.get('who'))}",
+        "group_deleted": "with the group",
+        "topic_deleted": "with their topic",
+    }.get(fields.get("why") or "", "")
+    where = partitions_text(fields.get("partitions") or {})
+    return f"{count(fields.get('count') or 0, 'offset')} deleted {why} ({where})"
+
+
+def _loaded(fields: Part) -> str:
+    groups, members = fields.get("groups") or 0, fields.get("members") or 0
+    torn = fields.get("dropped_bytes")
+    return (
+        f"the coordinator loaded {count(groups, 'group')} with {count(members, 'member')} in "
+        f"{span(fields.get('duration_ms') or 0)}, after a start or a failure; sessions began anew"
+        + (f"; {torn} torn bytes were cut" if torn else "")
+    )
+
+
+def _closed(fields: Part) -> str:
+    return f"the coordinator closed: {fields.get('why') or 'unknown'}"
+
+
+def _not_back(fields: Part) -> str:
+    absent = fields.get("absent") or []
+    verb = "was" if len(absent) == 1 else "were"
+    return (
+        f"{some_of(person(each) for each in absent)} {verb} not heard of again since the "
+        "coordinator was loaded"
+    )
+
+
+def _removed(fields: Part) -> str:
+    cause = fields.get("cause") or {}
+    about = Round("", 0, 0, 0)
+    about.removed = [{"who": fields.get("who") or {}}]
+    return cause_text(cause, about).removesuffix(".")
+
+
+def _joined(fields: Part) -> str:
+    return f"{person(fields.get('who'))} joined"
+
+
+def _emptied(fields: Part) -> str:
+    return f"the group is empty. {_removed(fields)}"
+
+
+def _group_deleted(fields: Part) -> str:
+    why = {
+        "request": f"by {person(fields.get('who'))}",
+        "expired": "with its last expired offset",
+        "unused": "as it was never used",
+    }.get(fields.get("why") or "", "")
+    return f"the group was deleted {why}".rstrip()
+
+
+def _dropped(fields: Part) -> str:
+    types = fields.get("types") or {}
+    which = some_of(f"{each} of {name}" for name, each in types.items())
+    whose = f" about {name_of(fields['who'])}" if fields.get("who") else ""
+    total = fields.get("count") or 0
+    return f"{count(total, 'event')}{whose} left out because of a limit ({which})"
+
+
+# Any: JSON.
+_LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "member_fenced": _fenced,
+    "member_replaced": _replaced,
+    "member_removed": _removed,
+    "member_joined": _joined,
+    "requests_refused": _refused,
+    "offsets_reset": _reset,
+    "offsets_expired": _expired,
+    "offsets_deleted": _offsets_deleted,
+    "coordinator_loaded": _loaded,
+    "coordinator_closed": _closed,
+    "not_back": _not_back,
+    "group_emptied": _emptied,
+    "group_deleted": _group_deleted,
+    "events_dropped": _dropped,
+}
+"""Type of event -> its sentence. The others belong to rounds."""

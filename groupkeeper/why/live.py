@@ -1,0 +1,99 @@
+"""What a group is doing right now, in words: from the JSON of `GET /groups/GROUP`.
+
+A newer server may leave fields out or add some: nothing here relies on one.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from groupkeeper.why.fields import Part
+from groupkeeper.why.rounds import Round
+from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span
+from groupkeeper.why.words import cause_text
+
+_TIMERS: Final[Mapping[str, str]] = {
+    "join": "the rebalance timeout ends the join phase: dynamic members that are missing are"
+    " removed, static ones keep their places",
+    "initial_delay": "the delay of the first rebalance ends (group.initial.rebalance.delay.ms)",
+    "sync": "the rebalance timeout ends the sync phase: members that did not ask for their"
+    " assignment are removed",
+    "session": "the session of {who} ends unless it sends a heartbeat",
+    "new_member": "{who} is removed unless the join phase ends before",
+    "pending_member": "the member id {who} is given up",
+}
+"""Name of a timer -> what happens when it comes due."""
+
+
+def live_text(view: Part) -> str:
+    """The state, whom the group waits for, and what happens next if nothing comes."""
+    members = [each for each in view.get("members") or () if isinstance(each, dict)]
+    parts = [_state(view, members), _waiting(view, members), _next(view, members)]
+    return " ".join(filter(None, parts))
+
+
+def live_key(view: Part) -> object:
+    """Changes when the text says something else than passing time."""
+    rebalance = view.get("rebalance") or {}
+    return (
+        view.get("state"),
+        view.get("generation"),
+        rebalance.get("phase"),
+        str(view.get("waiting_for")),
+    )
+
+
+def _state(view: Part, members: Sequence[Part]) -> str:
+    rebalance = view.get("rebalance") or {}
+    since = rebalance.get("since_ms", view.get("state_ms"))
+    for_ms = f" for {span(since)}" if isinstance(since, int) else ""
+    text = (
+        f"Now: {view.get('state', 'unknown')}{for_ms}, generation {view.get('generation', '?')}, "
+        f"{count(len(members), 'member')}."
+    )
+    cause = rebalance.get("cause") or {}
+    return f"{text} {cause_text(cause, Round('', 0, 0, 0))}" if cause.get("code") else text
+
+
+def _waiting(view: Part, members: Sequence[Part]) -> str:
+    rebalance = view.get("rebalance") or {}
+    if rebalance.get("initial_delay"):
+        joined = sum(bool(each.get("joined")) for each in members)
+        return f"{count(joined, 'member')} joined; the group was empty, and waits for more."
+    waiting = view.get("waiting_for") or []
+    if not waiting:
+        return ""
+    by_id = {each.get("member"): each for each in members}
+    names = some_of(_waited(each, by_id.get(each)) for each in waiting)
+    if rebalance.get("phase") == "sync":
+        late = sum(not each.get("synced") for each in members)
+        return f"Waiting for the leader {names} to assign; {count(late, 'member')} did not ask yet."
+    return (
+        f"Waiting for {len(waiting)} of {len(members) + len(view.get('pending') or ())}: {names}."
+    )
+
+
+def _waited(member: object, row: Part | None) -> str:
+    if row is None:
+        return f"{short_id(str(member))} (got its member id, has not joined yet)"
+    heard = row.get("heard_ms_ago")
+    ago = f", last heard of {span(heard)} ago" if isinstance(heard, int) else ""
+    if row.get("heard") is False:
+        ago = ", not heard of since the coordinator was loaded"
+    closed = ", connection closed" if row.get("connection") == "closed" else ""
+    return f"{person(row)}{ago}{closed}"
+
+
+def _next(view: Part, members: Sequence[Part]) -> str:
+    """What happens next, and what ends the phase, if nothing comes."""
+    names = {str(each.get("member")): name_of(each) for each in members}
+    texts = (_timer(view.get(each) or {}, names) for each in ("next_timer", "phase_timer"))
+    return " ".join(dict.fromkeys(filter(None, texts)))
+
+
+def _timer(timer: Part, names: Part) -> str:
+    text, left = _TIMERS.get(timer.get("name", "")), timer.get("in_ms")
+    if text is None or not isinstance(left, int):
+        return ""
+    member = str(timer.get("member"))
+    who = names.get(member) or short_id(member)
+    return f"In {span(left)} {text.format(who=who)}."

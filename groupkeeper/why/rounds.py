@@ -1,0 +1,320 @@
+"""Folds the events of one group into rounds: one `Round` for each rebalance, from its cause to the
+new assignments.
+
+    folding = Folding()
+    entries = [entry for event in events for entry in folding.add(event)]
+    entries += folding.rest()
+
+Events are of one group and of its partition, in the order of (epoch, seq). An entry is a finished
+`Round`, or an event that belongs to none. What is before the first event that was read is unknown:
+a round may lack its beginning.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+from groupkeeper.protocol.group_events import SHORTENED, TYPES, Event
+from groupkeeper.why.fields import Part, checked, number
+
+UNDER_WAY: Final = "under_way"
+COMPLETED: Final = "completed"
+EMPTIED: Final = "emptied"
+SUPERSEDED: Final = "superseded"
+LOST: Final = "lost"
+"""Outcomes. Lost: the coordinator closed or moved before the round was over."""
+
+PEOPLE: Final = 10_000
+"""Members whose client is remembered; then the one that was heard of first is forgotten."""
+ALIKE_MS: Final = 900_000
+"""Rounds with one cause that begin this far apart, or closer, are counted together."""
+RETURN_MS: Final = 900_000
+"""A member that joins later than this after another one is gone is not taken for the same one."""
+
+
+@dataclass(slots=True)
+class Round:
+    """One rebalance. Times ending in `_at_ms` are Unix milliseconds, others durations; None is
+    unknown. Parts of events (`cause`, `who`, items of lists) are as docs/events.md has them.
+    """
+
+    group: str
+    epoch: int
+    round: int
+    generation: int
+    outcome: str = UNDER_WAY
+    """`completed`, `emptied` (no member was left), `superseded` (by the next round), `lost` (with
+    the coordinator) or `under_way`."""
+    started_at_ms: int | None = None
+    ended_at_ms: int | None = None
+    cause: Part | None = None
+    more_causes: list[Part] = field(default_factory=list)
+    from_state: str | None = None
+    members: int | None = None
+    expected: list[str] = field(default_factory=list)
+    deadline_ms: int | None = None
+    joined: list[Part] = field(default_factory=list)
+    missing: list[Part] = field(default_factory=list)
+    ended_by: str | None = None
+    last: Part | None = None
+    """`member`, `instance`, `after_ms` and `who` (null if unknown) of the one that arrived last."""
+    leader: str | None = None
+    protocol: str | None = None
+    join_ms: int | None = None
+    leader_ms: int | None = None
+    duration_ms: int | None = None
+    standstill_ms: int | None = None
+    """How long the partition stood still that did longest, as the event says, or else how long the
+    round took; with the rounds before that were superseded."""
+    assignment: list[Part] | None = None
+    partitions: int | None = None
+    """How many are assigned; None if that is unknown."""
+    moved: int | None = None
+    unassigned_ms: int | None = None
+    added: list[Part] = field(default_factory=list)
+    """`at_ms`, `who` and `kind` of members that joined."""
+    removed: list[Part] = field(default_factory=list)
+    """`at_ms`, `who` and `cause` of members that left or were removed."""
+    replaced: list[Part] = field(default_factory=list)
+    rejoined: list[Part] = field(default_factory=list)
+    repeats: int = 1
+    """How many rounds in a row had this cause, this one included."""
+    repeats_since_ms: int | None = None
+    """From the first of them to this one."""
+    repeats_from: str | None = None
+    """The state before the first of them."""
+    returned_ms: int | None = None
+    """A member was lost, and came back: from its last request until a client of the same instance,
+    or of the same host and client id, joined."""
+    away_ms: int | None = None
+    """The same of the round in which it came back."""
+    session_timeout_ms: int | None = None
+    """Of the member that was lost or came back."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The round as a JSON object; the names of its fields are stable."""
+        return asdict(self)
+
+
+Entry = Round | Event
+
+
+def time_of(entry: Entry) -> int:
+    """When it happened, or began, in Unix milliseconds."""
+    if isinstance(entry, Event):
+        return entry.at_ms
+    return entry.started_at_ms or entry.ended_at_ms or 0
+
+
+_MEMBERSHIP: Final = {
+    "member_joined": "added",
+    "member_removed": "removed",
+    "member_replaced": "replaced",
+    "member_rejoined": "rejoined",
+}
+"""Type of event -> list of the round that it goes into."""
+_QUIET: Final = frozenset({"commits", "member_rejoined", "group_created"})
+"""No entry of their own outside of a round."""
+_ENDS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
+
+
+class Folding:
+    """Takes events in order, and returns what is finished."""
+
+    def __init__(self) -> None:
+        self.unknown: Counter[str] = Counter()
+        """Types, and `type.field`, that this version does not know: how many of each."""
+        self.under_way: Round | None = None
+        self._before: list[Event] = []
+        """Changes of membership in the step that may start a round."""
+        self._closed: tuple[int, int] | None = None
+        self._superseded_ms = 0
+        self._alike: Round | None = None
+        self._people: dict[str, Part] = {}
+
+    def add(self, event: Event) -> list[Entry]:
+        """The entries that this event finishes."""
+        if event.type not in TYPES:
+            self.unknown[event.type] += 1
+            return []
+        fields, strange = checked(event)
+        self.unknown.update(f"{event.type}.{name}" for name in strange)
+        event = replace(event, fields=fields)
+        self._meet(event)
+        first = self._before[0] if self._before else event
+        is_same_step = (event.epoch, event.mono_ms) == (first.epoch, first.mono_ms)
+        entries = [] if is_same_step else self.let_go()
+        current = self.under_way
+        if current is not None and (event.type in _ENDS or event.epoch != current.epoch):
+            entries.append(self._close(current, LOST, event))
+        if event.type == "rebalance_started":
+            if self.under_way is not None:  # its end was left out
+                entries.append(self._close(self.under_way, LOST, event))
+            self._start(event)
+        elif event.round and event.type not in _ENDS:
+            entries += self._in_round(event)
+        elif event.type in _MEMBERSHIP:
+            self._before.append(event)
+        elif event.type not in _QUIET:
+            entries.append(event)
+        return entries
+
+    def rest(self) -> list[Entry]:
+        """At the end: what did not lead to a round, and the round under way."""
+        return self.let_go() + ([] if self.under_way is None else [self.under_way])
+
+    def let_go(self) -> list[Entry]:
+        """Changes of membership that no round followed in the same step."""
+        found: list[Entry] = [each for each in self._before if each.type not in _QUIET]
+        self._before = []
+        return found
+
+    def who(self, member: str) -> Part | None:
+        """The client of a member, as far as an event told it."""
+        return self._people.get(member)
+
+    # -- parts of a round ------------------------------------------------------------------------
+
+    def _start(self, event: Event) -> None:
+        fields = event.fields
+        started = _round_of(event)
+        started.cause = fields.get("cause")
+        started.from_state = fields.get("from_state")
+        started.members = fields.get("members")
+        started.expected = list(fields.get("expected") or ())
+        started.deadline_ms = fields.get("deadline_ms")
+        evidence = (started.cause or {}).get("evidence") or {}
+        started.session_timeout_ms = number(evidence, "session_timeout_ms")
+        started.started_at_ms = event.at_ms
+        for each in self._before:
+            _keep(started, each)
+        self._before = []
+        self._count_alike(started)
+        self.under_way = started
+
+    def _count_alike(self, started: Round) -> None:
+        before, code = self._alike, (started.cause or {}).get("code")
+        started.repeats_from = started.from_state
+        if before is not None and code == (before.cause or {}).get("code"):
+            since = (started.started_at_ms or 0) - (before.started_at_ms or 0)
+            if since <= ALIKE_MS:
+                started.repeats = before.repeats + 1
+                started.repeats_since_ms = since + (before.repeats_since_ms or 0)
+                started.repeats_from = before.repeats_from
+        self._alike = started
+
+    def _in_round(self, event: Event) -> list[Entry]:
+        if (event.epoch, event.round) == self._closed:
+            return [] if event.type == "group_emptied" or event.type in _QUIET else [event]
+        if self.under_way is None:  # its beginning is not in what was read
+            self.under_way = _round_of(event)
+        current = self.under_way
+        current.generation = event.generation
+        if event.type in _MEMBERSHIP:
+            _keep(current, event)
+        elif event.type == "rebalance_cause_added":
+            current.more_causes.append(event.fields.get("cause") or {})
+        elif event.type == "rebalance_joined":
+            self._joined(current, event.fields)
+        elif event.type == "rebalance_completed":
+            _completed(current, event.fields)
+            return [self._close(current, COMPLETED, event)]
+        elif event.type == "rebalance_abandoned":
+            why = SUPERSEDED if event.fields.get("why") == SUPERSEDED else EMPTIED
+            return [self._close(current, why, event)]
+        elif event.type not in _QUIET:
+            return [event]
+        return []
+
+    def _joined(self, current: Round, fields: Part) -> None:
+        current.leader, current.protocol = fields.get("leader"), fields.get("protocol")
+        current.join_ms, current.ended_by = fields.get("duration_ms"), fields.get("ended_by")
+        current.joined = list(fields.get("joined") or ())
+        current.missing = [
+            {**each, "who": self.who(each.get("member", ""))}
+            for each in fields.get("missing") or ()
+        ]
+        for each in current.joined:
+            if each.get("member") == fields.get("last"):
+                current.last = {**each, "who": self.who(each["member"])}
+
+    def _close(self, current: Round, outcome: str, event: Event) -> Round:
+        current.outcome = outcome
+        current.ended_at_ms = event.at_ms
+        if current.started_at_ms is not None:
+            if current.duration_ms is None:
+                current.duration_ms = max(0, event.at_ms - current.started_at_ms)
+            still = current.unassigned_ms
+            still = current.duration_ms if still is None else still
+            current.standstill_ms = still + self._superseded_ms
+        self._superseded_ms = (current.standstill_ms or 0) if outcome == SUPERSEDED else 0
+        self._closed = current.epoch, current.round
+        self.under_way = None
+        return current
+
+    def _meet(self, event: Event) -> None:
+        cause = event.fields.get("cause") or {}
+        for who in (cause.get("who"), event.fields.get("who")):
+            if who and who.get("member"):
+                self._people.pop(who["member"], None)
+                self._people[who["member"]] = who
+        while len(self._people) > PEOPLE:
+            del self._people[next(iter(self._people))]
+
+
+def _round_of(event: Event) -> Round:
+    return Round(event.group or "", event.epoch, event.round, event.generation)
+
+
+def _keep(current: Round, event: Event) -> None:
+    into: list[Part] = getattr(current, _MEMBERSHIP[event.type])
+    into.append({"at_ms": event.at_ms, "who": {}, **event.fields})
+
+
+def _completed(current: Round, fields: Part) -> None:
+    current.leader_ms, current.duration_ms = fields.get("leader_ms"), fields.get("duration_ms")
+    current.moved, current.unassigned_ms = fields.get("moved"), fields.get("unassigned_ms")
+    current.assignment = fields.get("assignment")
+    if current.assignment is not None and "assignment" not in (fields.get(SHORTENED) or {}):
+        current.partitions = sum(
+            len(some)
+            for each in current.assignment
+            for some in (each.get("partitions") or {}).values()
+        )
+
+
+def find_returns(entries: Iterable[Entry]) -> None:
+    """Set `returned_ms` and `away_ms` of rounds in which members were lost and came back."""
+    lost: list[tuple[Round, Part, int]] = []
+    for each in entries:
+        if isinstance(each, Round):
+            for added in each.added:
+                _take_back(each, added, lost)
+            lost += [(each, removed["who"], _heard(removed)) for removed in each.removed]
+
+
+def _take_back(current: Round, added: Part, lost: list[tuple[Round, Part, int]]) -> None:
+    who, at_ms = added.get("who") or {}, added["at_ms"]
+    for gone in reversed(lost):
+        before, member, heard_ms = gone
+        if at_ms - heard_ms <= RETURN_MS and _is_same(member, who):
+            current.away_ms = max(current.away_ms or 0, at_ms - heard_ms)
+            current.session_timeout_ms = before.session_timeout_ms
+            before.returned_ms = max(before.returned_ms or 0, at_ms - heard_ms)
+            lost.remove(gone)
+            return
+
+
+def _heard(removed: Part) -> int:
+    """When the last request of a removed member came, in Unix milliseconds."""
+    evidence = removed.get("cause", {}).get("evidence", {})
+    at_ms: int = removed["at_ms"]
+    return at_ms - (number(evidence, "silent_ms") or 0)
+
+
+def _is_same(gone: Part, come: Part) -> bool:
+    """Whether a member is probably a restart of one that is gone."""
+    if gone.get("instance") or come.get("instance"):
+        return gone.get("instance") == come.get("instance")
+    return (gone.get("client_id"), gone.get("host")) == (come.get("client_id"), come.get("host"))

@@ -1,0 +1,355 @@
+"""A round as one paragraph that a tired person understands.
+
+What triggered it, who, what the client said, who was late, how long consumption stood still, what
+moved, and what to change (`advice`). Lines for what happens outside of rounds are in `lines`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from groupkeeper.why.advice import advice
+from groupkeeper.why.fields import Part, number
+from groupkeeper.why.rounds import (
+    COMPLETED,
+    EMPTIED,
+    LOST,
+    SUPERSEDED,
+    UNDER_WAY,
+    Round,
+)
+from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span, time_text
+
+LATE_MS: Final = 1_000
+"""Who arrives this long after the start is named."""
+LEADER_MS: Final = 1_000
+"""A leader that takes longer to assign is named."""
+
+
+def headline(current: Round) -> str:
+    """Time, number and generation of a round."""
+    took = f", {span(current.duration_ms)}" if current.duration_ms is not None else ""
+    return (
+        f"{time_text(current.started_at_ms)}  rebalance {current.round}, "
+        f"generation {current.generation}{took}"
+    )
+
+
+def paragraph(current: Round) -> str:
+    """The round in a few sentences; the last one says what to change."""
+    sentences = [
+        trigger(current),
+        _said(current.cause),
+        _more_causes(current),
+        _late(current),
+        _leader(current),
+        _outcome(current),
+        _moved(current),
+    ]
+    if current.outcome != UNDER_WAY:
+        sentences.append(advice(current))
+    return " ".join(filter(None, sentences))
+
+
+def trigger(current: Round) -> str:
+    """What started the round."""
+    if current.cause is None:
+        return "What triggered it happened before the events that were read."
+    return cause_text(current.cause, current)
+
+
+def cause_text(cause: Part, current: Round) -> str:
+    """A cause as a sentence. `current` is the round that it belongs to."""
+    if "code" not in cause:
+        return "What triggered it is not told."
+    tell = _TRIGGERS.get(cause["code"])
+    if tell is None:
+        return f"The cause is {cause['code']}, which this command does not know."
+    return tell(cause, cause.get("evidence") or {}, current)
+
+
+# -- one sentence for each code --------------------------------------------------------------------
+
+
+def _who(cause: Part) -> str:
+    return person(cause.get("who"))
+
+
+def _member_joined(cause: Part, evidence: Part, current: Round) -> str:
+    others = len(current.added) - 1
+    more = f", and {others} more during the rebalance" if others > 0 else ""
+    where = " the empty group" if current.from_state == "Empty" else " as a new member"
+    return f"{_who(cause)} joined{where}{more}.{_again(current)}"
+
+
+def _static_joined(cause: Part, evidence: Part, current: Round) -> str:
+    return f"{_who(cause)} joined with an instance id that the group did not have.{_again(current)}"
+
+
+def _again(current: Round) -> str:
+    if current.away_ms is None:
+        return ""
+    return f" A client of this name was lost {span(current.away_ms)} before."
+
+
+def _returned_changed(cause: Part, evidence: Part, current: Round) -> str:
+    return f"{_who(cause)} restarted with protocols or topics that change the group's."
+
+
+def _returned_unready(cause: Part, evidence: Part, current: Round) -> str:
+    was = f" ({current.from_state})" if current.from_state else ""
+    return f"{_who(cause)} restarted while the group was rebalancing{was}."
+
+
+def _subscription_changed(cause: Part, evidence: Part, current: Round) -> str:
+    return f"{_who(cause)} rejoined with other topics or protocols."
+
+
+def _leader_rejoined(cause: Part, evidence: Part, current: Round) -> str:
+    return (
+        f"The leader {_who(cause)} rejoined unchanged, as clients do to get new assignments when "
+        "partitions came or went."
+    )
+
+
+def _member_rejoined(cause: Part, evidence: Part, current: Round) -> str:
+    revoked = evidence.get("revoked")
+    amount = len(revoked) if isinstance(revoked, list | dict) else number(evidence, "revoked")
+    gave = f"after it gave up {count(amount, 'partition')}" if amount else "with other user data"
+    return f"{_who(cause)} rejoined {gave}: the second rebalance of a cooperative assignor."
+
+
+def _member_left(cause: Part, evidence: Part, current: Round) -> str:
+    how = {
+        "shutdown": ": it was closed or unsubscribed",
+        "max_poll_exceeded": ": its application did not call poll in time",
+        "rolling_restart": ": members are being restarted one after the other",
+    }.get(cause.get("likely") or "", "")
+    idle = number(evidence, "idle_ms")
+    since = f", {span(idle)} after its last commit" if idle else ""
+    return f"{_who(cause)} left{how}{since}."
+
+
+def _removed_by_admin(cause: Part, evidence: Part, current: Round) -> str:
+    names = [name_of(each["who"]) for each in current.removed]
+    whom = some_of(names) if names else "a member"
+    return f"{_who(cause)}, which is another client, removed {whom}."
+
+
+def _session_expired(cause: Part, evidence: Part, current: Round) -> str:
+    session, silent = number(evidence, "session_timeout_ms"), number(evidence, "silent_ms")
+    if silent is None or session is None:
+        return f"{_who(cause)} was removed, as no heartbeat came in time.{_connection(evidence)}"
+    limit = f"and its session.timeout.ms is {session}"
+    if evidence.get("connection", "") is None:
+        loaded = "nothing came from it since the coordinator was loaded"
+        return f"{_who(cause)} was removed: {loaded} {span(silent)} before, {limit}."
+    return (
+        f"{_who(cause)} was removed: its last heartbeat came {span(silent)} before, {limit}."
+        f"{_beats(evidence)}{_connection(evidence)}"
+    )
+
+
+def _join_timeout(cause: Part, evidence: Part, current: Round) -> str:
+    return _waited(cause, evidence, "did not rejoin")
+
+
+def _sync_timeout(cause: Part, evidence: Part, current: Round) -> str:
+    return _waited(cause, evidence, "joined, but did not ask for its assignment")
+
+
+def _waited(cause: Part, evidence: Part, what: str) -> str:
+    waited, allowed = number(evidence, "waited_ms"), number(evidence, "rebalance_timeout_ms")
+    within = f" within {span(waited)}" if waited is not None else " in time"
+    limit = f" (the rebalance timeout is {allowed})" if allowed is not None else ""
+    silent = number(evidence, "silent_ms")
+    heard = f" Its last request came {span(silent)} before." if silent is not None else ""
+    return (
+        f"{_who(cause)} was removed: it {what}{within}{limit}.{heard}"
+        f"{_beats(evidence)}{_connection(evidence)}"
+    )
+
+
+def _beats(evidence: Part) -> str:
+    beats, interval = number(evidence, "heartbeats"), number(evidence, "heartbeat_interval_ms")
+    if beats == 0:
+        return " It sent no heartbeat in this generation."
+    if beats is None or interval is None:
+        return ""
+    return f" Before, {count(beats, 'heartbeat')} came every {span(interval)}."
+
+
+def _connection(evidence: Part) -> str:
+    known = evidence.get("connection")
+    return {
+        "open": " Its connection was still open: the process stood still, or its network was cut.",
+        "closed": " Its connection was closed: the process ended, or was cut off.",
+    }.get(known if isinstance(known, str) else "", "")
+
+
+def _pending_expired(cause: Part, evidence: Part, current: Round) -> str:
+    session = number(evidence, "session_timeout_ms")
+    within = f" within {span(session)}" if session is not None else " in time"
+    return f"{_who(cause)} got a member id and did not join with it{within}."
+
+
+def _group_shrunk(cause: Part, evidence: Part, current: Round) -> str:
+    limit = number(evidence, "limit")
+    has = "more members than" if current.members is None else f"{current.members} members, and"
+    most = f" is {limit}" if limit is not None and current.members is not None else ""
+    return f"The group was loaded with {has} group.max.size{most}."
+
+
+def _assignment_lost(cause: Part, evidence: Part, current: Round) -> str:
+    limit = number(evidence, "limit")
+    most = f" (at most {limit} bytes)" if limit is not None else ""
+    return f"The leader's assignments could not be stored: they were too large{most}."
+
+
+def _operator(cause: Part, evidence: Part, current: Round) -> str:
+    return f"An operator forced it{': ' + _who(cause) if cause.get('who') else ''}."
+
+
+def _policy(cause: Part, evidence: Part, current: Round) -> str:
+    return "A policy of the group held or ended the join phase."
+
+
+_TRIGGERS: Final[Mapping[str, Callable[[Part, Part, Round], str]]] = {
+    "member_joined": _member_joined,
+    "static_member_joined": _static_joined,
+    "static_member_returned_changed": _returned_changed,
+    "static_member_returned_unready": _returned_unready,
+    "subscription_changed": _subscription_changed,
+    "leader_rejoined": _leader_rejoined,
+    "member_rejoined": _member_rejoined,
+    "member_left": _member_left,
+    "member_removed_by_admin": _removed_by_admin,
+    "session_expired": _session_expired,
+    "join_timeout": _join_timeout,
+    "sync_timeout": _sync_timeout,
+    "pending_member_expired": _pending_expired,
+    "group_shrunk": _group_shrunk,
+    "assignment_lost": _assignment_lost,
+    "operator": _operator,
+    "policy": _policy,
+}
+"""Code of a cause -> its sentence."""
+
+
+_BRIEFLY: Final[Mapping[str, str]] = {
+    "member_joined": "joined",
+    "static_member_joined": "joined",
+    "static_member_returned_changed": "restarted",
+    "static_member_returned_unready": "restarted",
+    "subscription_changed": "rejoined with other topics or protocols",
+    "leader_rejoined": "rejoined",
+    "member_rejoined": "rejoined",
+    "member_left": "left",
+    "member_removed_by_admin": "removed a member",
+    "session_expired": "sent no heartbeat in time",
+    "join_timeout": "did not rejoin in time",
+    "sync_timeout": "did not ask for its assignment in time",
+    "pending_member_expired": "did not use its member id",
+}
+"""Code of a further cause -> what happened, after the name of who triggered it."""
+
+
+# -- the rest of the paragraph ---------------------------------------------------------------------
+
+
+def _said(cause: Part | None) -> str:
+    reason = (cause or {}).get("reason")
+    if not reason:
+        return ""
+    words = " ".join("".join(each if each.isprintable() else " " for each in reason).split())
+    return f'It said: "{words}{"..." if cause and cause.get("reason_cut") else ""}".'
+
+
+def _more_causes(current: Round) -> str:
+    """Further causes, without joins of members that the first sentence counts."""
+    first = (current.cause or {}).get("code")
+    counted = first if first == "member_joined" else None
+    texts = [
+        f"{name_of(each.get('who') or {})} {_BRIEFLY.get(each.get('code', ''), each.get('code'))}"
+        for each in current.more_causes
+        if each.get("code") != counted
+    ]
+    return f"Meanwhile {some_of(dict.fromkeys(texts))}." if texts else ""
+
+
+def _late(current: Round) -> str:
+    texts = []
+    missing = [name_of(each.get("who") or each) for each in current.missing]
+    if missing:
+        kept = [each for each in current.missing if not each.get("removed")]
+        fate = "; its place is kept" if kept and len(missing) == 1 else ""
+        fate = "; static ones keep their places" if kept and len(missing) > 1 else fate
+        after = f" after {span(current.join_ms)}" if current.join_ms is not None else ""
+        texts.append(f"{some_of(missing)} had not rejoined{after}{fate}.")
+    last = current.last
+    if last and len(current.joined) > 1 and last["after_ms"] >= LATE_MS:
+        by = (current.cause or {}).get("who") or {}
+        known = by.get("member") == last["member"]
+        who = name_of(by) if known else person(last.get("who") or last)
+        text = f"Last to join was {who}, {span(last['after_ms'])} after"
+        before = sorted(each["after_ms"] for each in current.joined)[-2]
+        gap = last["after_ms"] - before
+        behind = f", {span(gap)} behind the one before." if gap >= LATE_MS else "."
+        texts.append(f"{text} the start{behind}")
+    return " ".join(texts)
+
+
+def _leader(current: Round) -> str:
+    if current.leader_ms is None or current.leader_ms < LEADER_MS:
+        return ""
+    who = short_id(current.leader or "")
+    return f"The leader{' ' + who if who else ''} took {span(current.leader_ms)} to assign."
+
+
+def _outcome(current: Round) -> str:
+    still = current.standstill_ms
+    for_ms = f" after {span(still)}" if still else ""
+    match current.outcome:
+        case outcome if outcome == UNDER_WAY:
+            return "It is not over."
+        case outcome if outcome == EMPTIED:
+            return f"No member was left{for_ms}: the group is empty."
+        case outcome if outcome == SUPERSEDED:
+            return f"Another rebalance began{for_ms}, before this one had assignments."
+        case outcome if outcome == LOST:
+            return "The coordinator closed or moved before it was over."
+    assert current.outcome == COMPLETED
+    return _standstill(current)
+
+
+def _standstill(current: Round) -> str:
+    if current.standstill_ms is None:
+        return ""
+    still = span(current.standstill_ms)
+    if current.from_state == "Empty":
+        return f"Consumption began after {still}."
+    if "cooperative" in (current.protocol or ""):
+        text = f"The rebalance took {still}; partitions that stayed were consumed meanwhile."
+    else:
+        text = f"Consumption stood still for {'up to ' if current.unassigned_ms else ''}{still}."
+    silent = number((current.cause or {}).get("evidence") or {}, "silent_ms")
+    if silent and current.removed:
+        text += f" The partitions of {name_of(current.removed[0]['who'])} were not consumed for "
+        text += f"{span(silent + current.standstill_ms)}."
+    return text
+
+
+def _moved(current: Round) -> str:
+    if current.outcome != COMPLETED or current.from_state == "Empty":
+        return _assigned(current) if current.outcome == COMPLETED else ""
+    if current.moved is None:
+        return ""
+    if current.partitions is None:
+        return f"{count(current.moved, 'partition')} moved."
+    return f"{current.moved} of {count(current.partitions, 'partition')} moved."
+
+
+def _assigned(current: Round) -> str:
+    if current.partitions is None or current.assignment is None:
+        return ""
+    owners = count(len(current.assignment), "member")
+    return f"{count(current.partitions, 'partition')} went to {owners}."

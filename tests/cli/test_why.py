@@ -1,0 +1,400 @@
+"""`groupkeeper why` against a node that has the events of a test."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from groupkeeper.cli import main
+from groupkeeper.cli.why_times import read_since
+from groupkeeper.client import group_events
+from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.observe.http_limits import Page
+from groupkeeper.observe.http_server import HttpServer
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_events import TOPIC, Event, encode
+from groupkeeper.protocol.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from groupkeeper.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+from groupkeeper.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from groupkeeper.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from groupkeeper.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from groupkeeper.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from groupkeeper.protocol.record_batch import encode_batch
+from tests.client.stub import StubNode, cluster
+from tests.support.told_events import NOON, Told, cause, who
+
+Capture = pytest.CaptureFixture[str]
+CLUSTER = "cluster-1"
+PARTITIONS = 3
+
+
+class EventNode(StubNode):
+    """One node with the event topic, and a group `g` of a member without partitions."""
+
+    def __init__(self, events: Sequence[Event] | None, setting: str | None = None) -> None:
+        super().__init__(0, {"ConsumerGroupDescribe": None})
+        self.records = [(b"g" if each.group else b"", each) for each in events or ()]
+        self.raw: list[tuple[bytes, bytes]] = []
+        self.has_topic = events is not None
+        self.setting = setting
+        self.state = "Stable"
+        self.fetched: list[int] = []
+        self.answers |= {
+            "Metadata": self._metadata,
+            "FindCoordinator": self._find_coordinator,
+            "ListOffsets": self._list_offsets,
+            "Fetch": self._fetch,
+            "DescribeGroups": self._describe_groups,
+            "DescribeConfigs": self._describe_configs,
+        }
+
+    @property
+    def log(self) -> list[tuple[bytes, bytes, int]]:
+        """Key, value and time of each record."""
+        events = [(key, encode(each), each.at_ms) for key, each in self.records]
+        return events + [(key, value, NOON) for key, value in self.raw]
+
+    def _metadata(self, request: Any) -> MetadataResponse:
+        broker = MetadataResponseBroker(node_id=0, host="127.0.0.1", port=self.port)
+        partitions = [
+            MetadataResponsePartition(partition_index=each, leader_id=0)
+            for each in range(PARTITIONS)
+        ]
+        topics = []
+        for each in request.topics or ():
+            known = each.name == TOPIC and self.has_topic
+            error = ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            found = MetadataResponseTopic(name=each.name, error_code=error)
+            found.partitions = partitions if known else []
+            topics.append(found)
+        return MetadataResponse(brokers=[broker], cluster_id=CLUSTER, topics=topics)
+
+    def _find_coordinator(self, request: Any) -> FindCoordinatorResponse:
+        found = [
+            Coordinator(key=each, node_id=0, host="127.0.0.1", port=self.port)
+            for each in request.coordinator_keys
+        ]
+        return FindCoordinatorResponse(coordinators=found)
+
+    def _list_offsets(self, request: Any) -> ListOffsetsResponse:
+        [topic] = request.topics
+        [asked] = topic.partitions
+        assert asked.partition_index == partition_of("g", PARTITIONS)
+        later = [n for n, (_, _, at) in enumerate(self.log) if at >= asked.timestamp]
+        offset = {-1: len(self.log), -2: 0}.get(asked.timestamp, later[0] if later else -1)
+        found = ListOffsetsPartitionResponse(partition_index=asked.partition_index, offset=offset)
+        return ListOffsetsResponse(
+            topics=[ListOffsetsTopicResponse(name=topic.name, partitions=[found])]
+        )
+
+    def _fetch(self, request: Any) -> FetchResponse:
+        [topic] = request.topics
+        [asked] = topic.partitions
+        start = asked.fetch_offset
+        self.fetched.append(start)
+        batches = [
+            encode_batch(n, 0, at, [(key, value)])
+            for n, (key, value, at) in [*enumerate(self.log)][start : start + 4]
+        ]
+        data = PartitionData(partition_index=asked.partition, records=b"".join(batches))
+        return FetchResponse(
+            responses=[FetchableTopicResponse(topic=topic.topic, partitions=[data])]
+        )
+
+    def _describe_groups(self, request: Any) -> DescribeGroupsResponse:
+        member = DescribedGroupMember(member_id="m1", client_id="billing", client_host="/10.0.0.7")
+        members = [member] if self.state != "Dead" else []
+        group = DescribedGroup(
+            group_id="g", group_state=self.state, protocol_type="consumer", members=members
+        )
+        return DescribeGroupsResponse(groups=[group])
+
+    def _describe_configs(self, request: Any) -> DescribeConfigsResponse:
+        configs = []
+        if self.setting is not None:
+            configs = [
+                DescribeConfigsResourceResult(name="group.events.enabled", value=self.setting)
+            ]
+        return DescribeConfigsResponse(results=[DescribeConfigsResult(configs=configs)])
+
+
+async def why(node: StubNode, *arguments: str) -> int:
+    async with cluster(node) as address:
+        call = ["why", "g", "--bootstrap-server", address, "--timeout", "5000", *arguments]
+        return await asyncio.to_thread(main, call)
+
+
+def rounds(count: int) -> Told:
+    """Rounds a minute apart, each with a line of another event before it."""
+    told = Told()
+    for number in range(count):
+        told.at(60_000 * number)
+        told.tell("offsets_expired", count=number, partitions={})
+        told.started(cause("member_left", who(f"m{number}"), likely="shutdown"))
+        told.completed()
+    return told
+
+
+async def test_rounds_are_paragraphs_in_order_of_time(capsys: Capture) -> None:
+    assert await why(EventNode(rounds(2).events), "--http", "off") == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[0].startswith("2025-11-22 12:00:00.000Z  0 offsets expired")
+    heads = [each for each in lines if "  rebalance " in each]
+    assert [each.partition("  ")[2] for each in heads] == [
+        "rebalance 1, generation 0, 3.0 s",
+        "rebalance 2, generation 0, 3.0 s",
+    ]
+    assert "session.timeout.ms=45000" in out
+    assert lines[-1] == (
+        "Now: Stable, 1 member. m1 (client billing, on 10.0.0.7) has nothing assigned."
+    )
+    assert max(map(len, lines)) <= 100
+    assert err == ""
+
+
+async def test_the_last_rounds_and_what_happened_since(capsys: Capture) -> None:
+    assert await why(EventNode(rounds(5).events), "--http", "off", "--last", "2") == 0
+    out = capsys.readouterr().out
+    assert "rebalance 4," in out and "rebalance 5," in out and "rebalance 3," not in out
+    assert "3 offsets expired" not in out and "4 offsets expired" in out
+
+
+async def test_since_reads_nothing_before(capsys: Capture) -> None:
+    node = EventNode(rounds(5).events)
+    assert await why(node, "--http", "off", "--since", "2025-11-22T12:03:00Z") == 0
+    out = capsys.readouterr().out
+    assert "rebalance 4," in out and "rebalance 3," not in out
+    assert min(node.fetched) == 9
+
+
+async def test_of_a_long_log_only_the_end_is_read(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_events, "FIRST_PIECE", 10)
+    node = EventNode(rounds(200).events)
+    assert await why(node, "--http", "off", "--last", "3") == 0
+    assert "rebalance 198," in capsys.readouterr().out
+    assert min(node.fetched) >= 580
+
+
+async def test_what_is_read_backwards_is_bounded(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_events, "FIRST_PIECE", 10)
+    monkeypatch.setattr(group_events, "BACKWARDS_BYTES", 1)
+    node = EventNode(rounds(20).events)
+    assert await why(node, "--http", "off", "--last", "15") == 0
+    out, err = capsys.readouterr()
+    assert "rebalance 20," in out and "rebalance 15," not in out
+    assert "its beginning was not read: use --since" in err
+
+
+async def test_json_is_one_object_a_line(capsys: Capture) -> None:
+    assert await why(EventNode(rounds(1).events), "--http", "off", "--json") == 0
+    event, round_, now = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (event["kind"], event["type"], event["count"]) == ("event", "offsets_expired", 0)
+    assert (round_["kind"], round_["round"], round_["outcome"]) == ("round", 1, "completed")
+    assert round_["cause"]["code"] == "member_left"
+    assert "session.timeout.ms" in round_["advice"]
+    assert (now["kind"], now["state"]) == ("described", "Stable")
+
+
+async def test_events_of_other_groups_are_passed_over(capsys: Capture) -> None:
+    node = EventNode(rounds(1).events)
+    node.records.insert(0, (b"other", node.records[1][1]))
+    assert await why(node, "--http", "off") == 0
+    assert capsys.readouterr().out.count("  rebalance ") == 1
+
+
+async def test_what_a_newer_server_wrote_is_counted_in_one_line(capsys: Capture) -> None:
+    told = rounds(1)
+    told.tell("quota_reached", most=3)
+    node = EventNode(told.events)
+    node.raw.append((b"g", b'{"v":2}'))
+    assert await why(node, "--http", "off") == 0
+    assert capsys.readouterr().err == (
+        "groupkeeper: skipped 1 types or fields of a newer server: quota_reached (1); 1 records "
+        "that are no events (a group event of version 2; this reads version 1)\n"
+    )
+
+
+# -- nothing to tell -------------------------------------------------------------------------------
+
+
+async def test_a_cluster_without_events_tells_what_it_can(capsys: Capture) -> None:
+    assert await why(EventNode(None)) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("Now: Stable, 1 member.")
+    assert "why groups rebalance is stored by Groupkeeper only" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("false", "group.events.enabled=true"), ("true", "no rebalances of group 'g' are stored yet")],
+)
+async def test_a_groupkeeper_without_events_says_why(
+    setting: str, said: str, capsys: Capture
+) -> None:
+    assert await why(EventNode(None, setting)) == 0
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("events", [None, []])
+async def test_a_group_that_does_not_exist(events: list[Event] | None, capsys: Capture) -> None:
+    node = EventNode(events)
+    node.state = "Dead"
+    assert await why(node, "--http", "off") == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("groupkeeper: consumer group 'g' does not exist")
+    assert err.count("\n") == 1
+
+
+async def test_a_deleted_group_still_has_its_events(capsys: Capture) -> None:
+    node = EventNode(rounds(1).events)
+    node.state = "Dead"
+    assert await why(node, "--http", "off") == 0
+    out, err = capsys.readouterr()
+    assert "rebalance 1," in out
+    assert err == "groupkeeper: consumer group 'g' does not exist now\n"
+
+
+async def test_no_events_yet(capsys: Capture) -> None:
+    assert await why(EventNode([]), "--http", "off") == 0
+    assert "no rebalances of group 'g' are stored yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("count", "more"), [(0, ""), (1, "; these are older")])
+async def test_events_that_were_switched_off_later(count: int, more: str, capsys: Capture) -> None:
+    assert await why(EventNode(rounds(count).events, "false"), "--http", "off") == 0
+    out, err = capsys.readouterr()
+    assert out.count("  rebalance ") == count
+    assert err == (
+        "groupkeeper: events are switched off: start the server with group.events.enabled=true"
+        f"{more}\n"
+    )
+
+
+async def test_a_topic_of_somebody_else(capsys: Capture) -> None:
+    node = EventNode([])
+    node.raw.append((b"g", b"hello"))
+    assert await why(node, "--http", "off") == 0
+    out, err = capsys.readouterr()
+    assert "is not that of Groupkeeper: not a group event: no JSON" in err
+    assert out.startswith("Now: Stable")
+
+
+def test_a_wrong_address_is_one_line(capsys: Capture) -> None:
+    assert main(["why", "g", "--bootstrap-server", "127.0.0.1:1", "--timeout", "500"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("groupkeeper: no Kafka node answers at 127.0.0.1:1")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["why"], "Missing argument 'GROUP'"),
+        (["why", "g", "--last", "0"], "--last"),
+        (["why", "g", "--since", "noon"], "'noon' is no time"),
+        (["why", "g", "--http", "here"], "--http"),
+    ],
+)
+def test_a_wrong_call(arguments: list[str], problem: str, capsys: Capture) -> None:
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert problem in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("90s", NOON - 90_000),
+        ("3h", NOON - 3 * 3_600_000),
+        ("2d", NOON - 2 * 86_400_000),
+        ("03:00", NOON - 9 * 3_600_000),
+        ("13:00:30", NOON - 23 * 3_600_000 + 30_000),
+        ("2025-11-22T11:00", NOON - 3_600_000),
+        ("2025-11-22T12:00+02:00", NOON - 2 * 3_600_000),
+    ],
+)
+def test_times(text: str, ms: int) -> None:
+    assert read_since(text, NOON) == ms
+
+
+# -- the present -----------------------------------------------------------------------------------
+
+
+async def with_http(node: StubNode, answer: Page, *arguments: str) -> int:
+    async def page(group: str) -> Page:
+        assert group == "g"
+        return answer
+
+    server = HttpServer({}, pages_of={"/groups/": page})
+    host, port = await server.start(("127.0.0.1", 0))
+    await server.serving
+    try:
+        return await why(node, "--http", f"{host}:{port}", *arguments)
+    finally:
+        await server.close()
+
+
+def page(status: int = 200, **fields: Any) -> Page:
+    return status, "application/json", json.dumps({"cluster": CLUSTER} | fields).encode()
+
+
+async def test_the_present_comes_from_the_http_port(capsys: Capture) -> None:
+    node = EventNode(rounds(1).events)
+    answer = page(state="Stable", state_ms=5_000, generation=7, members=[])
+    assert await with_http(node, answer) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1] == "Now: Stable for 5.0 s, generation 7, 0 members."
+    assert err == ""
+
+
+async def test_another_clusters_http_port_is_not_believed(capsys: Capture) -> None:
+    node = EventNode(rounds(1).events)
+    assert await with_http(node, page(cluster="another", state="Empty")) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1].startswith("Now: Stable, 1 member.")
+    assert "is that of another cluster" in err
+
+
+async def test_a_partition_that_does_not_serve_is_told(capsys: Capture) -> None:
+    node = EventNode(rounds(1).events)
+    assert await with_http(node, page(503, error="the partition of group 'g' is closed")) == 0
+    assert "the partition of group 'g' is closed" in capsys.readouterr().err
+
+
+async def test_without_an_http_port_one_line_says_so(capsys: Capture) -> None:
+    assert await why(EventNode(rounds(1).events), "--http", "127.0.0.1:1") == 0
+    out, err = capsys.readouterr()
+    assert "rebalance 1," in out
+    assert err.startswith("groupkeeper: no HTTP port of Groupkeeper answers at 127.0.0.1:1")
+    assert err.count("\n") == 1

@@ -1,0 +1,114 @@
+"""What a group is doing right now."""
+
+from typing import Any
+
+import pytest
+
+from groupkeeper.coordinator.live import MEMBERS_IN_A_SLICE, live_view
+from tests.support.scene import GROUP, Scene
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def view(scene: Scene) -> dict[str, Any]:
+    slices = looking(scene)
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            found: dict[str, Any] = end.value
+            return found
+
+
+def looking(scene: Scene) -> Any:
+    return live_view(scene.group, scene.partition.deadlines, scene.now, scene.wall)
+
+
+def member(found: dict[str, Any], name: str) -> dict[str, Any]:
+    [row] = [each for each in found["members"] if each["client_id"] == name]
+    return row
+
+
+def test_a_stable_group(scene: Scene) -> None:
+    scene.form("lea", "SAM")
+    scene.advance(2_000)
+    scene.heartbeat("lea")
+    scene.advance(1_000)
+    found = view(scene)
+    assert (found["group"], found["state"], found["generation"]) == (GROUP, "Stable", 1)
+    assert (found["protocol"], found["leader"]) == ("range", "lea-1")
+    assert found["rebalance"] is None and found["waiting_for"] == [] and found["pending"] == []
+    lea, sam = member(found, "lea"), member(found, "SAM")
+    assert (lea["heard_ms_ago"], sam["heard_ms_ago"]) == (1_000, 3_000)
+    assert (lea["instance"], sam["instance"]) == (None, "SAM")
+    assert found["next_timer"] == {"name": "session", "member": "SAM-1", "in_ms": 7_000}
+
+
+def test_a_join_phase_names_who_is_missing_and_when_it_ends(scene: Scene) -> None:
+    scene.form("lea", "fred")
+    scene.advance(1_000)
+    scene.knock("zoe")  # is told an id, and does not come back
+    scene.knock("lea", protocols={"range": b"more"})
+    scene.advance(2_000)
+    found = view(scene)
+    assert found["state"] == "PreparingRebalance"
+    assert found["waiting_for"] == ["fred-1", "zoe-1"]
+    assert (member(found, "lea")["joined"], member(found, "fred")["joined"]) == (True, False)
+    assert found["pending"] == [{"member": "zoe-1", "expires_in_ms": 8_000}]
+    rebalance = found["rebalance"]
+    assert (rebalance["phase"], rebalance["since_ms"]) == ("join", 2_000)
+    assert rebalance["initial_delay"] is False
+    assert rebalance["cause"]["code"] == "subscription_changed"
+    assert rebalance["cause"]["who"]["client_id"] == "lea"
+    assert found["next_timer"] == {"name": "session", "member": "fred-1", "in_ms": 7_000}
+    assert found["phase_timer"] == {"name": "join", "member": None, "in_ms": 58_000}
+
+
+def test_the_session_of_a_member_that_waits_does_not_end(scene: Scene) -> None:
+    scene.form("lea", "fred")
+    scene.knock("lea", protocols={"range": b"more"})
+    for _ in range(3):
+        scene.advance(5_000)
+        scene.heartbeat("fred")
+    found = view(scene)
+    assert found["next_timer"]["member"] == "fred-1"
+
+
+def test_the_initial_delay_of_an_empty_group() -> None:
+    scene = Scene(initial_rebalance_delay_ms=3_000)
+    scene.join("lea")
+    scene.advance(1_000)
+    found = view(scene)
+    assert found["rebalance"]["initial_delay"] is True
+    assert found["next_timer"] == {"name": "initial_delay", "member": None, "in_ms": 2_000}
+
+
+def test_a_sync_phase_waits_for_the_leader(scene: Scene) -> None:
+    scene.join("lea")
+    scene.join("fred")
+    scene.advance(6_000)
+    scene.sync("fred")
+    found = view(scene)
+    assert (found["state"], found["rebalance"]["phase"]) == ("CompletingRebalance", "sync")
+    assert found["waiting_for"] == ["lea-1"]
+    assert (member(found, "lea")["synced"], member(found, "fred")["synced"]) == (False, True)
+    assert found["next_timer"]["name"] == "session"
+
+
+def test_many_members_are_looked_at_in_slices(scene: Scene) -> None:
+    scene.form("lea")
+    for number in range(2 * MEMBERS_IN_A_SLICE):
+        scene.knock(f"m{number}", version=3)
+    slices = looking(scene)
+    assert len([*slices]) == 2
+
+
+def test_looking_changes_nothing(scene: Scene) -> None:
+    scene.form("lea", "fred")
+    scene.knock("zoe")
+    before = dict(scene.partition.deadlines.due), scene.group.changes
+    view(scene)
+    assert (dict(scene.partition.deadlines.due), scene.group.changes) == before

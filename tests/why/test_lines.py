@@ -1,0 +1,156 @@
+"""What happens outside of rounds is one line each."""
+
+from typing import Any
+
+import pytest
+
+from groupkeeper.protocol.group_events import TYPES, Event
+from groupkeeper.why.lines import line
+from groupkeeper.why.rounds import Round
+from tests.support.told_events import Told, cause, who
+
+IN_ROUNDS = {each for each in TYPES if each.startswith("rebalance_")}
+QUIET = {"commits", "member_rejoined", "group_created"}
+ADMIN = who("", client_id="adminclient-1", host="/10.0.0.1")
+
+
+def told_line(type_: str, **fields: Any) -> str:
+    told = Told()
+    told.tell(type_, **fields)
+    [entry] = told.entries()
+    assert isinstance(entry, Event)
+    text = line(entry)
+    assert text.startswith("2025-11-22 12:00:00.000Z  ")
+    return text.partition("  ")[2]
+
+
+LINES = {
+    "member_fenced": (
+        {
+            "who": who("m1", instance="pod-3"),
+            "api": "Heartbeat",
+            "current_member": "m2",
+            "current_host": "/10.0.0.8",
+            "likely": "duel",
+            "evidence": {"hosts": ["/10.0.0.7", "/10.0.0.8"]},
+        },
+        (
+            "pod-3 (member m1, client billing, on 10.0.0.7) was fenced: its Heartbeat was "
+            "refused, as m2 on 10.0.0.8 has its group.instance.id; two running clients on "
+            "10.0.0.7 and 10.0.0.8 have one group.instance.id: give each client its own, 2 ids "
+            "for 2 clients"
+        ),
+    ),
+    "member_replaced": (
+        {
+            "who": who("m2", instance="pod-3"),
+            "old_member": "m1",
+            "quick": True,
+            "away_ms": 4_000,
+            "likely": "rolling_restart",
+            "evidence": {},
+        },
+        (
+            "pod-3 (member m2, client billing, on 10.0.0.7) restarted after 4.0 s and took "
+            "the place of m1, without a rebalance; members are being restarted one after the "
+            "other"
+        ),
+    ),
+    "member_removed": (
+        {"who": who("m1"), "cause": cause("member_removed_by_admin", ADMIN)},
+        "adminclient-1 (on 10.0.0.1), which is another client, removed m1",
+    ),
+    "member_joined": (
+        {"who": who("m1"), "kind": "dynamic"},
+        "m1 (client billing, on 10.0.0.7) joined",
+    ),
+    "requests_refused": (
+        {
+            "who": who("m1"),
+            "api": "OffsetCommit",
+            "error": "ILLEGAL_GENERATION",
+            "count": 3,
+            "first_ms": 1_000,
+            "last_ms": 3_500,
+        },
+        (
+            "3 requests (OffsetCommit) of m1 (client billing, on 10.0.0.7) refused with "
+            "ILLEGAL_GENERATION within 2.5 s"
+        ),
+    ),
+    "offsets_reset": (
+        {
+            "who": ADMIN,
+            "topic": "orders",
+            "partitions": [0, 1],
+            "from": [7, None],
+            "to": [0, 0],
+        },
+        (
+            "adminclient-1 (on 10.0.0.1), which is no member, set offsets of orders (0: 7 -> "
+            "0, 1: none -> 0)"
+        ),
+    ),
+    "offsets_expired": (
+        {"count": 4, "partitions": {"orders": [0, 1, 2], "payments": [7]}},
+        (
+            "4 offsets expired (orders 0-2, payments 7): offsets.retention.minutes of the "
+            "coordinator was over"
+        ),
+    ),
+    "offsets_deleted": (
+        {"count": 1, "partitions": {"orders": [3]}, "why": "request", "who": ADMIN},
+        "1 offset deleted by adminclient-1 (on 10.0.0.1) (orders 3)",
+    ),
+    "coordinator_loaded": (
+        {"records": 9, "groups": 2, "members": 1, "duration_ms": 40, "dropped_bytes": 12},
+        (
+            "the coordinator loaded 2 groups with 1 member in 40 ms, after a start or a "
+            "failure; sessions began anew; 12 torn bytes were cut"
+        ),
+    ),
+    "coordinator_closed": ({"why": "stopped"}, "the coordinator closed: stopped"),
+    "not_back": (
+        {"absent": [who("m1"), who("m2")]},
+        (
+            "m1 (client billing, on 10.0.0.7), m2 (client billing, on 10.0.0.7) were not "
+            "heard of again since the coordinator was loaded"
+        ),
+    ),
+    "group_emptied": (
+        {"cause": cause("member_left", who("m1"))},
+        "the group is empty. m1 (client billing, on 10.0.0.7) left",
+    ),
+    "group_deleted": (
+        {"why": "request", "who": ADMIN},
+        "the group was deleted by adminclient-1 (on 10.0.0.1)",
+    ),
+    "events_dropped": (
+        {"count": 5, "types": {"member_fenced": 5}, "who": who("m1")},
+        "5 events about m1 left out because of a limit (5 of member_fenced)",
+    ),
+}
+
+
+@pytest.mark.parametrize("type_", LINES)
+def test_each_type_has_its_line(type_: str) -> None:
+    fields, text = LINES[type_]
+    assert told_line(type_, **fields) == text
+
+
+def test_no_type_is_forgotten() -> None:
+    assert LINES.keys() == TYPES.keys() - IN_ROUNDS - QUIET
+
+
+@pytest.mark.parametrize("type_", LINES)
+def test_a_line_does_without_its_fields(type_: str) -> None:
+    assert "None" not in told_line(type_)
+
+
+@pytest.mark.parametrize("type_", IN_ROUNDS)
+def test_a_round_does_without_the_fields_of_its_events(type_: str) -> None:
+    told = Told()
+    told.round = 1
+    told.during(type_)
+    [entry] = told.entries()
+    assert isinstance(entry, Round)

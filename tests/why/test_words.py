@@ -1,0 +1,295 @@
+"""Rounds in words: every cause has its sentence, and an advice with a setting and a number."""
+
+import re
+from typing import Any
+
+import pytest
+
+from groupkeeper.protocol.group_event_words import CODES, LIKELY
+from groupkeeper.why.advice import advice
+from groupkeeper.why.rounds import ALIKE_MS, Round
+from groupkeeper.why.words import headline, paragraph, trigger
+from tests.support.told_events import Told, cause, who
+
+RESERVED = {"operator", "policy"}
+JAVA = {"name": "apache-kafka-java", "version": "4.1.0"}
+POD = who(
+    "billing-433ad937-7a31-4ef4-bd23-156bd0e5fd80",
+    instance="pod-3",
+    software=JAVA,
+    host="/10.0.0.7",
+)
+
+
+def round_of(why: dict[str, Any], **fields: Any) -> Round:
+    """A round of three members with this cause."""
+    told = Told()
+    told.started(why, **fields)
+    told.at(3_000)
+    told.joined(("m1", 40), ("m3", 60))
+    told.completed()
+    [only] = told.rounds()
+    return only
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_has_its_sentence(code: str) -> None:
+    text = trigger(round_of(cause(code, POD)))
+    assert "which this command does not know" not in text
+    assert text.endswith(".")
+
+
+@pytest.mark.parametrize("likely", [None, *LIKELY])
+@pytest.mark.parametrize("code", [each for each in CODES if each not in RESERVED])
+def test_every_advice_names_a_setting_and_a_number(code: str, likely: str | None) -> None:
+    text = advice(round_of(cause(code, POD, likely=likely)))
+    assert re.search(r"\b[a-z]+(\.[a-z]+)+\b", text), text
+    assert re.search(r"\b[0-9]+\b", text), text
+    assert text.endswith(".")
+
+
+@pytest.mark.parametrize("code", RESERVED)
+def test_reserved_codes_promise_nothing(code: str) -> None:
+    assert advice(round_of(cause(code))) == "Nothing is wrong; no setting avoids it."
+
+
+def test_an_expired_session_of_a_paused_process() -> None:
+    why = cause(
+        "session_expired",
+        POD,
+        likely="crash_or_network",
+        silent_ms=12_000,
+        session_timeout_ms=10_000,
+        heartbeats=40,
+        heartbeat_interval_ms=3_000,
+        connection="open",
+    )
+    told = Told()
+    told.tell("member_removed", who=POD, cause=why)
+    told.started(why)
+    told.at(3_000)
+    told.joined(("m1", 40), ("m3", 2_900))
+    told.completed()
+    [only] = told.rounds()
+    assert headline(only) == "2025-11-22 12:00:00.000Z  rebalance 1, generation 1, 3.0 s"
+    assert paragraph(only) == (
+        "pod-3 (member billing-433ad937, on 10.0.0.7, apache-kafka-java 4.1.0) was removed: its "
+        "last heartbeat came 12 s before, and its session.timeout.ms is 10000. Before, 40 "
+        "heartbeats came every 3.0 s. Its connection was still open: the process stood still, or "
+        "its network was cut. Last to join was m3, 2.9 s after the start, 2.9 s behind the one "
+        "before. Consumption stood still for up to 3.0 s. The partitions of pod-3 were not "
+        "consumed for 15 s. 2 of 4 partitions moved. Set session.timeout.ms=15000 (15 s) and "
+        "heartbeat.interval.ms=5000 (5.0 s) at most, or find what paused the process or cut its "
+        "network."
+    )
+
+
+def test_an_expired_session_of_a_process_that_ended() -> None:
+    why = cause(
+        "session_expired", POD, silent_ms=10_000, session_timeout_ms=10_000, connection="closed"
+    )
+    assert "Look for a crash or a kill on 10.0.0.7 soon after 2025-11-22 11:59:50.000Z" in advice(
+        round_of(why)
+    )
+
+
+def test_heartbeats_that_are_too_rare() -> None:
+    why = cause("session_expired", POD, session_timeout_ms=6_000, heartbeat_interval_ms=5_000)
+    assert "heartbeat.interval.ms=2000" in advice(round_of(why))
+
+
+def test_a_member_that_came_back_tells_how_long_a_session_has_to_be() -> None:
+    told = Told()
+    left = cause("member_left", POD, likely="shutdown", reason="the consumer is being closed")
+    told.tell("member_removed", who=POD, cause=left)
+    told.started(left)
+    told.completed()
+    told.at(70_000)
+    told.tell("member_joined", who=POD, kind="static")
+    told.started(cause("static_member_joined", POD))
+    told.completed()
+    first, second = told.rounds()
+    assert 'It said: "the consumer is being closed".' in paragraph(first)
+    for each in (first, second):
+        assert "session.timeout.ms=90000 (90 s)" in advice(each)
+    assert "A client of this name was lost 70 s before." in paragraph(second)
+
+
+def test_a_session_that_is_long_enough_is_kept() -> None:
+    told = Told()
+    left = cause("member_left", who(), session_timeout_ms=45_000)
+    told.tell("member_removed", who=who(), cause=left)
+    told.started(left)
+    told.completed()
+    told.at(2_000)
+    told.tell("member_joined", who=who("m9"), kind="dynamic")
+    told.started(cause("member_joined", who("m9")))
+    told.completed()
+    for each in told.rounds():
+        assert "a group.instance.id, and keep session.timeout.ms=45000 (45 s)" in advice(each)
+
+
+def test_a_poll_that_came_too_late() -> None:
+    why = cause(
+        "member_left",
+        POD,
+        likely="max_poll_exceeded",
+        idle_ms=310_000,
+        rebalance_timeout_ms=300_000,
+    )
+    text = paragraph(round_of(why))
+    assert "its application did not call poll in time, 5 min 10 s after its last commit" in text
+    assert "max.poll.interval.ms=480000 (8 min)" in text
+
+
+def test_who_held_a_round_up_is_told_beside_its_cause() -> None:
+    slow = cause(
+        "join_timeout",
+        who("m2"),
+        likely="slow_member",
+        waited_ms=60_000,
+        rebalance_timeout_ms=60_000,
+    )
+    told = Told()
+    told.started(cause("member_joined", POD))
+    told.at(60_000)
+    told.during("member_removed", who=who("m2"), cause=slow)
+    missing = {"member": "m2", "instance": None, "removed": True}
+    told.joined(("m1", 40), ("m4", 60), missing=[missing], duration_ms=60_000)
+    told.completed(duration_ms=60_010)
+    [only] = told.rounds()
+    text = paragraph(only)
+    assert "joined as a new member." in text
+    assert "m2 had not rejoined after 60 s." in text
+    assert "About m2: its heartbeats came, but its application did not come back to poll" in text
+    assert "max.poll.interval.ms=90000" in text
+
+
+def test_a_batch_that_took_long_asks_for_smaller_ones() -> None:
+    told = Told()
+    told.started(cause("member_joined", POD))
+    told.joined(("m1", 40), ("m2", 25_000))
+    told.completed()
+    [only] = told.rounds()
+    assert "max.poll.records=100 brings that to about 5.0 s" in advice(only)
+
+
+def joined_one_by_one(first_state: str) -> str:
+    """The advice after the last of three rounds for new members."""
+    told = Told()
+    for at in (0, 5_000, 9_000):
+        told.at(at)
+        told.started(
+            cause("member_joined", who(f"m{at}")), from_state="Stable" if at else first_state
+        )
+        told.joined(("m1", 40), ("m3", 60))
+        told.completed()
+    return advice(told.rounds()[-1])
+
+
+def test_members_that_start_one_by_one() -> None:
+    text = joined_one_by_one("Empty")
+    assert "rebalance 3 in a row" in text and "group.initial.rebalance.delay.ms=15000" in text
+
+
+def test_members_that_are_added_one_by_one() -> None:
+    text = joined_one_by_one("Stable")
+    assert "number 3 in a row" in text and "delay" not in text
+    assert "partition.assignment.strategy=cooperative-sticky" in text and "2 of 4" in text
+
+
+def test_rounds_far_apart_are_no_row() -> None:
+    told = Told()
+    for at in (0, 2 * ALIKE_MS):
+        told.at(at)
+        told.started(cause("member_joined", who()))
+        told.completed()
+    assert [each.repeats for each in told.rounds()] == [1, 1]
+
+
+def test_a_member_that_was_not_heard_of_since_the_load() -> None:
+    why = cause(
+        "session_expired", POD, silent_ms=10_000, session_timeout_ms=10_000, connection=None
+    )
+    assert "nothing came from it since the coordinator was loaded 10 s before" in trigger(
+        round_of(why)
+    )
+    assert "before 2025-11-22 11:59:50.000Z, when the coordinator was loaded" in advice(
+        round_of(why)
+    )
+
+
+def test_further_causes_are_told_in_words() -> None:
+    told = Told()
+    told.started(cause("member_left", POD))
+    told.added(cause("member_left", who("m7")))
+    told.added(cause("session_expired", who("m8")))
+    told.completed()
+    text = paragraph(told.rounds()[0])
+    assert "Meanwhile m7 left, m8 sent no heartbeat in time." in text
+
+
+def test_the_first_round_of_a_group() -> None:
+    told = Told()
+    told.tell("member_joined", who=who("m1"), kind="dynamic", state="Empty")
+    told.started(cause("member_joined", who("m1")), from_state="Empty", members=1)
+    told.during("member_joined", who=who("m2"), kind="dynamic")
+    told.added(cause("member_joined", who("m2")))
+    told.joined(("m1", 0), ("m2", 1_300))
+    told.completed(moved=None)
+    text = paragraph(told.rounds()[0])
+    assert "joined the empty group, and 1 more during the rebalance." in text
+    assert "Consumption began after 3.0 s. 4 partitions went to 1 member." in text
+    assert "group.initial.rebalance.delay.ms=2000" in text
+
+
+def test_a_duel_names_both_hosts() -> None:
+    why = cause(
+        "static_member_returned_unready",
+        POD,
+        likely="duel",
+        replacements=4,
+        within_ms=20_000,
+        hosts=["/10.0.0.7", "/10.0.0.9"],
+    )
+    assert "(10.0.0.7 and 10.0.0.9)" in advice(round_of(why))
+    assert "4 times within 20 s" in advice(round_of(why))
+
+
+def test_other_ends_of_a_round() -> None:
+    ends = []
+    for end in ("emptied", "superseded"):
+        told = Told()
+        told.started(cause("member_left", POD))
+        told.at(1_000)
+        told.abandoned(end)
+        ends.append(paragraph(told.rounds()[0]))
+    assert "No member was left after 1.0 s: the group is empty." in ends[0]
+    assert "Another rebalance began after 1.0 s, before this one had assignments." in ends[1]
+
+
+def test_a_round_under_way_has_no_advice_yet() -> None:
+    told = Told()
+    told.started(cause("member_left", POD))
+    assert paragraph(told.rounds()[0]).endswith("left. It is not over.")
+
+
+def test_cooperative_members_kept_consuming() -> None:
+    told = Told()
+    told.started(cause("member_rejoined", POD, revoked={"orders": [1, 2]}))
+    told.joined(("m1", 5), protocol="cooperative-sticky")
+    told.completed()
+    text = paragraph(told.rounds()[0])
+    assert "after it gave up" in text
+    assert "partitions that stayed were consumed meanwhile" in text
+
+
+def test_words_of_clients_stay_in_their_line() -> None:
+    why = cause("member_left", POD, reason="bye\n\x1b[31mround 9\u202e") | {"reason_cut": True}
+    assert 'It said: "bye [31mround 9...".' in paragraph(round_of(why))
+
+
+def test_a_cause_of_a_newer_server_is_named() -> None:
+    text = paragraph(round_of(cause("moon_phase", POD)))
+    assert "The cause is moon_phase, which this command does not know." in text
+    assert "update it" in text
