@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
-from groupkeeper.coordinator.group import GroupState, Member
+from groupkeeper.coordinator.group import GroupState
 from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import (

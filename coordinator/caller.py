@@ -18,6 +18,13 @@ class ReplyTo(Protocol):
         """Send the response. Harmless when the client is gone; calling it twice is a bug."""
 
 
+@dataclass(slots=True, eq=False)
+class Link:
+    """Whether a client's connection still exists. Its identity tells connections apart."""
+
+    closed: bool = False
+
+
 @dataclass(slots=True)
 class Peer:
     """What the server knows of the client of one connection."""
@@ -29,6 +36,7 @@ class Peer:
     software_name: str = ""
     """From ApiVersions v3 or later (KIP-511); empty until the client has said it."""
     software_version: str = ""
+    link: Link = field(default_factory=Link, repr=False, compare=False)
 
 
 @dataclass(slots=True)

@@ -1,12 +1,15 @@
 """Why a rebalance, or a change of membership, happened.
 
 Every function that starts a rebalance, or adds, replaces or removes a member, takes a `Cause`. A
-cause is data: it holds what is known at the moment of the decision, and the core never interprets
-it. Its wording for people is chosen by the code that shows it.
+cause is data: it holds what is known at the moment of the decision, and no decision depends on it.
+Its wording for people is chosen by the code that shows it; what is likely behind it is guessed in
+`coordinator.likely`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from groupkeeper.coordinator.caller import Caller
 
@@ -26,6 +29,7 @@ class CauseCode(StrEnum):
     SESSION_EXPIRED = "session_expired"
     JOIN_TIMEOUT = "join_timeout"
     SYNC_TIMEOUT = "sync_timeout"
+    PENDING_MEMBER_EXPIRED = "pending_member_expired"
     GROUP_SHRUNK = "group_shrunk"
     ASSIGNMENT_LOST = "assignment_lost"
 
@@ -39,12 +43,22 @@ class Who:
     client_id: str = ""
     host: str = ""
     api_version: int | None = None
+    software_name: str = ""
+    software_version: str = ""
 
     @classmethod
     def calling(cls, caller: Caller, member: str, instance: str | None = None) -> "Who":
         """The sender of a request that speaks for `member`."""
         peer = caller.peer
-        return cls(member, instance, peer.client_id, peer.host, caller.api_version)
+        return cls(
+            member,
+            instance,
+            peer.client_id,
+            peer.host,
+            caller.api_version,
+            peer.software_name,
+            peer.software_version,
+        )
 
 
 @dataclass(slots=True)
@@ -54,3 +68,7 @@ class Cause:
     code: CauseCode
     who: Who | None = None
     reason: str | None = None
+    likely: str | None = None
+    """What probably is behind the code: a key of `LIKELY` in `protocol.group_event_words`."""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    """The numbers behind code and guess: keys of `EVIDENCE` there."""

@@ -10,18 +10,19 @@ Source: `OffsetMetadataManager.validateOffsetCommit` and `commitOffset`.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.config import GroupConfig
-from groupkeeper.coordinator.facts import OffsetsCommitted
+from groupkeeper.coordinator.facts import OffsetsCommitted, OffsetsReset
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups, note_group_refused
-from groupkeeper.coordinator.rebalance import rearm_session
+from groupkeeper.coordinator.liveness import heard
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
-from groupkeeper.coordinator.replies import check_member
+from groupkeeper.coordinator.replies import check_member, refused
 from groupkeeper.coordinator.step import BATCH_OVERHEAD, KeyValue, Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
@@ -35,6 +36,9 @@ from groupkeeper.protocol.messages.offset_commit import (
 )
 
 _partitions_of = attrgetter("partitions")
+
+RESETS_NOTED: Final = 2_000
+"""Of how many partitions of a commit from outside the membership the old offsets are noted."""
 
 LAST_TIMESTAMP = 2**63 - 1
 """The largest time a record holds, in ms."""
@@ -77,36 +81,52 @@ def _store(
         if len(groups) >= step.config.max_groups:
             note_group_refused(request.group_id, Who.calling(caller, ""), step)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        group = groups.create(request.group_id, step)
+        group = groups.create(request.group_id, Who.calling(caller, request.member_id), step)
+    if not group.members and not request.member_id:
+        _note_reset(group, assessed, caller, step)
     group.is_stored = True
     for topic, partitions in assessed.offsets:
         group.offsets.setdefault(topic, {}).update(partitions)
     step.write(assessed.records, assessed.size)
     if group.members:
-        rearm_session(group, group.members[request.member_id], step)
-    count = len(assessed.records)  # the hot path: without a call of Group.fact_head
-    step.note(OffsetsCommitted(group.group_id, group.generation, group.state, count))
+        member = group.members[request.member_id]
+        member.active_ms = step.now
+        heard(group, member, caller.peer, step)
+    head = group.group_id, group.generation, group.state  # the hot path: without Group.fact_head
+    step.note(OffsetsCommitted(*head, 0, len(assessed.records), request, caller))
     return ErrorCode.NONE
+
+
+def _note_reset(group: Group, assessed: "Assessed", caller: Caller, step: Step) -> None:
+    who, left = Who.calling(caller, ""), RESETS_NOTED
+    for topic, partitions in assessed.offsets:
+        before = group.offsets.get(topic, {})
+        shown = islice(partitions.items(), left)
+        offsets = [(index, before.get(index), value) for index, value in shown]
+        left -= len(offsets)
+        head, count = group.fact_head, len(partitions)
+        step.note(OffsetsReset(*head, who=who, topic=topic, offsets=offsets, count=count))
 
 
 def _check(
     group: Group | None, request: OffsetCommitRequest, caller: Caller, step: Step
 ) -> ErrorCode:
-    generation = request.generation_id_or_member_epoch
+    generation, api = request.generation_id_or_member_epoch, "OffsetCommit"
     if group is None:
         if generation < 0:
             return ErrorCode.NONE
         later = caller.api_version >= 9
-        return ErrorCode.GROUP_ID_NOT_FOUND if later else ErrorCode.ILLEGAL_GENERATION
+        error = ErrorCode.GROUP_ID_NOT_FOUND if later else ErrorCode.ILLEGAL_GENERATION
+        return refused(None, request, api, error, caller, step)
     if generation < 0 and group.state is GroupState.EMPTY:
         return ErrorCode.NONE  # an administrator, or a consumer that assigns by hand
     if generation < 0 and not request.member_id and request.group_instance_id is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    error = check_member(group, request, "OffsetCommit", caller, step)
+        return refused(group, request, api, ErrorCode.UNKNOWN_MEMBER_ID, caller, step)
+    error = check_member(group, request, api, caller, step)
     if error:
         return error
     if generation != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
+        return refused(group, request, api, ErrorCode.ILLEGAL_GENERATION, caller, step)
     if group.state is GroupState.COMPLETING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE

@@ -39,7 +39,7 @@ class Timer(NamedTuple):
 class Deadlines:
     """When each timer is due, in monotonic milliseconds."""
 
-    __slots__ = ("_bounds", "due", "heap")
+    __slots__ = ("_bounds", "due", "heap", "popped_due")
 
     def __init__(self) -> None:
         self.due: dict[Timer, int] = {}
@@ -47,6 +47,8 @@ class Deadlines:
         self._bounds: dict[Timer, int] = {}
         self.heap: list[tuple[int, Timer]] = []
         """Lower bounds, stale ones included; only to look at."""
+        self.popped_due = 0
+        """When the timer was due that `pop` returned last."""
 
     def set(self, timer: Timer, at_ms: int) -> None:
         """Start a timer, or move it to another time."""
@@ -94,6 +96,6 @@ class Deadlines:
         due = self.next()
         if due is None or due > now_ms:
             return None
-        _, timer = heapq.heappop(self.heap)
+        self.popped_due, timer = heapq.heappop(self.heap)
         del self._bounds[timer], self.due[timer]
         return timer

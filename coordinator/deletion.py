@@ -11,8 +11,10 @@ Source: `GroupCoordinatorShard.deleteGroups`, `OffsetMetadataManager.onPartition
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeAlias
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
+from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import GroupDeleted, OffsetsRemoved
 from groupkeeper.coordinator.group import Group, GroupState
@@ -32,6 +34,9 @@ PIECE_OFFSETS = 2_000
 
 STEP_SHARE = 16
 """The tombstones of one step take this fraction of the largest message, plus one record."""
+
+Removed: TypeAlias = dict[str, list[int]]
+"""Topic to partitions whose offsets were removed."""
 
 PIECE_PAUSE_MS = 10
 """The pause before the next piece, in which records are written and other requests are served."""
@@ -61,7 +66,8 @@ def delete_groups(
     groups: Groups, request: DeleteGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
     """Delete groups without members, with all their offsets. A repeated id is answered once."""
-    allowed, deletion = Allowance.of(step), Deletion(reply_to, DeleteGroupsResponse())
+    who = Who.calling(caller, "")
+    allowed, deletion = Allowance.of(step), Deletion(reply_to, DeleteGroupsResponse(), who)
     for group_id in dict.fromkeys(request.groups_names):
         group, error = groups.get(group_id), ErrorCode.NONE
         if group_id in groups.deletions:
@@ -70,8 +76,8 @@ def delete_groups(
             error = ErrorCode.GROUP_ID_NOT_FOUND
         elif group.state is not GroupState.EMPTY:
             error = ErrorCode.NON_EMPTY_GROUP
-        elif _forget_all(group, allowed, step):
-            delete_group(groups, group, False, step)
+        elif _forget_all(group, allowed, who, step):
+            delete_group(groups, group, who, step)
             allowed.offsets -= 1
         else:
             groups.deletions[group_id] = deletion
@@ -85,42 +91,45 @@ def delete_groups(
 
 def go_on_deleting(groups: Groups, timer: Timer, step: Step) -> None:
     """Delete the next piece of a group; the last piece of its last group answers the request."""
-    group = groups[timer.group_id]
-    if not _forget_all(group, Allowance.of(step), step):
+    group, deletion = groups[timer.group_id], groups.deletions[timer.group_id]
+    if not _forget_all(group, Allowance.of(step), deletion.who, step):
         step.deadlines.set(timer, step.now + PIECE_PAUSE_MS)
         return
-    deletion = groups.deletions.pop(group.group_id)
-    delete_group(groups, group, False, step)
+    del groups.deletions[group.group_id]
+    delete_group(groups, group, deletion.who, step)
     deletion.left -= 1
     if not deletion.left:
         step.reply(deletion.reply_to, deletion.response)
 
 
-def _forget_all(group: Group, allowed: Allowance, step: Step) -> bool:
+def _forget_all(group: Group, allowed: Allowance, who: Who, step: Step) -> bool:
     """False when the piece ends before the group has no offsets left."""
-    count = 0
+    removed: Removed = {}
     while group.offsets and not allowed.is_over(step):
         topic, partitions = next(iter(group.offsets.items()))
-        count += _forget_some(group, topic, partitions, allowed, step)
-    note_removed(group, count, False, step)
+        removed[topic] = _forget_some(group, topic, partitions, allowed, step)
+    note_removed(group, removed, "group_deleted", who, step)
     return not group.offsets
 
 
 def _forget_some(
     group: Group, topic: str, partitions: Iterable[int], allowed: Allowance, step: Step
-) -> int:
-    """Forget offsets until the piece ends; returns how many."""
-    count = 0
+) -> list[int]:
+    """Forget offsets until the piece ends; returns their partitions."""
+    removed = []
     for partition in list(islice(partitions, allowed.offsets)):
         if allowed.is_over(step):
             break
-        count += forget(group, topic, partition, step)
+        if forget(group, topic, partition, step):
+            removed.append(partition)
         allowed.offsets -= 1
-    return count
+    return removed
 
 
-def delete_group(groups: Groups, group: Group, expired: bool, step: Step) -> None:
-    """Delete a group that has no offsets, and the member ids that were handed out for it."""
+def delete_group(groups: Groups, group: Group, who: Who | None, step: Step) -> None:
+    """Delete a group that has no offsets, and the member ids that were handed out for it. Without
+    `who` its last offset has expired.
+    """
     assert not group.offsets
     if group.is_stored:
         step.append(group_key(group.group_id), None)
@@ -128,7 +137,7 @@ def delete_group(groups: Groups, group: Group, expired: bool, step: Step) -> Non
     del groups[group.group_id]
     for member_id in list(group.pending):
         drop_pending(group, member_id, step)
-    step.note(GroupDeleted(*group.fact_head, expired=expired))
+    step.note(GroupDeleted(*group.fact_head, expired=who is None, who=who))
 
 
 # -- offsets -------------------------------------------------------------------------------------
@@ -163,16 +172,18 @@ def forget_topics(
 def _forget_in(group: Group, topics: set[str], allowed: Allowance, step: Step) -> bool:
     """False when the piece ends before the group has no offset of the topics left."""
     deleted = group.offsets.keys() & topics
-    count = 0
+    removed: Removed = {}
     for topic in sorted(deleted) if len(deleted) > 1 else deleted:  # the order of a set is random
-        count += _forget_some(group, topic, group.offsets[topic], allowed, step)
+        removed[topic] = _forget_some(group, topic, group.offsets[topic], allowed, step)
         if topic in group.offsets:
             break
-    note_removed(group, count, False, step)
+    note_removed(group, removed, "topic_deleted", None, step)
     return group.offsets.keys().isdisjoint(topics)
 
 
-def note_removed(group: Group, offsets: int, expired: bool, step: Step) -> None:
-    """Note how many offsets were removed, unless none were."""
-    if offsets:
-        step.note(OffsetsRemoved(*group.fact_head, offsets=offsets, expired=expired))
+def note_removed(group: Group, removed: Removed, why: str, who: Who | None, step: Step) -> None:
+    """Note which offsets were removed, unless none were."""
+    count = sum(map(len, removed.values()))
+    if count:
+        head = group.fact_head
+        step.note(OffsetsRemoved(*head, offsets=count, why=why, partitions=removed, who=who))

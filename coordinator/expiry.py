@@ -8,6 +8,7 @@ Source: `GroupCoordinatorShard.cleanupGroupMetadata`, `OffsetMetadataManager.cle
 `ClassicGroup.isSubscribedToTopic`, `OffsetExpirationConditionImpl`.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
 
@@ -32,7 +33,7 @@ def expire_offsets(groups: Groups, step: Step) -> bool:
         if group is not None and not _expire_group(group, check, allowed, step):
             break
         if group is not None and group.state is GroupState.EMPTY and not group.offsets:
-            delete_group(groups, group, True, step)
+            delete_group(groups, group, None, step)
         allowed.offsets -= 1
         check.left.pop()
         check.kept = 0
@@ -46,7 +47,7 @@ def _checked(groups: Groups, group_id: str) -> Group | None:
 
 def _expire_group(group: Group, check: ExpiryCheck, allowed: Allowance, step: Step) -> bool:
     """False when the piece ends before all offsets of the group are checked."""
-    room, expired = allowed.offsets, 0
+    room, expired = allowed.offsets, defaultdict[str, list[int]](list)
     offsets = list(islice(_candidates(group, check.kept), room))
     for topic, partition, value in offsets:
         if allowed.is_over(step):
@@ -54,10 +55,10 @@ def _expire_group(group: Group, check: ExpiryCheck, allowed: Allowance, step: St
         allowed.offsets -= 1
         if _is_old(group, value, step):
             forget(group, topic, partition, step)
-            expired += 1
+            expired[topic].append(partition)
         else:
             check.kept += 1
-    note_removed(group, expired, True, step)
+    note_removed(group, expired, "expired", None, step)
     return room - allowed.offsets == len(offsets) < room
 
 

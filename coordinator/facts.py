@@ -1,12 +1,17 @@
 """What happened to the groups, as small values that readers turn into metrics, logs and events.
 
 The core notes facts and never reads them, so a new metric or log line touches no decision. A fact
-carries no time: its envelope, `NotedFact`, has the time of its step.
+carries no time: its envelope, `NotedFact`, has the time of its step. A fact that is noted often
+keeps references to what a reader may want to look at, and leaves the looking to the reader.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 
 
 @dataclass(slots=True)
@@ -18,6 +23,8 @@ class Fact:
     """The generation after the fact."""
     state: str
     """The state after the fact, as DescribeGroups names it."""
+    round: int
+    """Which rebalance of the group it belongs to, from 1; 0 outside of one."""
 
 
 @dataclass(slots=True)
@@ -36,9 +43,7 @@ class NotedFact:
     fact: Fact
 
 
-@dataclass(slots=True)
-class GroupCreated(Fact):
-    """A group id was seen for the first time."""
+# -- rebalances ----------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -48,6 +53,8 @@ class RebalanceStarted(Fact):
     cause: Cause
     from_state: str
     members: int
+    expected: Sequence[str]
+    """Ids of the members that still have to rejoin."""
     deadline_ms: int
     """How long the join phase may take."""
 
@@ -66,9 +73,13 @@ class RebalanceJoined(Fact):
     leader: str
     protocol: str
     members: int
-    missing: int
-    """Static members that did not rejoin and were kept."""
     duration_ms: int
+    joined: Sequence[tuple[str, str | None, int]]
+    """Member id, instance id and milliseconds since the start, in the order of arrival."""
+    missing: Sequence[tuple[str, str | None, bool]]
+    """Member id and instance id of those that did not rejoin, and whether they were removed."""
+    ended_by: str
+    """`all_joined` or `timeout`."""
 
 
 @dataclass(slots=True)
@@ -78,6 +89,125 @@ class RebalanceCompleted(Fact):
     members: int
     duration_ms: int
     """From the start of the join phase."""
+    leader_ms: int
+    """From the end of the join phase."""
+    protocol_type: str
+    protocol: str
+    assignments: Sequence[tuple[str, str | None, bytes]]
+    """Member id, instance id and assignment as it is stored."""
+    previous: Mapping[str, bytes]
+    """The assignments before, by member id; also of members that are gone."""
+    arrivals: Mapping[str, int]
+    """When the members rejoined, in milliseconds since the start."""
+
+
+@dataclass(slots=True)
+class RebalanceAbandoned(Fact):
+    """The rebalance ended without assignments."""
+
+    why: str
+    """`emptied` or `superseded`."""
+
+
+# -- members -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class MemberJoined(Fact):
+    """A member was added."""
+
+    who: Who
+    cause: Cause
+
+
+@dataclass(slots=True)
+class MemberRejoined(Fact):
+    """A member sent JoinGroup again; not noted in a join phase if nothing has changed."""
+
+    who: Who
+    changed: Sequence[str]
+    """Of `metadata`, `protocols` and `timeouts`."""
+
+
+@dataclass(slots=True)
+class MemberReplaced(Fact):
+    """A static member came back under a new member id (KIP-345)."""
+
+    who: Who
+    old_member: str
+    quick: bool
+    """Answered at the current generation, without a rebalance."""
+    away_ms: int
+    """Since the last request under the old id, or since the load."""
+    likely: str | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class MemberFenced(Fact):
+    """A request was refused because another member holds its instance id: FENCED_INSTANCE_ID."""
+
+    who: Who
+    api: str
+    current_member: str
+    current_host: str
+    likely: str | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class MemberRemoved(Fact):
+    """A member left or was removed. Pending ids were never members: `PendingMemberDropped`."""
+
+    who: Who
+    cause: Cause
+    """Its `who` is the client that removed the member."""
+
+
+@dataclass(slots=True)
+class PendingMemberDropped(Fact):
+    """A member id was handed out (KIP-394), not used in time, and dropped."""
+
+    who: Who
+    cause: Cause
+    expired: bool
+    """It timed out; otherwise the partition had too many of them."""
+
+
+@dataclass(slots=True)
+class MembersNotBack(Fact):
+    """All members that a load had found were heard of again, or removed: these were removed."""
+
+    absent: Sequence[Who]
+
+
+@dataclass(slots=True)
+class RequestRefused(Fact):
+    """A stale request was refused, with another error than FENCED_INSTANCE_ID."""
+
+    who: Who
+    api: str
+    error: str
+
+
+@dataclass(slots=True)
+class LimitReached(Fact):
+    """A request was refused, or something was dropped, because of a limit."""
+
+    limit: str
+    """The limit's name in the code or the settings."""
+    most: int
+    who: Who
+
+
+# -- groups and offsets --------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class GroupCreated(Fact):
+    """A group id was seen for the first time."""
+
+    who: Who
 
 
 @dataclass(slots=True)
@@ -92,6 +222,8 @@ class GroupDeleted(Fact):
     """The group was deleted: by DeleteGroups, or with its last expired offset (`expired`)."""
 
     expired: bool
+    who: Who | None
+    """The sender of DeleteGroups."""
 
 
 @dataclass(slots=True)
@@ -100,72 +232,36 @@ class GroupDropped(Fact):
 
 
 @dataclass(slots=True)
-class MemberJoined(Fact):
-    """A member was added."""
-
-    who: Who
-    cause: Cause
-
-
-@dataclass(slots=True)
-class MemberReplaced(Fact):
-    """A static member came back under a new member id (KIP-345)."""
-
-    who: Who
-    old_member: str
-    quick: bool
-    """Answered at the current generation, without a rebalance."""
-
-
-@dataclass(slots=True)
-class MemberFenced(Fact):
-    """A request was refused because another member holds its instance id: FENCED_INSTANCE_ID."""
-
-    who: Who
-    api: str
-    current_member: str
-
-
-@dataclass(slots=True)
-class MemberRemoved(Fact):
-    """A member left or was removed. Pending ids were never members: `PendingMemberDropped`."""
-
-    who: Who
-    cause: Cause
-
-
-@dataclass(slots=True)
-class PendingMemberDropped(Fact):
-    """A member id was handed out (KIP-394), not used in time, and dropped."""
-
-    member: str
-    expired: bool
-    """It timed out; otherwise the partition had too many of them."""
-
-
-@dataclass(slots=True)
-class LimitReached(Fact):
-    """A request was refused, or something was dropped, because of a limit."""
-
-    limit: str
-    """The limit's name in the code or the settings."""
-    most: int
-    who: Who
-
-
-@dataclass(slots=True)
 class OffsetsCommitted(Fact):
     """Offsets were accepted; they are acknowledged once durable."""
 
     offsets: int
+    request: OffsetCommitRequest = field(repr=False)
+    caller: Caller = field(repr=False)
+
+
+@dataclass(slots=True)
+class OffsetsReset(Fact):
+    """A client that is no member committed for an Empty group: offsets of one topic."""
+
+    who: Who
+    topic: str
+    offsets: Sequence[tuple[int, bytes | None, bytes]]
+    """Partition, and its OffsetCommitValue before and now; of very many only the first."""
+    count: int
+    """How many partitions there were."""
 
 
 @dataclass(slots=True)
 class OffsetsRemoved(Fact):
-    """Offsets were removed: by OffsetDelete, DeleteGroups, with their topic, or by expiry."""
+    """Offsets were removed."""
 
     offsets: int
-    expired: bool
+    why: str
+    """`expired`, `request` (OffsetDelete), `group_deleted` or `topic_deleted`."""
+    partitions: Mapping[str, Sequence[int]]
+    who: Who | None
+    """The sender of the request."""
 
 
 @dataclass(slots=True)

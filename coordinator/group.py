@@ -32,18 +32,17 @@ Source: `ClassicGroup`, `ClassicGroupMember`, `ClassicGroupState`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Cause, Who
-from groupkeeper.coordinator.member_bytes import COPIES, MEMBER_BYTES, MemberBytes, bytes_of
+from groupkeeper.coordinator.likely import Recent
+from groupkeeper.coordinator.member import Member, Protocols
+from groupkeeper.coordinator.member_bytes import COPIES, MemberBytes, bytes_of
 from groupkeeper.protocol.embedded import read_topics
-from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
-
-Protocols = Sequence[JoinGroupRequestProtocol]
 
 CONSUMER = "consumer"
 """The only protocol type whose metadata is read."""
@@ -81,51 +80,6 @@ TRANSITIONS: dict[GroupState, tuple[GroupState, ...]] = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class Member:
-    """One member, under the id it holds now."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    """As in the first JoinGroup: a static restart changes neither this nor `client_host`."""
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocols: Protocols
-    """In order of preference; no name twice."""
-    assignment: bytes = b""
-    is_new: bool = False
-    """Its first join phase has not ended yet."""
-    awaiting_join: ReplyTo | None = None
-    join_version: int = 0
-    """API version of the waiting JoinGroup: it decides how an error reply looks."""
-    awaiting_sync: ReplyTo | None = None
-
-    @property
-    def waits(self) -> bool:
-        """A request of this member is parked; its session does not expire meanwhile."""
-        return self.awaiting_join is not None or self.awaiting_sync is not None
-
-    @property
-    def size(self) -> int:
-        """The memory that it takes, in bytes, estimated."""
-        names = len(self.member_id) + len(self.instance_id or "") + len(self.client_id)
-        data = bytes_of(self.protocols) + COPIES * len(self.assignment)
-        return MEMBER_BYTES + names + data
-
-    @property
-    def who(self) -> Who:
-        return Who(self.member_id, self.instance_id, self.client_id, self.client_host)
-
-    def metadata(self, protocol_name: str | None) -> bytes:
-        """The member's metadata for a protocol; empty when it does not support it."""
-        for protocol in self.protocols:
-            if protocol.name == protocol_name:
-                return protocol.metadata
-        return b""
-
-
 @dataclass(slots=True)
 class Rebalance:
     """The rebalance under way, or the last one."""
@@ -140,6 +94,11 @@ class Rebalance:
     """How much longer the first member's rebalance timeout allows to wait."""
     newcomers: bool = False
     """A member joined during the current part of the delay."""
+    arrivals: dict[str, int] = field(default_factory=dict)
+    """When each member's first JoinGroup came, in ms since the start, until the assignments are
+    stored."""
+    joined_ms: int = 0
+    """When the join phase ended."""
 
 
 @dataclass(slots=True, eq=False)
@@ -157,7 +116,7 @@ class Group:
     leader_id: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
-    pending: dict[str, None] = field(default_factory=dict)
+    pending: dict[str, Who] = field(default_factory=dict)
     member_records: dict[str, bytes] = field(default_factory=dict)
     """While Stable: the members as the group's last record has them; empty after a load."""
     is_stored: bool = False
@@ -176,6 +135,15 @@ class Group:
     Most are overwritten before they are fetched, so they are decoded when they are.
     """
     rebalance: Rebalance | None = None
+    round: int = 0
+    """How many rebalances there were since the group was created or loaded."""
+    old_plan: dict[str, bytes] = field(default_factory=dict)
+    """Assignments of the last plan that members do not have any more; until the next one."""
+    unheard: dict[str, None] = field(default_factory=dict)
+    """Members that a load has found and that have not been heard of since."""
+    lost: list[Who] = field(default_factory=list)
+    """Those of them that were removed, while some are left."""
+    recent: Recent = field(default_factory=Recent)
     last_removal: Cause | None = None
     changes: int = 0
     joined_count: int = 0
@@ -195,9 +163,14 @@ class Group:
         self.changes += 1
 
     @property
-    def fact_head(self) -> tuple[str, int, str]:
-        """What every fact about the group begins with: its id, generation and state."""
-        return self.group_id, self.generation, self.state
+    def fact_head(self) -> tuple[str, int, str, int]:
+        """What every fact about the group begins with: its id, generation, state and round."""
+        return self.group_id, self.generation, self.state, self.round if self.rebalances else 0
+
+    @property
+    def rebalances(self) -> bool:
+        """A join phase or a sync phase is under way."""
+        return self.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
     @property
     def all_joined(self) -> bool:
@@ -225,6 +198,8 @@ class Group:
     def remove(self, member: Member) -> None:
         """Remove a member whose parked requests have been answered."""
         assert not member.waits
+        self._keep_old(member)
+        self._forget_arrival(member.member_id)
         del self.members[member.member_id]
         if member.instance_id is not None:
             del self.instances[member.instance_id]
@@ -244,6 +219,9 @@ class Group:
         member.member_id = new_id
         self.members[new_id] = member
         self.instances[member.instance_id] = new_id
+        self._forget_arrival(old_id)
+        if old_id in self.old_plan:
+            self.old_plan[new_id] = self.old_plan.pop(old_id)
         if self.leader_id == old_id:
             self.leader_id = new_id
         # Kafka leaves the old id here, and later removes a member that does not exist.
@@ -266,12 +244,33 @@ class Group:
         self.member_bytes.add(COPIES * (len(assignment) - len(member.assignment)))
         member.assignment = assignment
 
-    def park_join(self, member: Member, reply_to: ReplyTo, version: int) -> None:
+    def withdraw(self, member: Member) -> None:
+        """Clear the member's assignment, and keep it as that of the last plan."""
+        self._keep_old(member)
+        self.assign(member, b"")
+
+    def _keep_old(self, member: Member) -> None:
+        if member.assignment and member.member_id not in self.old_plan:
+            self.old_plan[member.member_id] = member.assignment
+            self.member_bytes.add(len(member.assignment))
+
+    def forget_old_plan(self) -> None:
+        """There is a newer plan, or no member is left."""
+        self.member_bytes.add(-sum(map(len, self.old_plan.values())))
+        self.old_plan = {}
+
+    def _forget_arrival(self, member_id: str) -> None:
+        if self.rebalance is not None:
+            self.rebalance.arrivals.pop(member_id, None)
+
+    def park_join(self, member: Member, reply_to: ReplyTo, version: int, now: int) -> None:
         """Let the member's JoinGroup wait for the end of the join phase."""
         assert member.awaiting_join is None
         member.awaiting_join = reply_to
         member.join_version = version
         self.joined_count += 1
+        if self.state is GroupState.PREPARING_REBALANCE and self.rebalance is not None:
+            self.rebalance.arrivals.setdefault(member.member_id, now - self.rebalance.started_ms)
 
     def unpark_join(self, member: Member) -> ReplyTo:
         """The token of the waiting JoinGroup, which has to be answered now."""

@@ -35,6 +35,7 @@ class Deletion:
 
     reply_to: ReplyTo
     response: DeleteGroupsResponse
+    who: Who
     left: int = 0
     """How many groups are not deleted yet."""
 
@@ -59,10 +60,10 @@ class Groups(dict[str, Group]):
             self.member_bytes.add(member.size)
         super().__setitem__(group_id, group)
 
-    def create(self, group_id: str, step: Step) -> Group:
+    def create(self, group_id: str, who: Who, step: Step) -> Group:
         """A new, empty group. No record is written: a group without members or offsets is soft."""
         group = self[group_id] = self._new[group_id] = Group(group_id, step.wall)
-        step.note(GroupCreated(group_id, group.generation, group.state))
+        step.note(GroupCreated(*group.fact_head, who=who))
         if len(self._new) > MAX_UNUSED_GROUPS:
             oldest = self._new.pop(next(iter(self._new)))
             if self.get(oldest.group_id) is oldest:
@@ -80,5 +81,5 @@ class Groups(dict[str, Group]):
 
 def note_group_refused(group_id: str, who: Who, step: Step) -> None:
     """Note that a group was not created because of `max_groups`."""
-    head = group_id, 0, GroupState.DEAD
+    head = group_id, 0, GroupState.DEAD, 0
     step.note(LimitReached(*head, limit="max_groups", most=step.config.max_groups, who=who))

@@ -12,8 +12,9 @@ from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.rebalance import rearm_session
-from groupkeeper.coordinator.replies import check_member
+from groupkeeper.coordinator.liveness import heard
+from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.replies import check_member, refused
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -26,7 +27,9 @@ def heartbeat(
     group = groups.get(request.group_id)
     error = _check(group, request, caller, step)
     if group is not None and not error:
-        rearm_session(group, group.members[request.member_id], step)
+        member = group.members[request.member_id]
+        member.beats += 1
+        heard(group, member, caller.peer, step)
         if group.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
     step.reply(reply_to, HeartbeatResponse(error_code=error))
@@ -36,10 +39,10 @@ def _check(group: Group | None, request: HeartbeatRequest, caller: Caller, step:
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     if group is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
+        return refused(None, request, "Heartbeat", ErrorCode.UNKNOWN_MEMBER_ID, caller, step)
     error = check_member(group, request, "Heartbeat", caller, step)
     if not error and request.generation_id != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
+        return refused(group, request, "Heartbeat", ErrorCode.ILLEGAL_GENERATION, caller, step)
     return error
 
 
@@ -48,6 +51,7 @@ class Beat:
     """What an accepted heartbeat resolved to; valid while `group.changes` equals `changes`."""
 
     group: Group
+    member: Member
     changes: int
     timer: Timer
     session_timeout_ms: int
@@ -65,4 +69,4 @@ def steady_beat(groups: Groups, request: HeartbeatRequest) -> Beat | None:
     if member.waits or request.group_instance_id not in (None, member.instance_id):
         return None
     timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
-    return Beat(group, group.changes, timer, member.session_timeout_ms)
+    return Beat(group, member, group.changes, timer, member.session_timeout_ms)

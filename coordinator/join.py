@@ -11,7 +11,7 @@ Source: `GroupMetadataManager.classicGroupJoinToClassicGroup`, `acceptJoiningMem
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
-from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.config import (
     MAX_PENDING_MEMBERS,
     MAX_PROTOCOLS,
@@ -19,10 +19,18 @@ from groupkeeper.coordinator.config import (
     GroupConfig,
 )
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
-from groupkeeper.coordinator.facts import MemberJoined, PendingMemberDropped
-from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.facts import MemberJoined, MemberRejoined, PendingMemberDropped
+from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups, note_group_refused
-from groupkeeper.coordinator.join_call import JoinCall, park, what_changed
+from groupkeeper.coordinator.join_call import (
+    JoinCall,
+    differences,
+    park,
+    revoked,
+    what_changed,
+)
+from groupkeeper.coordinator.liveness import contacted
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.member_bytes import MEMBER_BYTES, bytes_of
 from groupkeeper.coordinator.rebalance import (
     add_cause,
@@ -33,7 +41,7 @@ from groupkeeper.coordinator.rebalance import (
     remove,
 )
 from groupkeeper.coordinator.records import empty_group_record
-from groupkeeper.coordinator.replies import check_member, join_reply, note_limit
+from groupkeeper.coordinator.replies import check_member, join_reply, note_limit, refused
 from groupkeeper.coordinator.static_join import replace_static_member
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
@@ -68,13 +76,14 @@ def join(
     group = groups.get(request.group_id)
     if group is None:
         if member_id:  # a member id never creates a group
-            call.refuse(ErrorCode.UNKNOWN_MEMBER_ID, step, member_id)
+            error = refused(None, request, "JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, caller, step)
+            call.refuse(error, step, member_id)
             return
         if len(groups) >= step.config.max_groups:
             call.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
             note_group_refused(request.group_id, call.who(member_id), step)
             return
-        group = groups.create(request.group_id, step)
+        group = groups.create(request.group_id, call.who(""), step)
     _join_group(group, call, step)
     if len(step.pending) > MAX_PENDING_MEMBERS:
         give_up_pending(groups, next(iter(step.pending)), False, step)
@@ -188,7 +197,7 @@ def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
         return
     new_id = step.new_member_id(caller.peer.client_id)
     if caller.api_version >= 4:  # KIP-394: take the id first, then come back with it
-        group.pending[new_id] = None
+        group.pending[new_id] = call.who(new_id)
         timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, new_id)
         step.deadlines.set(timer, step.now + request.session_timeout_ms)
         step.pending[timer] = None
@@ -213,12 +222,17 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
         rebalance_timeout_ms=rebalance_ms,
         protocols=call.protocols,
         is_new=True,
+        peer=caller.peer,
+        heard_ms=step.now,
+        active_ms=step.now,
     )
     group.add(member)
-    group.park_join(member, call.reply_to, caller.api_version)
+    group.park_join(member, call.reply_to, caller.api_version, step.now)
     # Its session would expire during the first join phase, so it has a longer timer until then.
     timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
     step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
+    cause.likely, evidence = group.recent.join(step.now, caller.peer)
+    cause.evidence = evidence
     step.note(MemberJoined(*group.fact_head, who=member.who, cause=cause))
     prepare(group, cause, step)
 
@@ -245,21 +259,30 @@ def _join_with_id(group: Group, call: JoinCall, step: Step) -> None:
 
 
 def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
-    changed = member.protocols != call.protocols
+    before, changed = member.protocols, member.protocols != call.protocols
+    preparing = group.state is GroupState.PREPARING_REBALANCE
+    timeouts = member.session_timeout_ms, member.rebalance_timeout_ms
+    if changed or not preparing or timeouts != call.timeouts:
+        differs = tuple(differences(member, call))
+        step.note(MemberRejoined(*group.fact_head, who=member.who, changed=differs))
     leads = member.member_id == group.leader_id
-    if group.state is GroupState.PREPARING_REBALANCE:
+    if preparing:
         park(group, member, call, step)
         complete_if_all_joined(group, step)
         return
+    contacted(group, member, call.caller.peer, step)
     if not changed and (group.state is GroupState.COMPLETING_REBALANCE or not leads):
         # The answer was lost. In Stable only the leader's rejoin starts a rebalance.
         step.reply(call.reply_to, join_reply(group, member, call.caller.api_version))
         return
     code = CauseCode.LEADER_REJOINED
     if changed:
-        code = what_changed(member.protocols, call.protocols)
+        code = what_changed(before, call.protocols)
+    cause = call.cause(code, member.member_id)
+    if code is CauseCode.MEMBER_REJOINED and (count := revoked(before, call.protocols)) is not None:
+        cause.evidence = {"revoked": count}
     park(group, member, call, step)
-    prepare(group, call.cause(code, member.member_id), step)
+    prepare(group, cause, step)
 
 
 # -- ids that were handed out --------------------------------------------------------------------
@@ -271,9 +294,12 @@ def give_up_pending(groups: Groups, timer: Timer, expired: bool, step: Step) -> 
     Source: `GroupMetadataManager.removePendingMemberAndUpdateClassicGroup`.
     """
     group, member_id = groups[timer.group_id], timer.member_id
+    who = group.pending[member_id]
     drop_pending(group, member_id, step)
-    step.note(PendingMemberDropped(*group.fact_head, member=member_id, expired=expired))
+    evidence = {} if expired else {"limit": "MAX_PENDING_MEMBERS"}
+    cause = Cause(CauseCode.PENDING_MEMBER_EXPIRED, who, evidence=evidence)
+    step.note(PendingMemberDropped(*group.fact_head, who=who, cause=cause, expired=expired))
     if not expired:
-        note_limit(group, "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS, Who(member_id), step)
+        note_limit(group, "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS, who, step)
     complete_early(group, step)
     groups.drop_unused(group, step)

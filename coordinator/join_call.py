@@ -1,14 +1,21 @@
 """A JoinGroup request with its caller and reply token, as `join` and `static_join` pass it on."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
-from groupkeeper.coordinator.group import Group, Member, Protocols, topics_of_all
+from groupkeeper.coordinator.group import Group, topics_of_all
+from groupkeeper.coordinator.liveness import contacted
+from groupkeeper.coordinator.member import Member, Protocols
 from groupkeeper.coordinator.replies import answer_join, join_refused
 from groupkeeper.coordinator.step import Step
-from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.embedded import decode_subscription
+from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+
+METADATA_READ_BYTES: Final = 32 * 1024
+"""Longer metadata is not read for evidence: a step has to stay short."""
 
 
 @dataclass(slots=True)
@@ -64,5 +71,40 @@ def _same_topics(before: bytes, after: bytes) -> bool:
 def park(group: Group, member: Member, call: JoinCall, step: Step) -> None:
     """Update the member from its request, and let the request wait for the other members."""
     answer_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, step, member.member_id)
+    contacted(group, member, call.caller.peer, step)
+    member.active_ms = step.now
     group.update(member, call.protocols, call.timeouts)
-    group.park_join(member, call.reply_to, call.caller.api_version)
+    group.park_join(member, call.reply_to, call.caller.api_version, step.now)
+
+
+def differences(member: Member, call: JoinCall) -> list[str]:
+    """What a rejoin changes: `metadata`, `protocols` (their names or order), `timeouts`."""
+    before, after = member.protocols, call.protocols
+    timeouts = member.session_timeout_ms, member.rebalance_timeout_ms
+    changed = {
+        "metadata": [p.metadata for p in before] != [p.metadata for p in after],
+        "protocols": [p.name for p in before] != [p.name for p in after],
+        "timeouts": timeouts != call.timeouts,
+    }
+    return [name for name, differs in changed.items() if differs]
+
+
+def revoked(before: Protocols, after: Protocols) -> int | None:
+    """How many partitions less the metadata of the first protocol says that the member owns, as in
+    the second rebalance of a cooperative consumer; None if it does not say, or is too long to read.
+    """
+    owned = [_owned(each[0].metadata) for each in (before, after)]
+    if owned[0] is None or owned[1] is None:
+        return None
+    return len(owned[0] - owned[1])
+
+
+def _owned(metadata: bytes) -> set[tuple[str, int]] | None:
+    if len(metadata) > METADATA_READ_BYTES:
+        return None
+    try:
+        subscription = decode_subscription(metadata)
+    except DecodeError:
+        return None
+    owned = subscription.owned_partitions
+    return {(each.topic, partition) for each in owned for partition in each.partitions}

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
-from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.likely import SHUTDOWN, left
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import drop_pending, prepare, remove
 from groupkeeper.coordinator.replies import check_member
 from groupkeeper.coordinator.step import Step
@@ -30,16 +32,35 @@ class Leaving:
 
     caller: Caller
     several: bool
+    by_id: bool = False
+    """The current entry names a member id."""
     cause: Cause | None = None
     """Of the first member that was removed: the cause of the rebalance."""
 
-    def cause_for(self, member: Member, entry: MemberIdentity) -> Cause:
-        """Whether the member left or was removed; only the sender's client id tells them apart."""
-        itself = entry.member_id == member.member_id and not self.several
-        same = itself and self.caller.peer.client_id == member.client_id
-        code = CauseCode.MEMBER_LEFT if same else CauseCode.MEMBER_REMOVED_BY_ADMIN
-        who = member.who if same else Who.calling(self.caller, entry.member_id, member.instance_id)
-        return Cause(code, who, entry.reason)
+    def cause_for(self, group: Group, member: Member, reason: str | None, step: Step) -> Cause:
+        """Why a member goes that an entry of the request names."""
+        if not self._is_itself(member):
+            remover = Who.calling(self.caller, "")
+            return Cause(CauseCode.MEMBER_REMOVED_BY_ADMIN, remover, reason)
+        idle_ms = step.now - member.active_ms
+        likely, evidence = left(reason, idle_ms, member.rebalance_timeout_ms)
+        rolling = group.recent.leave(step.now, self.caller.peer)
+        if likely in (None, SHUTDOWN) and rolling[0]:
+            likely, evidence = rolling
+        return Cause(CauseCode.MEMBER_LEFT, member.who, reason, likely, evidence)
+
+    def _is_itself(self, member: Member) -> bool:
+        """Whether the member left or was removed. It leaves by its member id and alone, on its own
+        connection; or, as a client may open a new one, with its client id, unless its old one from
+        another host is open.
+        """
+        peer, known = self.caller.peer, member.peer
+        if self.several or not self.by_id:
+            return False
+        if known is not None and not known.link.closed and known.host != peer.host:
+            return False
+        own = known is not None and known.link is peer.link
+        return own or peer.client_id == member.client_id
 
 
 def leave(
@@ -91,7 +112,8 @@ def _remove(group: Group, entry: MemberIdentity, leaving: Leaving, step: Step) -
     elif error := check_member(group, entry, "LeaveGroup", leaving.caller, step):
         return error
     member = group.members[member_id]
-    cause = leaving.cause_for(member, entry)
+    leaving.by_id = entry.member_id == member_id
+    cause = leaving.cause_for(group, member, entry.reason, step)
     remove(group, member, cause, step)
     leaving.cause = leaving.cause or cause
     return ErrorCode.NONE

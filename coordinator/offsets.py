@@ -6,11 +6,13 @@ commits are not here.
 Source: `OffsetMetadataManager.fetchOffsets`, `fetchAllOffsets`, `deleteOffsets`.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, cast
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
+from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.deletion import forget, note_removed
 from groupkeeper.coordinator.group import CONSUMER, Group, GroupState
 from groupkeeper.coordinator.groups import Groups
@@ -143,21 +145,21 @@ def delete(
     if error or group is None:
         step.reply(reply_to, OffsetDeleteResponse(error_code=error))
         return
-    response, deleted = OffsetDeleteResponse(), 0
+    response, deleted = OffsetDeleteResponse(), defaultdict[str, list[int]](list)
     for topic in request.topics:
         subscribed = group.state is not GroupState.EMPTY and group.subscribes(topic.name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
         results = []
         for each in topic.partitions:
-            if not subscribed:
-                deleted += forget(group, topic.name, each.partition_index, step)
+            if not subscribed and forget(group, topic.name, each.partition_index, step):
+                deleted[topic.name].append(each.partition_index)
             results.append(
                 OffsetDeleteResponsePartition(
                     partition_index=each.partition_index, error_code=error
                 )
             )
         response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
-    note_removed(group, deleted, False, step)
+    note_removed(group, deleted, "request", Who.calling(caller, ""), step)
     step.reply(reply_to, response)
 
 

@@ -35,8 +35,9 @@ from groupkeeper.coordinator.gate import Released, Replies, ReplyGate, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat, steady_beat
+from groupkeeper.coordinator.liveness import await_return, restart_session
 from groupkeeper.coordinator.member_bytes import MemberBytes, Total
-from groupkeeper.coordinator.rebalance import prepare, rearm_session
+from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
 from groupkeeper.coordinator.step import Step
@@ -153,8 +154,10 @@ class Partition:
         work = 0
         while left and work < SESSIONS_IN_A_SLICE:
             group = self.groups[left.pop()]
+            await_return(group)
             for member in group.members.values():
-                rearm_session(group, member, step)
+                restart_session(group, member, step)
+                member.heard_ms = member.active_ms = step.now  # as far as is known
             if len(group.members) > self._config.max_size:
                 prepare(group, Cause(CauseCode.GROUP_SHRUNK), step)
             self._members += len(group.members)
@@ -168,7 +171,7 @@ class Partition:
         step = self._start or self._begin(now, wall)
         check = now + self._config.offsets_retention_check_interval_ms
         self.deadlines.set(Timer(TimerKind.OFFSET_EXPIRY), check)
-        head, records, groups = ("", 0, ""), self._replay.record_count, len(self.groups)
+        head, records, groups = ("", 0, "", 0), self._replay.record_count, len(self.groups)
         members, offsets = self._members, self._offsets
         step.note(
             GroupsLoaded(*head, records=records, groups=groups, members=members, offsets=offsets)
@@ -271,6 +274,7 @@ class Partition:
         if beat.group.changes != beat.changes or gate.appended != gate.durable:
             return False
         self.deadlines.due[beat.timer] = now + beat.session_timeout_ms
+        beat.member.beats += 1
         return True
 
     # -- durability ----------------------------------------------------------------------------

@@ -12,11 +12,15 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import (
     GroupEmptied,
     MemberRemoved,
+    RebalanceAbandoned,
     RebalanceCauseAdded,
     RebalanceJoined,
     RebalanceStarted,
 )
-from groupkeeper.coordinator.group import Group, GroupState, Member, Rebalance
+from groupkeeper.coordinator.group import Group, GroupState, Rebalance
+from groupkeeper.coordinator.likely import Recent
+from groupkeeper.coordinator.liveness import gone, late, new_generation, restart_session
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.records import group_key, group_value
 from groupkeeper.coordinator.replies import answer_join, answer_sync, join_reply
 from groupkeeper.coordinator.step import Step
@@ -35,19 +39,37 @@ def prepare(group: Group, cause: Cause, step: Step) -> None:
     was = group.state
     if was is GroupState.COMPLETING_REBALANCE:
         withdraw_plan(group, ErrorCode.REBALANCE_IN_PROGRESS, step)
+        step.note(RebalanceAbandoned(*group.fact_head, why="superseded"))
     step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
     group.pending_sync.clear()
     group.rebalance = Rebalance(cause, step.now)
+    group.round += 1
     group.become(GroupState.PREPARING_REBALANCE, step.wall)
     wait = _start_delay(group, step) if was is GroupState.EMPTY else _start_join_timer(group, step)
-    head, members = group.fact_head, len(group.members)
-    step.note(
-        RebalanceStarted(*head, cause=cause, from_state=was, members=members, deadline_ms=wait)
-    )
+    _note_started(group, was, wait, step)
     if wait:
         complete_if_all_joined(group, step)
     else:
         complete(group, step)
+
+
+def _note_started(group: Group, was: GroupState, wait: int, step: Step) -> None:
+    rebalance, expected = group.rebalance, []
+    assert rebalance is not None
+    for member_id, member in group.members.items():
+        if member.awaiting_join is not None:
+            rebalance.arrivals[member_id] = 0
+        else:
+            expected.append(member_id)
+    fact = RebalanceStarted(
+        *group.fact_head,
+        cause=rebalance.cause,
+        from_state=was,
+        members=len(group.members),
+        expected=expected,
+        deadline_ms=wait,
+    )
+    step.note(fact)
 
 
 def add_cause(group: Group, cause: Cause, step: Step) -> None:
@@ -120,23 +142,30 @@ def complete(group: Group, step: Step) -> None:
         step.deadlines.cancel(Timer(kind, group.group_id))
     if group.rebalance is not None:
         group.rebalance.initial_delay = False
-    _drop_late_members(group, step)
+    ended_by = "all_joined" if group.all_joined else "timeout"
+    removed = _drop_late_members(group, step)
     if not group.members:
         empty(group, step)
     elif not group.joined_count:
         # Only static members that are offline are left; they stay until their sessions expire.
         _start_join_timer(group, step, PROLONG_AT_LEAST_MS)
     else:
-        _next_generation(group, step)
+        _next_generation(group, removed, ended_by, step)
 
 
-def _drop_late_members(group: Group, step: Step) -> None:
-    """Remove dynamic members that did not rejoin; static ones stay (KIP-345)."""
+def _drop_late_members(group: Group, step: Step) -> list[str]:
+    """Remove dynamic members that did not rejoin; static ones stay (KIP-345). Returns their ids."""
+    removed: list[str] = []
     if group.joined_count == len(group.members):
-        return
+        return removed
+    assert group.rebalance is not None
+    began = group.rebalance.started_ms
     for member in list(group.members.values()):
         if member.awaiting_join is None and member.instance_id is None:
-            remove(group, member, Cause(CauseCode.JOIN_TIMEOUT, member.who), step)
+            cause = late(group, member, CauseCode.JOIN_TIMEOUT, began, step)
+            remove(group, member, cause, step)
+            removed.append(member.member_id)
+    return removed
 
 
 def empty(group: Group, step: Step) -> None:
@@ -147,18 +176,26 @@ def empty(group: Group, step: Step) -> None:
     group.protocol_name = None
     group.leader_id = None
     group.resubscribe()
+    group.forget_old_plan()
+    group.recent = Recent()
     group.become(GroupState.EMPTY, step.wall)
     step.append(group_key(group.group_id), group_value(group, ()))
     group.is_stored = True
-    step.note(GroupEmptied(*group.fact_head, cause=cause))
+    head = group.group_id, group.generation, group.state, group.round
+    step.note(RebalanceAbandoned(*head, why="emptied"))
+    step.note(GroupEmptied(*head, cause=cause))
 
 
-def _next_generation(group: Group, step: Step) -> None:
+def _next_generation(group: Group, removed: list[str], ended_by: str, step: Step) -> None:
     leader = group.members.get(group.leader_id or "")
     if leader is None or leader.awaiting_join is None:
         ready = (m.member_id for m in group.members.values() if m.awaiting_join is not None)
         group.leader_id = next(ready)
-    missing = len(group.members) - group.joined_count
+    missing = [(member_id, None, True) for member_id in removed] + [
+        (m.member_id, m.instance_id, False)
+        for m in group.members.values()
+        if m.awaiting_join is None
+    ]
     group.generation += 1
     group.protocol_name = group.elect()
     group.resubscribe()
@@ -167,32 +204,39 @@ def _next_generation(group: Group, step: Step) -> None:
     sync_by = step.now + group.rebalance_timeout_ms
     step.deadlines.set(Timer(TimerKind.SYNC, group.group_id), sync_by)
     for member in group.members.values():
-        if member.awaiting_join is not None:
+        waited = member.awaiting_join is not None
+        if waited:
             step.reply(group.unpark_join(member), join_reply(group, member, member.join_version))
         if member.is_new:
             member.is_new = False
             step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
-        rearm_session(group, member, step)
+        restart_session(group, member, step, waited)
+        new_generation(member, step)
     assert group.joined_count == 0, "a JoinGroup was not answered"
-    assert group.rebalance is not None
-    joined = RebalanceJoined(
+    _note_joined(group, missing, ended_by, step)
+
+
+def _note_joined(
+    group: Group, missing: list[tuple[str, str | None, bool]], ended_by: str, step: Step
+) -> None:
+    rebalance, members = group.rebalance, group.members
+    assert rebalance is not None
+    rebalance.joined_ms = step.now
+    arrivals = rebalance.arrivals.items()
+    fact = RebalanceJoined(
         *group.fact_head,
         leader=group.leader_id or "",
-        protocol=group.protocol_name,
-        members=len(group.members),
+        protocol=group.protocol_name or "",
+        members=len(members),
+        duration_ms=step.now - rebalance.started_ms,
+        joined=[(each, members[each].instance_id, after_ms) for each, after_ms in arrivals],
         missing=missing,
-        duration_ms=step.now - group.rebalance.started_ms,
+        ended_by=ended_by,
     )
-    step.note(joined)
+    step.note(fact)
 
 
 # -- members -------------------------------------------------------------------------------------
-
-
-def rearm_session(group: Group, member: Member, step: Step) -> None:
-    """Restart the member's session."""
-    timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
-    step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
 
 def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
@@ -204,6 +248,7 @@ def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
     group.remove(member)
     group.last_removal = cause
     step.note(MemberRemoved(*group.fact_head, who=member.who, cause=cause))
+    gone(group, member, cause, step)
 
 
 def drop_pending(group: Group, member_id: str, step: Step) -> None:
@@ -220,7 +265,7 @@ def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:
     Source: `GroupMetadataManager.resetAndPropagateAssignmentWithError`.
     """
     for member in group.members.values():
-        group.assign(member, b"")
+        group.withdraw(member)
         if member.awaiting_sync is not None:
             answer_sync(member, error, step)
-            rearm_session(group, member, step)
+            restart_session(group, member, step, waited=True)

@@ -10,7 +10,8 @@ Source: `GroupCoordinatorRecordHelpers`, the schemas of `__consumer_offsets`.
 from collections.abc import Sequence
 from struct import Struct
 
-from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.group import Group, GroupState
+from groupkeeper.coordinator.member import Member
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,

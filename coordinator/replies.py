@@ -8,8 +8,9 @@ from typing import Protocol
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Who
-from groupkeeper.coordinator.facts import LimitReached, MemberFenced
-from groupkeeper.coordinator.group import Group, Member
+from groupkeeper.coordinator.facts import LimitReached, MemberFenced, RequestRefused
+from groupkeeper.coordinator.group import Group, GroupState
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -77,26 +78,62 @@ class NamesMember(Protocol):
     group_instance_id: str | None
 
 
+class NamesMemberOfGroup(NamesMember, Protocol):
+    """The same with the group."""
+
+    group_id: str
+
+
 def check_member(
     group: Group, request: NamesMember, api: str, caller: Caller, step: Step
 ) -> ErrorCode:
     """The error of a sender that may not act for a member: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID
-    when another member holds its instance id, which is noted as a fact.
+    when another member holds its instance id. It is noted as a fact.
 
     Source: `ClassicGroup.validateMember`.
     """
     member_id, instance_id = request.member_id, request.group_instance_id
-    if instance_id is None:
-        known = member_id in group.members
-        return ErrorCode.NONE if known else ErrorCode.UNKNOWN_MEMBER_ID
-    holder = group.instances.get(instance_id)
-    if holder is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
+    holder = member_id if instance_id is None else group.instances.get(instance_id)
+    if holder not in group.members:
+        who = Who.calling(caller, member_id, instance_id)
+        error = ErrorCode.UNKNOWN_MEMBER_ID
+        step.note(RequestRefused(*group.fact_head, who=who, api=api, error=error.name))
+        return error
     if holder == member_id:
         return ErrorCode.NONE
-    who = Who.calling(caller, member_id, instance_id)
-    step.note(MemberFenced(*group.fact_head, who=who, api=api, current_member=holder))
+    _note_fenced(group, Who.calling(caller, member_id, instance_id), api, step)
     return ErrorCode.FENCED_INSTANCE_ID
+
+
+def _note_fenced(group: Group, who: Who, api: str, step: Step) -> None:
+    instance = who.instance or ""
+    holder = group.members[group.instances[instance]]
+    likely, evidence = group.recent.duel(step.now, instance)
+    fact = MemberFenced(
+        *group.fact_head,
+        who=who,
+        api=api,
+        current_member=holder.member_id,
+        current_host=holder.who.host,
+        likely=likely,
+        evidence=evidence,
+    )
+    step.note(fact)
+
+
+def refused(
+    group: Group | None,
+    request: NamesMemberOfGroup,
+    api: str,
+    error: ErrorCode,
+    caller: Caller,
+    step: Step,
+) -> ErrorCode:
+    """Note that a stale request is refused with this error, which is returned."""
+    who = Who.calling(caller, request.member_id, request.group_instance_id)
+    head = (request.group_id, 0, GroupState.DEAD, 0) if group is None else group.fact_head
+    step.note(RequestRefused(*head, who=who, api=api, error=error.name))
+    return error
 
 
 def note_limit(group: Group, limit: str, most: int, who: Who, step: Step) -> None:

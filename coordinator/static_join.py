@@ -14,8 +14,10 @@ from dataclasses import replace
 from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MemberReplaced
-from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.join_call import JoinCall, park
+from groupkeeper.coordinator.liveness import came_back, last_heard, new_generation, session_timer
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.records import group_key, group_value, member_record
 from groupkeeper.coordinator.replies import answer_join, answer_sync, join_refused, join_reply
@@ -33,14 +35,16 @@ def replace_static_member(group: Group, call: JoinCall, step: Step) -> None:
     if stable and group.would_elect(member, call.protocols) == group.protocol_name:
         _keep_generation(group, member, new_id, call, step)
         return
-    old_id = member.member_id
-    _fence_and_rename(group, member, new_id, step)
-    _note_replaced(group, member, old_id, False, step)
-    park(group, member, call, step)
+    replaced = _replaced(group, member, False, call, step)
+    _fence_and_rename(group, member, new_id, call, step)
     code = CauseCode.STATIC_MEMBER_RETURNED_UNREADY
     if stable:
         code = CauseCode.STATIC_MEMBER_RETURNED_CHANGED
-    prepare(group, call.cause(code, new_id), step)
+    cause = call.cause(code, new_id)
+    cause.likely, cause.evidence = replaced.likely, replaced.evidence
+    _note(group, member, replaced, step)
+    park(group, member, call, step)
+    prepare(group, cause, step)
 
 
 def _keep_generation(group: Group, member: Member, new_id: str, call: JoinCall, step: Step) -> None:
@@ -53,7 +57,8 @@ def _keep_generation(group: Group, member: Member, new_id: str, call: JoinCall, 
     if size_of([record]) > step.config.message_max_bytes:
         step.reply(call.reply_to, _too_large(group, call))
         return
-    _fence_and_rename(group, member, new_id, step)
+    replaced = _replaced(group, member, True, call, step)
+    _fence_and_rename(group, member, new_id, call, step)
     group.update(member, call.protocols, call.timeouts)
     group.member_records = records
     step.append(*record)
@@ -61,10 +66,36 @@ def _keep_generation(group: Group, member: Member, new_id: str, call: JoinCall, 
     if led:
         _tell_leader(response, old_id, call.caller.api_version)
     step.reply(call.reply_to, response)
-    _note_replaced(group, member, old_id, True, step)
+    _note(group, member, replaced, step)
 
 
-def _fence_and_rename(group: Group, member: Member, new_id: str, step: Step) -> None:
+def _replaced(
+    group: Group, member: Member, quick: bool, call: JoinCall, step: Step
+) -> MemberReplaced:
+    """The fact as far as it is known before the member has its new id."""
+    due = step.deadlines.due.get(session_timer(group, member))
+    away_ms = step.now - last_heard(member, due, step)
+    instance, peer = member.instance_id or "", call.caller.peer
+    likely, evidence = group.recent.replace(step.now, instance, member.peer, peer)
+    return MemberReplaced(
+        *group.fact_head,
+        who=member.who,
+        old_member=member.member_id,
+        quick=quick,
+        away_ms=away_ms,
+        likely=likely,
+        evidence=evidence,
+    )
+
+
+def _note(group: Group, member: Member, replaced: MemberReplaced, step: Step) -> None:
+    replaced.who = member.who
+    step.note(replaced)
+
+
+def _fence_and_rename(
+    group: Group, member: Member, new_id: str, call: JoinCall, step: Step
+) -> None:
     """Fence the old id, and refuse its parked requests."""
     old_id = member.member_id
     answer_join(group, member, ErrorCode.FENCED_INSTANCE_ID, step, old_id)
@@ -73,6 +104,9 @@ def _fence_and_rename(group: Group, member: Member, new_id: str, step: Step) -> 
         step.deadlines.cancel(Timer(kind, group.group_id, old_id))
     member.is_new = False
     group.rename(member, new_id)
+    came_back(group, old_id, step)
+    member.peer, member.heard_ms, member.active_ms = call.caller.peer, step.now, step.now
+    new_generation(member, step)
     # The first session has the old timeout; the request's holds from the next heartbeat on.
     timer = Timer(TimerKind.SESSION, group.group_id, new_id)
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
@@ -121,8 +155,3 @@ def _too_large(group: Group, call: JoinCall) -> JoinGroupResponse:
     response.protocol_name = group.protocol_name
     response.leader = group.leader_id or ""
     return response
-
-
-def _note_replaced(group: Group, member: Member, old_id: str, quick: bool, step: Step) -> None:
-    fact = MemberReplaced(*group.fact_head, who=member.who, old_member=old_id, quick=quick)
-    step.note(fact)

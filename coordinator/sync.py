@@ -11,12 +11,20 @@ from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import RebalanceCompleted
-from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.liveness import contacted, late, restart_session
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.member_bytes import COPIES
-from groupkeeper.coordinator.rebalance import prepare, rearm_session, remove, withdraw_plan
+from groupkeeper.coordinator.rebalance import prepare, remove, withdraw_plan
 from groupkeeper.coordinator.records import group_key, group_value, member_record
-from groupkeeper.coordinator.replies import answer_sync, check_member, note_limit, sync_reply
+from groupkeeper.coordinator.replies import (
+    answer_sync,
+    check_member,
+    note_limit,
+    refused,
+    sync_reply,
+)
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -33,10 +41,13 @@ def sync(
         step.reply(reply_to, SyncGroupResponse(error_code=error))
         return
     member = group.members[request.member_id]
+    member.active_ms = step.now
     _arrived(group, member, step)
     if group.state is GroupState.STABLE:
         step.reply(reply_to, sync_reply(group, member))
+        contacted(group, member, caller.peer, step)
         return
+    contacted(group, member, caller.peer, step)
     answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS, step)  # an earlier one of its own
     group.park_sync(member, reply_to)
     if member.member_id == group.leader_id:
@@ -52,12 +63,12 @@ def sync_error(request: SyncGroupRequest, version: int, config: GroupConfig) -> 
 
 def _check(group: Group | None, request: SyncGroupRequest, caller: Caller, step: Step) -> ErrorCode:
     if group is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
+        return refused(None, request, "SyncGroup", ErrorCode.UNKNOWN_MEMBER_ID, caller, step)
     error = check_member(group, request, "SyncGroup", caller, step)
     if error:
         return error
     if request.generation_id != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
+        return refused(group, request, "SyncGroup", ErrorCode.ILLEGAL_GENERATION, caller, step)
     if request.protocol_type not in (None, group.protocol_type):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     elected = group.protocol_name  # None in the first join phase: nothing to disagree with
@@ -97,8 +108,11 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
         note_limit(group, "MAX_PLANNED_BYTES", most, who, step)
         _refuse_plan(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
         return
+    previous = {m.member_id: m.assignment for m in group.members.values() if m.assignment}
+    previous = group.old_plan | previous
     for member in group.members.values():
         group.assign(member, plan.get(member.member_id, b""))
+    group.forget_old_plan()
     group.become(GroupState.STABLE, step.wall)
     group.member_records = records
     step.append(*record)
@@ -107,11 +121,29 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
         if member.awaiting_sync is not None:
             step.reply(member.awaiting_sync, sync_reply(group, member))
             member.awaiting_sync = None
-            rearm_session(group, member, step)
-    assert group.rebalance is not None
-    took = step.now - group.rebalance.started_ms
-    members = len(group.members)
-    step.note(RebalanceCompleted(*group.fact_head, members=members, duration_ms=took))
+            restart_session(group, member, step, waited=True)
+    _note_completed(group, previous, step)
+
+
+def _note_completed(group: Group, previous: dict[str, bytes], step: Step) -> None:
+    rebalance, members = group.rebalance, group.members.values()
+    assert rebalance is not None
+    fact = RebalanceCompleted(
+        group.group_id,
+        group.generation,
+        group.state,
+        group.round,
+        members=len(members),
+        duration_ms=step.now - rebalance.started_ms,
+        leader_ms=step.now - rebalance.joined_ms,
+        protocol_type=group.protocol_type,
+        protocol=group.protocol_name or "",
+        assignments=[(m.member_id, m.instance_id, m.assignment) for m in members],
+        previous=previous,
+        arrivals=rebalance.arrivals,
+    )
+    rebalance.arrivals = {}
+    step.note(fact)
 
 
 def _growth(group: Group, plan: dict[str, bytes]) -> int:
@@ -129,9 +161,11 @@ def _refuse_plan(group: Group, error: ErrorCode, step: Step) -> None:
 
 def sync_over(group: Group, step: Step) -> None:
     """Remove the members that joined and did not sync in time, also static ones (KAFKA-12890)."""
-    late = [group.members[member_id] for member_id in group.pending_sync]
-    assert late, "the timer ends with the last SyncGroup"
-    cause = Cause(CauseCode.SYNC_TIMEOUT, late[0].who)
-    for member in late:
-        remove(group, member, Cause(CauseCode.SYNC_TIMEOUT, member.who), step)
-    prepare(group, cause, step)
+    absent = [group.members[member_id] for member_id in group.pending_sync]
+    assert absent, "the timer ends with the last SyncGroup"
+    assert group.rebalance is not None
+    began, code = group.rebalance.joined_ms, CauseCode.SYNC_TIMEOUT
+    causes = [late(group, member, code, began, step) for member in absent]
+    for member, cause in zip(absent, causes, strict=True):
+        remove(group, member, cause, step)
+    prepare(group, causes[0], step)

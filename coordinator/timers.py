@@ -5,12 +5,15 @@ Source: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`, `expirePending
 """
 
 from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.deletion import PIECE_PAUSE_MS, go_on_deleting
 from groupkeeper.coordinator.expiry import expire_offsets
-from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.join import give_up_pending
+from groupkeeper.coordinator.liveness import expired
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import (
     add_cause,
     complete,
@@ -38,7 +41,9 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
             _session_over(group, group.members[timer.member_id], step)
         case TimerKind.NEW_MEMBER:
             member = group.members[timer.member_id]
-            _remove(group, member, Cause(CauseCode.JOIN_TIMEOUT, member.who), step)
+            waited = {"waited_ms": NEW_MEMBER_JOIN_TIMEOUT_MS}
+            cause = Cause(CauseCode.JOIN_TIMEOUT, member.who, evidence=waited)
+            _remove(group, member, cause, step)
         case TimerKind.PENDING_MEMBER:
             give_up_pending(groups, timer, True, step)
         case TimerKind.INITIAL_DELAY:
@@ -52,7 +57,7 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
 def _session_over(group: Group, member: Member, step: Step) -> None:
     """Remove the member, unless a request of it waits: its session restarts with the answer."""
     if not member.waits:
-        _remove(group, member, Cause(CauseCode.SESSION_EXPIRED, member.who), step)
+        _remove(group, member, expired(member, step.deadlines.popped_due, step), step)
 
 
 def _remove(group: Group, member: Member, cause: Cause, step: Step) -> None:

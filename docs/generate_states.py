@@ -68,7 +68,7 @@ ARROWS = """
 FOOT = """
 Join and sync phases are not stored: a partition that is loaded from its log brings its groups back
 as they were last written, Stable or Empty. The causes of a rebalance are listed in
-[operations.md](operations.md#causes).
+[events.md](events.md#causes).
 """
 
 PARTITION = """

@@ -93,6 +93,7 @@ class ClientStream(asyncio.Protocol):
         not read from a muted socket and notices the end after it has answered.
         """
         services = self._services
+        self.peer.link.closed = True
         self._transport = self._in.transport = None
         self._out.close()
         services.connections.leave(self)

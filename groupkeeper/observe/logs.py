@@ -242,6 +242,11 @@ atexit.register(flush)
 os.register_at_fork(before=flush, after_in_child=_after_fork)
 
 
+def shows(level: str) -> bool:
+    """Whether lines of this level are written."""
+    return LEVELS[level] >= _lines.threshold
+
+
 class Logger:
     """A named source of lines."""
 

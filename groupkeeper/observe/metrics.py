@@ -196,7 +196,11 @@ _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[str, str, int]]]] = {
     MemberRemoved: lambda fact: ("members_removed", fact.cause.code, 1),
     MemberReplaced: lambda fact: ("members_replaced", "no" if fact.quick else "yes", 1),
     OffsetsCommitted: lambda fact: ("offsets_committed", "", fact.offsets),
-    OffsetsRemoved: lambda fact: ("offsets_removed", _deleted(fact.expired), fact.offsets),
+    OffsetsRemoved: lambda fact: (
+        "offsets_removed",
+        _deleted(fact.why == "expired"),
+        fact.offsets,
+    ),
     PendingMemberDropped: lambda fact: (
         "pending_members_dropped",
         "expired" if fact.expired else "limit",

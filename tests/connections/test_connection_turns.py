@@ -17,6 +17,7 @@ from groupkeeper.connections.connection_state import TRANSITIONS, State
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.coordinator.member import Member
 from groupkeeper.exchange import Response
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -37,6 +38,8 @@ from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.protocol.registry import response_encoder
 from groupkeeper.turns import TURN_S, Slices
 from tests.support.fake_socket import HEARTBEAT, LIMIT, PRODUCE, Bench
+
+MEMBER = Member("m", None, "", "", 10_000, 10_000, [])
 
 FETCH, DESCRIBE, DELETE = ApiKey.FETCH, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS
 
@@ -165,7 +168,7 @@ async def test_a_repeated_heartbeat_is_never_late(bench: Bench) -> None:
             beaten.append(now)
             return True
 
-    found = (Partition(), Beat(Group("g", 0), 0, Timer(TimerKind.SESSION, "g", "m"), 1_000))
+    found = (Partition(), Beat(Group("g", 0), MEMBER, 0, Timer(TimerKind.SESSION, "g", "m"), 1_000))
     bench.services.steady_beat = lambda request: found
     frame = beat(bench)
     bench.receive(frame)

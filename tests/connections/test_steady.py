@@ -9,6 +9,7 @@ from groupkeeper.connections.steady import SteadyBeat
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.coordinator.member import Member
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
@@ -16,6 +17,8 @@ from groupkeeper.protocol.registry import request_decoder
 from tests.support.requests import commit_request, heartbeat, join_request, sync_request
 from tests.support.served import Client, Served, settle
 from tests.support.wire import frame
+
+MEMBER = Member("m", None, "", "", 10_000, 10_000, [])
 
 
 @pytest.fixture
@@ -190,7 +193,7 @@ class Counting:
 
 
 def steady(driver: Counting, request: bytes) -> SteadyBeat:
-    beat = Beat(Group("g", 0), 0, Timer(TimerKind.SESSION, "g", "m"), 10_000)
+    beat = Beat(Group("g", 0), MEMBER, 0, Timer(TimerKind.SESSION, "g", "m"), 10_000)
     return SteadyBeat(driver, beat, request, b"size" + b"\0\0\0\1" + b"rest")
 
 

@@ -116,7 +116,7 @@ def test_expired_offsets_are_counted() -> None:
     scene.commit("admin", partitions=(0, 1))
     scene.advance(DAY + CHECK)
     (fact,) = scene.noted(OffsetsRemoved)
-    assert (fact.offsets, fact.expired) == (2, True)
+    assert (fact.offsets, fact.why, fact.who) == (2, "expired", None)
 
 
 # -- many of them ----------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.coordinator.group import TRANSITIONS, Group, GroupState, Member
+from groupkeeper.coordinator.group import TRANSITIONS, Group, GroupState
 from groupkeeper.coordinator.join_call import JoinCall
+from groupkeeper.coordinator.member import Member
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.support.scene import Call, Scene, in_state, topics
 

@@ -328,7 +328,7 @@ def test_deletions_are_counted() -> None:
     scene.commit("admin", partitions=(0, 1))
     scene.delete_offsets("t", 0, 1, 2)
     (fact,) = scene.noted(OffsetsRemoved)
-    assert (fact.offsets, fact.expired) == (2, False)
+    assert (fact.offsets, fact.why, fact.partitions) == (2, "request", {"t": [0, 1]})
 
 
 # -- deleted topics --------------------------------------------------------------------------------

@@ -124,7 +124,8 @@ def test_at_the_timeout_dynamic_members_go_and_static_ones_stay() -> None:
     scene.advance(60_000)
     assert list(scene.group.members) == ["lea-1", "SAM-1"]
     assert scene.noted(MemberRemoved)[-1].cause.code == CauseCode.JOIN_TIMEOUT
-    assert scene.noted(RebalanceJoined)[-1].missing == 1
+    joined = scene.noted(RebalanceJoined)[-1]
+    assert joined.missing == [("fred-1", None, True), ("SAM-1", "SAM", False)]
     assert scene.heartbeat("fred").outcome == "UNKNOWN_MEMBER_ID"
 
 

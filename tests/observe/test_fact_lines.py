@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.facts import (
     Fact,
@@ -16,32 +17,40 @@ from groupkeeper.coordinator.facts import (
     LimitReached,
     MemberFenced,
     MemberJoined,
+    MemberRejoined,
     MemberRemoved,
     MemberReplaced,
+    MembersNotBack,
     NotedFact,
     OffsetsCommitted,
     OffsetsRemoved,
+    OffsetsReset,
     PendingMemberDropped,
+    RebalanceAbandoned,
     RebalanceCauseAdded,
     RebalanceCompleted,
     RebalanceJoined,
     RebalanceStarted,
+    RequestRefused,
 )
-from groupkeeper.observe.fact_lines import write_line
+from groupkeeper.observe.fact_lines import IDS_SHOWN, short_id, write_line
 from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from tests.support.served import Served, settle
 
 Lines = Callable[[], list[dict[str, Any]]]
-WHO = Who("m", "i", "billing", "/10.0.0.7", 9)
+WHO = Who("m", "i", "billing", "/10.0.0.7", 9, "librdkafka", "2.3.0")
+ADMIN = Who("", None, "admin", "/10.0.0.9", 5)
+LONG_ID = "consumer-1-433ad937-7a31-4ef4-bd23-156bd0e5fd80"
 CAUSE = Cause(CauseCode.SESSION_EXPIRED, WHO, "going home")
-TOLD = {
-    "cause": "session_expired",
+SENDER = {
     "member": "m",
     "instance": "i",
     "client_id": "billing",
     "host": "/10.0.0.7",
-    "reason": "going home",
+    "software": "librdkafka 2.3.0",
 }
+TOLD = {"cause": "session_expired", "reason": "going home"} | SENDER
 
 
 def line_of(fact: Fact, lines: Lines) -> dict[str, Any]:
@@ -57,17 +66,54 @@ def line_of(fact: Fact, lines: Lines) -> dict[str, Any]:
     ("fact", "expected"),
     [
         (
-            RebalanceStarted("g", 3, "PreparingRebalance", CAUSE, "Stable", 2, 60_000),
-            {"event": "rebalance started", "generation": 3, "members": 2} | TOLD,
+            RebalanceStarted("g", 3, "PreparingRebalance", 9, CAUSE, "Stable", 2, ["n"], 60_000),
+            {"event": "rebalance started", "generation": 3, "round": 9, "members": 2} | TOLD,
         ),
         (
-            RebalanceCompleted("g", 4, "Stable", 2, 17),
-            {"event": "rebalance completed", "generation": 4, "members": 2, "took_ms": 17},
+            RebalanceCauseAdded("g", 1, "PreparingRebalance", 9, CAUSE),
+            {"event": "rebalance cause added", "round": 9} | TOLD,
         ),
-        (GroupEmptied("g", 5, "Empty", CAUSE), {"event": "group empty", "generation": 5} | TOLD),
-        (GroupDeleted("g", 5, "Dead", True), {"event": "group deleted", "expired": True}),
         (
-            MemberFenced("g", 3, "Stable", WHO, "Heartbeat", "n"),
+            RebalanceCompleted("g", 4, "Stable", 9, 2, 17, 5, "consumer", "range", [], {}, {}),
+            {
+                "event": "rebalance completed",
+                "generation": 4,
+                "round": 9,
+                "members": 2,
+                "took_ms": 17,
+                "leader_ms": 5,
+            },
+        ),
+        (
+            RebalanceAbandoned("g", 4, "Empty", 9, "emptied"),
+            {"event": "rebalance abandoned", "round": 9, "why": "emptied"},
+        ),
+        (MemberRemoved("g", 1, "Stable", 0, WHO, CAUSE), {"event": "member removed"} | TOLD),
+        (
+            MemberReplaced("g", 1, "Stable", 0, WHO, "old", True, 1500),
+            {"event": "member replaced", "old_member": "old", "rebalance": False, "away_ms": 1500}
+            | SENDER,
+        ),
+        (
+            PendingMemberDropped("g", 0, "Empty", 0, WHO, CAUSE, True),
+            {"event": "member id was not used"} | TOLD,
+        ),
+        (
+            MembersNotBack("g", 1, "Stable", 0, [WHO]),
+            {"event": "members did not come back after the load", "count": 1, "missing": "m"},
+        ),
+        (GroupEmptied("g", 5, "Empty", 9, CAUSE), {"event": "group empty", "generation": 5} | TOLD),
+        (GroupDeleted("g", 5, "Dead", 0, True, None), {"event": "group deleted", "expired": True}),
+        (
+            GroupDeleted("g", 5, "Dead", 0, False, WHO),
+            {"event": "group deleted", "expired": False} | SENDER,
+        ),
+        (
+            OffsetsRemoved("g", 5, "Empty", 0, 3, "request", {"t": [1, 2, 3]}, WHO),
+            {"event": "offsets deleted", "offsets": 3} | SENDER,
+        ),
+        (
+            MemberFenced("g", 3, "Stable", 0, WHO, "Heartbeat", "n", "/10.0.0.8"),
             {
                 "level": "warning",
                 "event": "member fenced",
@@ -76,6 +122,7 @@ def line_of(fact: Fact, lines: Lines) -> dict[str, Any]:
                 "refused": "m",
                 "refused_host": "/10.0.0.7",
                 "holder": "n",
+                "holder_host": "/10.0.0.8",
             },
         ),
     ],
@@ -87,31 +134,69 @@ def test_a_line_says_what_happened_and_why(
 
 
 def test_a_cause_leaves_out_what_is_not_known(lines: Lines) -> None:
-    started = RebalanceStarted("g", 1, "P", Cause(CauseCode.GROUP_SHRUNK), "Stable", 2, 0)
+    started = RebalanceStarted("g", 1, "P", 9, Cause(CauseCode.GROUP_SHRUNK), "Stable", 2, [], 0)
     assert line_of(started, lines).keys() == {
         "level",
         "event",
         "group",
         "generation",
+        "round",
         "members",
         "cause",
     }
 
 
+def test_an_expiry_says_how_long_nothing_came_and_what_the_timeout_is(lines: Lines) -> None:
+    evidence = {"silent_ms": 12_000, "session_timeout_ms": 10_000, "connection": None}
+    cause = Cause(CauseCode.SESSION_EXPIRED, WHO, None, "crash_or_network", evidence)
+    found = line_of(MemberRemoved("g", 1, "Stable", 0, WHO, cause), lines)
+    assert (found["silent_ms"], found["session_timeout_ms"]) == (12_000, 10_000)
+    assert found["likely"] == "crash_or_network"
+    assert "connection" not in found, "not known"
+
+
+def test_a_removal_says_who_was_removed_and_by_whom(lines: Lines) -> None:
+    cause = Cause(CauseCode.MEMBER_REMOVED_BY_ADMIN, ADMIN, "scaling in")
+    found = line_of(MemberRemoved("g", 1, "Stable", 0, WHO, cause), lines)
+    assert (found["member"], found["host"]) == ("m", "/10.0.0.7")
+    assert (found["by_client_id"], found["by_host"]) == ("admin", "/10.0.0.9")
+    assert found["reason"] == "scaling in"
+
+
+def test_who_was_waited_for_is_named_up_to_a_few(lines: Lines) -> None:
+    missing = [(f"m{n}", None, True) for n in range(IDS_SHOWN + 1)]
+    joined = RebalanceJoined("g", 2, "C", 9, "m", "range", 1, 60_000, [], missing, "timeout")
+    found = line_of(joined, lines)
+    assert (found["event"], found["waited_ms"]) == ("members did not rejoin", 60_000)
+    assert (found["count"], found["missing"]) == (6, "m0, m1, m2, m3, m4, ...")
+
+
+def test_ids_are_short_except_at_debug(lines: Lines) -> None:
+    removed = MemberRemoved("g", 1, "Stable", 0, Who(LONG_ID), CAUSE)
+    assert line_of(removed, lines)["member"] == "consumer-1-433ad937"
+    assert short_id("my-own-id") == "my-own-id"
+
+
+def test_two_clients_in_a_duel_are_named(lines: Lines) -> None:
+    evidence = {"replacements": 2, "hosts": ["/10.0.0.7", "/10.0.0.8"]}
+    fenced = MemberFenced("g", 3, "Stable", 0, WHO, "Heartbeat", "n", "/h", "duel", evidence)
+    found = line_of(fenced, lines)
+    assert (found["likely"], found["hosts"]) == ("duel", "/10.0.0.7, /10.0.0.8")
+
+
 @pytest.mark.parametrize(
     "fact",
     [
-        GroupCreated("g", 0, "Empty"),
-        GroupDropped("g", 0, "Dead"),
-        PendingMemberDropped("g", 0, "Empty", "m", True),
-        MemberJoined("g", 1, "Stable", WHO, CAUSE),
-        MemberReplaced("g", 1, "Stable", WHO, "old", True),
-        MemberRemoved("g", 1, "Stable", WHO, CAUSE),
-        OffsetsCommitted("g", 1, "Stable", 20),
-        OffsetsRemoved("g", 1, "Stable", 20, False),
-        RebalanceCauseAdded("g", 1, "PreparingRebalance", CAUSE),
-        RebalanceJoined("g", 1, "CompletingRebalance", "m", "range", 2, 0, 5),
-        GroupsLoaded("", 0, "", 1, 2, 3, 4),
+        GroupCreated("g", 0, "Empty", 0, WHO),
+        GroupDropped("g", 0, "Dead", 0),
+        MemberJoined("g", 1, "Stable", 0, WHO, CAUSE),
+        MemberRejoined("g", 1, "Stable", 0, WHO, ()),
+        RequestRefused("g", 1, "Stable", 0, WHO, "Heartbeat", "ILLEGAL_GENERATION"),
+        OffsetsCommitted("g", 1, "Stable", 0, 20, OffsetCommitRequest(), Caller(9)),
+        OffsetsRemoved("g", 1, "Stable", 0, 20, "expired", {"t": [0]}, None),
+        OffsetsReset("g", 1, "Empty", 0, ADMIN, "t", [(0, None, b"")], 1),
+        RebalanceJoined("g", 1, "C", 9, "m", "range", 2, 5, [], [], "all_joined"),
+        GroupsLoaded("", 0, "", 0, 1, 2, 3, 4),
     ],
 )
 def test_what_happens_all_the_time_is_no_line(fact: Fact, lines: Lines) -> None:
@@ -132,5 +217,5 @@ def test_a_rebalance_is_read_from_its_start_to_its_end(served: Served, lines: Li
 
 
 def test_a_limit_is_named_with_who_met_it(lines: Lines) -> None:
-    found = line_of(LimitReached("g", 0, "Dead", "max_groups", 9, WHO), lines)
+    found = line_of(LimitReached("g", 0, "Dead", 0, "max_groups", 9, WHO), lines)
     assert (found["limit"], found["most"], found["client_id"]) == ("max_groups", 9, WHO.client_id)

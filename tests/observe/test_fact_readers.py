@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.facts import GroupCreated, GroupsLoaded, NotedFact, OffsetsCommitted
+from groupkeeper.coordinator.causes import Who
+from groupkeeper.coordinator.facts import (
+    GroupCreated,
+    GroupsLoaded,
+    NotedFact,
+    OffsetsCommitted,
+    OffsetsReset,
+)
 from groupkeeper.observe.fact_readers import FACTS_IN_A_SLICE, FactReaders, Origin
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.turns import Turns
@@ -19,7 +26,7 @@ HERE = Origin(7, 1)
 
 
 def noted(*orders: int) -> list[NotedFact]:
-    return [NotedFact(n, 0, 0, False, GroupCreated("g", 0, "Empty")) for n in orders]
+    return [NotedFact(n, 0, 0, False, GroupCreated("g", 0, "Empty", 0, Who("m"))) for n in orders]
 
 
 def readers(failures: Counter[tuple[str, str]] | None = None) -> FactReaders:
@@ -141,7 +148,7 @@ def test_what_is_told_is_durable(served: Served) -> None:
     served.server.readers.subscribe("test", lambda *_: durable.append(served.syncs() - syncs))
     assert served.client().commit(1) == 0
     served.advance(0.1)
-    assert durable == [1, 1], "the group, and its offset"
+    assert durable == [1, 1, 1], "the group, its offset from outside, and the commit"
 
 
 def test_a_reader_knows_partition_epoch_time_and_order(served: Served) -> None:
@@ -156,12 +163,14 @@ def test_a_reader_knows_partition_epoch_time_and_order(served: Served) -> None:
     first = told[0][0].leader_epoch
     assert kinds[0][0] is GroupCreated
     assert kinds[1:] == [
-        (OffsetsCommitted, kinds[0][1] + 1),
+        (OffsetsReset, kinds[0][1] + 1),
+        (OffsetsCommitted, kinds[0][1] + 2),
         (GroupsLoaded, 0),
-        (OffsetsCommitted, 1),
+        (OffsetsReset, 1),
+        (OffsetsCommitted, 2),
     ]
     epochs = [origin.leader_epoch - first for origin, _ in told]
-    assert epochs == [0, 0, 1, 1]
+    assert epochs == [0, 0, 0, 1, 1, 1]
     assert {origin.partition for origin, _ in told} == {driver.index}
     assert served.log().last_epoch == first + 1
     assert all(each.wall - each.now == told[0][1].wall - told[0][1].now for _, each in told)

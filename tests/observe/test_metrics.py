@@ -11,17 +11,20 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from groupkeeper.coordinator import facts
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.observe import exposition
 from groupkeeper.observe.exposition import COUNTERS, TOPIC_COUNTERS, TOPICS, Exposition
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.registry import APIS
 from tests.support.served import Served
 from tests.support.slices import whole
 
-GROUP = {"group": "orders", "generation": 3, "state": "Stable"}
+COMMIT = OffsetCommitRequest()
+GROUP = {"group": "orders", "generation": 3, "state": "Stable", "round": 0}
 WHO = Who("member-1")
 LEFT = Cause(CauseCode.MEMBER_LEFT, WHO)
 
@@ -80,7 +83,7 @@ def test_requests_answered_together_are_counted_each() -> None:
 
 def test_rebalances_are_counted_by_cause() -> None:
     started = facts.RebalanceStarted(
-        **GROUP, cause=LEFT, from_state="Stable", members=2, deadline_ms=1
+        **GROUP, cause=LEFT, from_state="Stable", members=2, expected=[], deadline_ms=1
     )
     found = seen(started, started, facts.RebalanceCauseAdded(**GROUP, cause=LEFT))
     assert found["groupkeeper_rebalances_total{cause=member_left}"] == 2
@@ -90,9 +93,26 @@ def test_rebalances_are_counted_by_cause() -> None:
 def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
     found = seen(
         facts.RebalanceJoined(
-            **GROUP, leader="m", protocol="range", members=2, missing=0, duration_ms=1500
+            **GROUP,
+            leader="m",
+            protocol="range",
+            members=2,
+            duration_ms=1500,
+            joined=[],
+            missing=[],
+            ended_by="all_joined",
         ),
-        facts.RebalanceCompleted(**GROUP, members=2, duration_ms=2500),
+        facts.RebalanceCompleted(
+            **GROUP,
+            members=2,
+            duration_ms=2500,
+            leader_ms=1000,
+            protocol_type="consumer",
+            protocol="range",
+            assignments=[],
+            previous={},
+            arrivals={},
+        ),
     )
     assert found["groupkeeper_join_seconds_sum"] == 1.5
     assert found["groupkeeper_rebalance_seconds_sum"] == 2.5
@@ -102,21 +122,31 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
 @pytest.mark.parametrize(
     ("fact", "sample", "value"),
     [
-        (facts.GroupCreated(**GROUP), "groups_created_total", 1),
-        (facts.GroupDeleted(**GROUP, expired=True), "groups_deleted_total{reason=expired}", 1),
-        (facts.GroupDeleted(**GROUP, expired=False), "groups_deleted_total{reason=requested}", 1),
+        (facts.GroupCreated(**GROUP, who=WHO), "groups_created_total", 1),
+        (
+            facts.GroupDeleted(**GROUP, expired=True, who=None),
+            "groups_deleted_total{reason=expired}",
+            1,
+        ),
+        (
+            facts.GroupDeleted(**GROUP, expired=False, who=WHO),
+            "groups_deleted_total{reason=requested}",
+            1,
+        ),
         (
             facts.MemberJoined(**GROUP, who=WHO, cause=Cause(CauseCode.MEMBER_JOINED)),
             "members_joined_total{cause=member_joined}",
             1,
         ),
         (
-            facts.MemberReplaced(**GROUP, who=WHO, old_member="old", quick=True),
+            facts.MemberReplaced(**GROUP, who=WHO, old_member="old", quick=True, away_ms=9),
             "members_replaced_total{rebalance=no}",
             1,
         ),
         (
-            facts.MemberFenced(**GROUP, who=WHO, api="Heartbeat", current_member="new"),
+            facts.MemberFenced(
+                **GROUP, who=WHO, api="Heartbeat", current_member="new", current_host="/h"
+            ),
             "members_fenced_total{api=Heartbeat}",
             1,
         ),
@@ -127,7 +157,7 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
         ),
         (facts.GroupDropped(**GROUP), "groups_deleted_total{reason=unused}", 1),
         (
-            facts.PendingMemberDropped(**GROUP, member="m", expired=False),
+            facts.PendingMemberDropped(**GROUP, who=WHO, cause=LEFT, expired=False),
             "pending_members_dropped_total{reason=limit}",
             1,
         ),
@@ -136,9 +166,15 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
             "limits_reached_total{limit=max_groups}",
             1,
         ),
-        (facts.OffsetsCommitted(**GROUP, offsets=20), "offsets_committed_total", 20),
         (
-            facts.OffsetsRemoved(**GROUP, offsets=3, expired=True),
+            facts.OffsetsCommitted(
+                **GROUP, offsets=20, request=OffsetCommitRequest(), caller=Caller(9)
+            ),
+            "offsets_committed_total",
+            20,
+        ),
+        (
+            facts.OffsetsRemoved(**GROUP, offsets=3, why="expired", partitions={}, who=None),
             "offsets_removed_total{reason=expired}",
             3,
         ),

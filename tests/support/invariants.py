@@ -3,7 +3,8 @@
 from collections import Counter
 
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
-from groupkeeper.coordinator.group import Group, GroupState, Member
+from groupkeeper.coordinator.group import Group, GroupState
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.partition import Partition, PartitionState
 
 ALL_TO_ALL = {TimerKind.JOIN, TimerKind.INITIAL_DELAY}
@@ -22,7 +23,8 @@ def check(partition: Partition, open_requests: int) -> None:
         assert not due
         assert not partition.groups or partition.state is PartitionState.LOADING
     sizes = [m.size for group in partition.groups.values() for m in group.members.values()]
-    assert partition.groups.member_bytes.used == sum(sizes)
+    old = [len(plan) for group in partition.groups.values() for plan in group.old_plan.values()]
+    assert partition.groups.member_bytes.used == sum(sizes) + sum(old)
     for group_id, group in partition.groups.items():
         assert group.group_id == group_id
         _check_group(group)
@@ -55,6 +57,9 @@ def _check_group(group: Group) -> None:
     assert group.support == dict(names)
     assert not members.keys() & group.pending.keys()
     assert group.pending_sync.keys() <= members.keys()
+    assert group.unheard.keys() <= members.keys()
+    assert members or not (group.old_plan or group.lost or group.unheard)
+    assert group.rebalance is None or group.rebalance.arrivals.keys() <= members.keys()
     assert all(group.offsets.values()), "no topic without an offset"
     if state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         assert names[group.protocol_name or ""] == len(members)

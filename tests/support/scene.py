@@ -136,6 +136,7 @@ class Scene:
         """How many records of the log this life was loaded from."""
         self._next_fact = 0
         self.people: dict[str, Person] = {}
+        self.peers: dict[str, Peer] = {}
         self.open: list[Call] = []
         self.trace: list[str] = []
         """All that happened, in words."""
@@ -204,10 +205,21 @@ class Scene:
     def hand_in(self, call: Call, request: Any) -> Step:
         """Let the partition decide a request as it is, without the codec."""
         self.open.append(call)
-        caller = Caller(call.version, Peer(client_id=call.who, host=f"/{call.who[:40]}"))
+        caller = Caller(call.version, self.peer(call.who))
         step = self.partition.handle(request, caller, call, (self.now, self.wall))
         self._settle(step)
         return step
+
+    def peer(self, who: str) -> Peer:
+        """Who's connection; a new one if it hung up."""
+        peer = self.peers.get(who)
+        if peer is None or peer.link.closed:
+            peer = self.peers[who] = Peer(client_id=who, host=f"/{who[:40]}")
+        return peer
+
+    def hang_up(self, name: str) -> None:
+        """The connection of the name ends."""
+        self.peer(name).link.closed = True
 
     def _settle(self, step: Step) -> None:
         self.trace += map(trace.fact, step.facts)
@@ -333,6 +345,7 @@ class Scene:
 
     def restart(self, name: str, *, version: int = 9, **says: Any) -> Call:
         """The process behind the name comes back and has forgotten everything."""
+        self.hang_up(name)
         return self.join(name, version=version, as_id="", **says)
 
     def sync(

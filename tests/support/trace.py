@@ -17,7 +17,11 @@ from groupkeeper.protocol.records.consumer_offsets import (
     decode_offset_value,
 )
 
-UNSAID = ("group", "generation", "state")
+UNSAID = {
+    *("group", "generation", "state", "round"),
+    *("request", "caller", "protocol_type", "assignments", "previous", "arrivals"),
+}
+"""Fields that are not shown, because they are in other lines or too long."""
 
 
 def reply(who: str, api: str, response: Any) -> str:
@@ -63,20 +67,41 @@ def fact(noted: Fact) -> str:
     """`! member joined: alice-1, member_joined by alice-1`"""
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(noted).__name__).strip()
     told = [_told(each.name, getattr(noted, each.name)) for each in fields(noted)]
-    said = [text for each, text in zip(fields(noted), told, strict=True) if each.name not in UNSAID]
+    shown = zip(fields(noted), told, strict=True)
+    said = [text for each, text in shown if each.name not in UNSAID and text]
     return f"! {words}: {', '.join(said)}" if said else f"! {words}"
 
 
 def _told(name: str, value: Any) -> str:
     match value:
         case Cause():
-            by = f" by {_told('', value.who)}" if value.who is not None else ""
-            return f"{value.code}{by}" + (f" ({value.reason})" if value.reason else "")
+            return _cause(value)
         case Who():
-            return value.member or f"instance {value.instance}"
+            return value.member or value.instance or value.client_id
+        case None:
+            return ""
+        case dict():
+            shown = ", ".join(f"{each} {_told('', what)}" for each, what in value.items())
+            return f"{name} {{{shown}}}".strip() if shown else ""
+        case list() | tuple():
+            shown = ", ".join(_told("", each) for each in value)
+            return f"{name} [{shown}]".strip() if shown else ""
+        case bytes():
+            return _text(value)
         case str():
-            return value if name in ("leader", "protocol", "api") else f"{name} {value}"
-    return f"{name} {value}"
+            return value if name in ("", "leader", "protocol", "api") else f"{name} {value}"
+    return f"{name} {value}".strip()
+
+
+def _cause(cause: Cause) -> str:
+    words = str(cause.code)
+    if cause.who is not None:
+        words += f" by {_told('', cause.who)}"
+    if cause.reason:
+        words += f" ({cause.reason})"
+    if cause.likely:
+        words += f", likely {cause.likely}"
+    return words + (f", {_told('', cause.evidence)}" if cause.evidence else "")
 
 
 def record(written: KeyValue) -> str:

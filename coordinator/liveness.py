@@ -1,0 +1,122 @@
+"""When a member was heard of: its session, and the evidence when it goes silent.
+
+A session is a timer. Every request of a member restarts it, so the deadline also tells when the
+last one came, and a heartbeat has to write nothing more. The coordinator itself restarts sessions,
+too; then the time of the last request is kept in the member.
+"""
+
+from typing import Any
+
+from groupkeeper.coordinator import likely
+from groupkeeper.coordinator.caller import Peer
+from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.facts import MembersNotBack
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.step import Step
+
+SILENT_CODES = (CauseCode.SESSION_EXPIRED, CauseCode.JOIN_TIMEOUT, CauseCode.SYNC_TIMEOUT)
+"""Why a member is removed that was not heard of."""
+
+
+def session_timer(group: Group, member: Member) -> Timer:
+    return Timer(TimerKind.SESSION, group.group_id, member.member_id)
+
+
+def heard(group: Group, member: Member, peer: Peer, step: Step) -> None:
+    """A request of the member came: restart its session."""
+    contacted(group, member, peer, step)
+    step.deadlines.set(session_timer(group, member), step.now + member.session_timeout_ms)
+
+
+def contacted(group: Group, member: Member, peer: Peer, step: Step) -> None:
+    """A request of the member came that does not restart its session."""
+    member.peer, member.heard_ms = peer, step.now
+    if group.unheard:
+        came_back(group, member.member_id, step)
+
+
+def restart_session(group: Group, member: Member, step: Step, waited: bool = False) -> None:
+    """Restart the session without a request. `waited`: one of its requests has waited until now,
+    which counts as if it came now.
+    """
+    timer = session_timer(group, member)
+    member.heard_ms = (
+        step.now if waited else last_heard(member, step.deadlines.due.get(timer), step)
+    )
+    member.restarted_ms = step.now
+    step.deadlines.set(timer, step.now + member.session_timeout_ms)
+
+
+def last_heard(member: Member, due: int | None, step: Step) -> int:
+    """When the member's last request came. `due`: the deadline of its session, None without one."""
+    began = -1 if due is None else due - member.session_timeout_ms
+    if began in (-1, member.restarted_ms):
+        return member.heard_ms
+    return max(member.heard_ms, min(began, step.now))
+
+
+def new_generation(member: Member, step: Step) -> None:
+    """Begin to count heartbeats anew."""
+    member.beats, member.beats_since_ms = 0, step.now
+
+
+# -- evidence ------------------------------------------------------------------------------------
+
+
+def silence(member: Member, heard_ms: int, step: Step) -> dict[str, Any]:
+    """The numbers of a member that was last heard of at that time."""
+    evidence: dict[str, Any] = {
+        "silent_ms": step.now - heard_ms,
+        "session_timeout_ms": member.session_timeout_ms,
+        "heartbeats": member.beats,
+        "connection": likely.connection(member.peer.link if member.peer else None),
+    }
+    if member.beats:
+        evidence["heartbeat_interval_ms"] = (heard_ms - member.beats_since_ms) // member.beats
+    return evidence
+
+
+def expired(member: Member, due: int, step: Step) -> Cause:
+    """The session ended, at `due`."""
+    evidence = silence(member, last_heard(member, due, step), step)
+    guess = likely.CRASH_OR_NETWORK
+    return Cause(CauseCode.SESSION_EXPIRED, member.who, likely=guess, evidence=evidence)
+
+
+def late(group: Group, member: Member, code: CauseCode, began_ms: int, step: Step) -> Cause:
+    """The member did not send a JoinGroup or SyncGroup that was waited for since `began_ms`."""
+    due = step.deadlines.due.get(session_timer(group, member))
+    heard_ms = last_heard(member, due, step)
+    evidence = silence(member, heard_ms, step)
+    evidence["waited_ms"] = step.now - began_ms
+    evidence["rebalance_timeout_ms"] = group.rebalance_timeout_ms
+    beating = heard_ms > began_ms and evidence["connection"] != "closed"
+    guess = likely.SLOW_MEMBER if beating else likely.CRASH_OR_NETWORK
+    return Cause(code, member.who, likely=guess, evidence=evidence)
+
+
+# -- after a load --------------------------------------------------------------------------------
+
+
+def await_return(group: Group) -> None:
+    """The group was loaded: none of its members was heard of yet."""
+    group.unheard = dict.fromkeys(group.members)
+
+
+def came_back(group: Group, member_id: str, step: Step) -> None:
+    """A member was heard of, or is waited for no longer."""
+    if member_id in group.unheard:
+        del group.unheard[member_id]
+        if not group.unheard and group.lost:
+            step.note(MembersNotBack(*group.fact_head, absent=tuple(group.lost)))
+            group.lost = []
+
+
+def gone(group: Group, member: Member, cause: Cause, step: Step) -> None:
+    """A member was removed."""
+    if member.member_id in group.unheard:
+        if cause.code in SILENT_CODES:
+            group.lost.append(member.who)
+        came_back(group, member.member_id, step)

@@ -1,0 +1,83 @@
+"""A member of a group, and what is known of its client.
+
+Source: `ClassicGroupMember`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from groupkeeper.coordinator.caller import Peer, ReplyTo
+from groupkeeper.coordinator.causes import Who
+from groupkeeper.coordinator.member_bytes import COPIES, MEMBER_BYTES, bytes_of
+from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
+
+Protocols = Sequence[JoinGroupRequestProtocol]
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One member, under the id it holds now."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    """As in the first JoinGroup: a static restart changes neither this nor `client_host`."""
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    """In order of preference; no name twice."""
+    assignment: bytes = b""
+    is_new: bool = False
+    """Its first join phase has not ended yet."""
+    awaiting_join: ReplyTo | None = None
+    join_version: int = 0
+    """API version of the waiting JoinGroup: it decides how an error reply looks."""
+    awaiting_sync: ReplyTo | None = None
+    peer: Peer | None = None
+    """The client of its last request that was no repeated heartbeat; None since a load."""
+    heard_ms: int = 0
+    """When its last request came, as far as its session's deadline does not tell: see `liveness`.
+    """
+    restarted_ms: int = -1
+    """When its session was restarted without a request of it."""
+    active_ms: int = 0
+    """When it last joined, synced or committed: what a client does that is polled."""
+    beats: int = 0
+    """Its heartbeats since `beats_since_ms`, the beginning of the generation."""
+    beats_since_ms: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """A request of this member is parked; its session does not expire meanwhile."""
+        return self.awaiting_join is not None or self.awaiting_sync is not None
+
+    @property
+    def size(self) -> int:
+        """The memory that it takes, in bytes, estimated."""
+        names = len(self.member_id) + len(self.instance_id or "") + len(self.client_id)
+        data = bytes_of(self.protocols) + COPIES * len(self.assignment)
+        return MEMBER_BYTES + names + data
+
+    @property
+    def who(self) -> Who:
+        """With the client of its last request, which may be on another host than the first was."""
+        peer = self.peer
+        if peer is None:
+            return Who(self.member_id, self.instance_id, self.client_id, self.client_host)
+        return Who(
+            self.member_id,
+            self.instance_id,
+            peer.client_id,
+            peer.host,
+            None,
+            peer.software_name,
+            peer.software_version,
+        )
+
+    def metadata(self, protocol_name: str | None) -> bytes:
+        """The member's metadata for a protocol; empty when it does not support it."""
+        for protocol in self.protocols:
+            if protocol.name == protocol_name:
+                return protocol.metadata
+        return b""

@@ -1,0 +1,101 @@
+"""Writes docs/events.md from the tables of the format of group events; `--check` only compares."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from generated import run
+
+from groupkeeper.protocol.group_event_words import CODES, EVIDENCE, LIKELY, Word
+from groupkeeper.protocol.group_events import CAUSE, ENVELOPE, SHORTENED, TOPIC, TYPES, WHO
+
+PAGE = Path(__file__).with_name("events.md")
+
+HEAD = f"""\
+# Group events
+
+*Generated from `protocol/group_events.py` and `protocol/group_event_words.py` by `make docs`; edit
+there.*
+
+What happened to consumer groups, and why, as it is stored: for those who read the topic
+`{TOPIC}`, and for those who want to know what a cause means and what to do about it.
+
+A record's key is the group id in UTF-8, its value one JSON object in UTF-8, and its time the time
+of the event. Types and fields may be added: skip what you do not know. Times are milliseconds.
+"""
+
+FIELDS = "\n| field | JSON | meaning |\n|---|---|---|"
+
+WHO_HEAD = """
+### Who
+
+A field of type *who* is a member, or a client that sent a request: an object with these fields.
+"""
+
+CAUSE_HEAD = """
+### Cause
+
+A field of type *cause* is an object with these fields.
+"""
+
+CODES_HEAD = """
+## Causes
+
+The codes of causes are also the label `cause` of metrics and the field `cause` of log lines.
+
+| code | what happened | what to do |
+|---|---|---|"""
+
+LIKELY_HEAD = """
+## Likely
+
+What probably is behind a code. It is given only with evidence.
+
+| likely | what happened | what to do |
+|---|---|---|"""
+
+EVIDENCE_HEAD = """
+## Evidence
+
+The numbers behind `code` and `likely`; a cause has those that apply.
+
+| field | meaning |
+|---|---|"""
+
+
+def page() -> str:
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield HEAD
+    yield "## Every event"
+    yield from _table(ENVELOPE)
+    yield f"\nLong lists are cut: then `{SHORTENED}` has the name of each, and how long it was."
+    yield WHO_HEAD.rstrip("\n")
+    yield from _table(WHO)
+    yield CAUSE_HEAD.rstrip("\n")
+    yield from _table(CAUSE)
+    yield "\n## Types"
+    for name, each in TYPES.items():
+        yield f"\n### {name}\n\n{each.meaning}"
+        yield from _table(each.fields)
+    yield CODES_HEAD
+    yield from _words(CODES)
+    yield LIKELY_HEAD
+    yield from _words(LIKELY)
+    yield EVIDENCE_HEAD
+    yield from (f"| `{name}` | {meaning} |" for name, meaning in EVIDENCE.items())
+
+
+def _table(fields: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    yield FIELDS
+    yield from (f"| `{name}` | {kind} | {meaning} |" for name, (kind, meaning) in fields.items())
+
+
+def _words(words: Mapping[str, Word]) -> Iterator[str]:
+    yield from (f"| `{code}` | {each.meaning} | {each.advice} |" for code, each in words.items())
+
+
+if __name__ == "__main__":
+    sys.exit(run(PAGE, page))

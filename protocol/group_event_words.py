@@ -1,0 +1,161 @@
+"""What the causes in group events mean, and what a user does about them.
+
+`CODES` says what triggered a change, `LIKELY` what probably is behind it. Both are data for
+docs/events.md and for commands that explain a rebalance; the values are part of the stored format.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A code or a guess: one sentence each."""
+
+    meaning: str
+    advice: str
+    """What to do, with the setting to change; what it costs if nothing is wrong."""
+
+
+CODES: Final[Mapping[str, Word]] = {
+    "member_joined": Word(
+        "A new dynamic member joined.",
+        "Nothing is wrong; if members come one by one at a start, raise"
+        " `group.initial.rebalance.delay.ms` of the coordinator.",
+    ),
+    "static_member_joined": Word(
+        "A member with an instance id that the group did not know joined.",
+        "Nothing is wrong at the first start; if it comes again at each restart, the old one was"
+        " removed first: raise `session.timeout.ms` above the time that a restart takes.",
+    ),
+    "static_member_returned_changed": Word(
+        "A static member restarted with protocols that elect another one.",
+        "Set the same `partition.assignment.strategy` for all members.",
+    ),
+    "static_member_returned_unready": Word(
+        "A static member restarted while the group was rebalancing.",
+        "Restart members one after the other, each when the group is Stable again; a"
+        " `session.timeout.ms` above the time that a restart takes avoids the rebalance before.",
+    ),
+    "subscription_changed": Word(
+        "A member rejoined with other topics or protocols.",
+        "Nothing is wrong if topics were added or the application changed; if it comes again and"
+        " again, look for topics that match the pattern of `subscribe`, and raise"
+        " `metadata.max.age.ms`.",
+    ),
+    "leader_rejoined": Word(
+        "The leader rejoined unchanged: so clients ask for new assignments when they saw partitions"
+        " come or go.",
+        "Nothing is wrong if topics changed; create them before consumers start, or raise"
+        " `metadata.max.age.ms` to notice changes less often.",
+    ),
+    "member_rejoined": Word(
+        "A member rejoined with the same topics and other user data: the second rebalance of a"
+        " cooperative assignor, after partitions were revoked (KIP-429).",
+        "Nothing is wrong: only partitions that moved stood still; with static members"
+        " (`group.instance.id`) restarts need neither rebalance.",
+    ),
+    "member_left": Word(
+        "A member sent LeaveGroup for itself.",
+        "Nothing is wrong at a shutdown; set `group.instance.id` so that a restart within"
+        " `session.timeout.ms` needs no rebalance.",
+    ),
+    "member_removed_by_admin": Word(
+        "Another client removed the member with LeaveGroup.",
+        "Ask whoever runs the client in `cause.who`; a member that was only restarted needs no"
+        " removal if its `session.timeout.ms` is longer than the restart.",
+    ),
+    "session_expired": Word(
+        "No heartbeat came within the member's session timeout.",
+        "Find what stopped or paused the process, or cut its network; if it only pauses, raise"
+        " `session.timeout.ms` above the pause, and keep `heartbeat.interval.ms` at a third of it.",
+    ),
+    "join_timeout": Word(
+        "A member did not rejoin within the rebalance timeout.",
+        "Lower `max.poll.records` or raise `max.poll.interval.ms`, which is the rebalance timeout,"
+        " above the longest time between two calls of poll.",
+    ),
+    "sync_timeout": Word(
+        "A member joined and sent no SyncGroup within the rebalance timeout.",
+        "Find what stopped the process between joining and the assignment; if the leader needs so"
+        " long to assign, raise `max.poll.interval.ms`, which is the rebalance timeout.",
+    ),
+    "pending_member_expired": Word(
+        "A client was given a member id and did not join with it within its session timeout.",
+        "Find out whether the client ended in its first seconds, or cannot reach the coordinator;"
+        " the id is kept for `session.timeout.ms`.",
+    ),
+    "group_shrunk": Word(
+        "The group has more members than it may have.",
+        "Raise `group.max.size` of the coordinator, or run fewer members.",
+    ),
+    "assignment_lost": Word(
+        "The leader's assignments could not be stored: too large for a record or for the memory of"
+        " all members.",
+        "Raise `message.max.bytes` of the coordinator, or split the group.",
+    ),
+    "operator": Word(
+        "An operator forced the rebalance. Reserved: nothing does so yet.",
+        "Nothing is wrong; no setting avoids it.",
+    ),
+    "policy": Word(
+        "A policy of the group held or ended the join phase. Reserved: nothing does so yet.",
+        "Nothing is wrong; no setting avoids it.",
+    ),
+}
+"""Code of a cause -> meaning and advice."""
+
+LIKELY: Final[Mapping[str, Word]] = {
+    "max_poll_exceeded": Word(
+        "The application did not call poll within `max.poll.interval.ms`, so its client left.",
+        "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
+        " `max.poll.records`.",
+    ),
+    "shutdown": Word(
+        "The client was closed or unsubscribed.",
+        "Nothing is wrong; set `group.instance.id` so that a restart within `session.timeout.ms`"
+        " needs no rebalance.",
+    ),
+    "crash_or_network": Word(
+        "The process ended, was paused, or was cut off: nothing came from it any more.",
+        "If its connection was closed, look for a crash or a kill; if it stayed open, for a pause"
+        " or a network that drops packets: raise `session.timeout.ms` above it.",
+    ),
+    "slow_member": Word(
+        "The client sent heartbeats all the time, but its application did not come back to poll.",
+        "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
+        " `max.poll.records`.",
+    ),
+    "duel": Word(
+        "Two running clients have the same instance id and replace each other.",
+        "Give each client a `group.instance.id` of its own.",
+    ),
+    "rolling_restart": Word(
+        "Members are restarted one after the other.",
+        "Set `group.instance.id` and a `session.timeout.ms` above the time that a restart takes:"
+        " then restarts need no rebalance.",
+    ),
+}
+"""What probably is behind a code -> meaning and advice."""
+
+EVIDENCE: Final[Mapping[str, str]] = {
+    "silent_ms": "how long nothing had come from the member",
+    "session_timeout_ms": "the member's session timeout",
+    "rebalance_timeout_ms": "the rebalance timeout that ended",
+    "heartbeats": "heartbeats of the member since the generation began",
+    "heartbeat_interval_ms": "their mean distance",
+    "connection": "the member's at its end: `open` or `closed`; null if unknown",
+    "idle_ms": "since the member last joined, synced or committed",
+    "waited_ms": "how long was waited for the member",
+    "revoked": "partitions that the member owned before and does not name any more",
+    "instances": "instance ids that were replaced, or members that left and came back",
+    "replacements": "how often this instance id changed hands",
+    "within_ms": "the time in which that happened",
+    "hosts": "addresses of the two clients",
+    "clients": "client ids of the two clients",
+    "old_connection": "connection of the replaced client: `open` if it was still running",
+    "limit": "the limit that was met",
+    "injected": "true if a test's fault or time control did it",
+}
+"""Fields of `evidence` -> meaning; a cause has those that apply."""

@@ -1,0 +1,303 @@
+"""The format of `__group_events`: one JSON object for each thing that happened to a group.
+
+For the writer and for all readers: the commands, the pages and the analysis. What the types and
+their fields mean is in `TYPES`, what codes mean and what to do about them in `group_event_words`;
+docs/events.md is generated from both. Not here: how the core notes what happened.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+VERSION: Final = 1
+"""The version of the envelope and of all fields. Readers keep types and fields they do not know."""
+
+TOPIC: Final = "__group_events"
+"""The key of a record is the group id in UTF-8, its value the event, its time that of the event."""
+
+SHORTENED: Final = "shortened"
+"""A field of any type: lists that were cut to keep the event small, with their true length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: the envelope, and the fields of its type."""
+
+    seq: int
+    epoch: int
+    node: int
+    at_ms: int
+    mono_ms: int
+    group: str | None
+    type: str
+    generation: int = 0
+    state: str = ""
+    round: int = 0
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    v: int = VERSION
+
+
+ENVELOPE: Final[Mapping[str, tuple[str, str]]] = {
+    "v": ("int", "Version of the format, 1."),
+    "seq": ("int", "Rises by one with each event of the partition within an epoch."),
+    "epoch": ("int", "Leader epoch of the writer: (epoch, seq) orders all events of a partition."),
+    "node": ("int", "Node id of the coordinator."),
+    "at_ms": ("int", "Wall clock, Unix milliseconds."),
+    "mono_ms": ("int", "Monotonic milliseconds: for durations between events of one epoch."),
+    "group": ("string or null", "Group id; null for events of the partition itself."),
+    "type": ("string", "Type of the event, see below."),
+    "generation": ("int", "Generation of the group after the event."),
+    "state": ("string", "State of the group after the event, as DescribeGroups names it."),
+    "round": ("int", "Number of the group's rebalance that it belongs to; 0 outside of one."),
+}
+"""Name, JSON type and meaning of what every event has."""
+
+
+def encode(event: Event) -> bytes:
+    """The value of the event's record: compact JSON in UTF-8, the envelope first."""
+    whole = {name: getattr(event, name) for name in ENVELOPE} | dict(event.fields)
+    text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "backslashreplace")  # a client may send half a surrogate pair
+
+
+def decode(key: bytes | None, value: bytes) -> Event:
+    """The event of a record. Unknown types and fields are kept. Raises ValueError with a line that
+    says what is wrong.
+    """
+    try:
+        whole = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not a group event: no JSON: {error}") from None
+    if not isinstance(whole, dict):
+        raise ValueError("not a group event: no JSON object")
+    if whole.get("v") != VERSION:
+        raise ValueError(f"a group event of version {whole.get('v')}; this reads version {VERSION}")
+    for name, (kind, _) in ENVELOPE.items():
+        if name not in whole:
+            raise ValueError(f"a group event without {name}")
+        if not _is(kind, whole[name]):
+            raise ValueError(f"a group event whose {name} is no {kind}")
+    if key is not None and key != (whole["group"] or "").encode("utf-8", "backslashreplace"):
+        raise ValueError(f"a group event of {whole['group']!r} under the key {key!r}")
+    fields = {name: whole[name] for name in whole if name not in ENVELOPE}
+    return Event(**{name: whole[name] for name in ENVELOPE}, fields=fields)
+
+
+def _is(kind: str, value: object) -> bool:
+    if kind == "int":
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, str) or (value is None and kind == "string or null")
+
+
+# -- parts of events -----------------------------------------------------------------------------
+
+WHO: Final[Mapping[str, tuple[str, str]]] = {
+    "member": ("string", "Member id; empty if the request named none."),
+    "instance": ("string or null", "`group.instance.id`; null for a dynamic member."),
+    "client_id": ("string", "`client.id` from the request's header; empty if there was none."),
+    "host": ("string or null", "Address as Kafka prints it, `/10.0.0.7`."),
+    "software": ("object or null", "`name` and `version` as the client's ApiVersions v3 has them."),
+    "api_version": ("int or null", "Version of the request; null if no request did it."),
+    "principal": ("string or null", "Who has logged in; null without a login."),
+}
+"""A member, or a client that sent a request."""
+
+CAUSE: Final[Mapping[str, tuple[str, str]]] = {
+    "code": ("string", "What triggered it: see the codes."),
+    "who": ("who or null", "Who triggered it; null if no client did."),
+    "reason": ("string or null", "The client's own words (KIP-800), at most 1 KiB."),
+    "reason_cut": ("bool", "The words were longer."),
+    "likely": ("string or null", "What probably is behind the code; null without evidence."),
+    "evidence": ("object", "The numbers behind `code` and `likely`; empty if there are none."),
+}
+"""Why something happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One type of event."""
+
+    meaning: str
+    fields: Mapping[str, tuple[str, str]]
+    """Name, JSON type and meaning."""
+
+
+_CAUSE = {"cause": ("cause", "What triggered it.")}
+_WHO = {"who": ("who", "The member.")}
+_SENDER = {"who": ("who or null", "The sender of the request; null if no request did it.")}
+_PARTITIONS: Final = "map of topic to list of int"
+_GUESS: Final = {
+    "likely": ("string or null", "`duel` or `rolling_restart`; null without evidence."),
+    "evidence": ("object", "The numbers behind it."),
+}
+
+TYPES: Final[Mapping[str, EventType]] = {
+    "rebalance_started": EventType(
+        "A join phase began: all members have to send JoinGroup.",
+        _CAUSE
+        | {
+            "from_state": ("string", "State of the group before."),
+            "members": ("int", "Members that the group has."),
+            "expected": ("list of string", "Ids of the members that still have to rejoin."),
+            "deadline_ms": ("int", "The longest that the join phase may take."),
+        },
+    ),
+    "rebalance_cause_added": EventType(
+        "Something else that needs a rebalance happened during the join phase.", _CAUSE
+    ),
+    "rebalance_joined": EventType(
+        "The join phase ended with a new generation; its leader was asked for the assignments.",
+        {
+            "leader": ("string", "Member id of the leader."),
+            "protocol": ("string", "The elected protocol, for consumers their assignor."),
+            "duration_ms": ("int", "Length of the join phase."),
+            "joined": ("list", "`member`, `instance` and `after_ms`, in the order of arrival."),
+            "missing": (
+                "list",
+                "`member`, `instance`, `removed` of those that did not rejoin; static ones stay.",
+            ),
+            "ended_by": ("string", "`all_joined` or `timeout`."),
+            "last": ("string or null", "Member id of the one that arrived last."),
+        },
+    ),
+    "rebalance_completed": EventType(
+        "The leader's assignments were stored; every member gets its own.",
+        {
+            "leader_ms": ("int", "From the end of the join phase to the leader's SyncGroup."),
+            "duration_ms": ("int", "From the start of the join phase."),
+            "assignment": (
+                "list or null",
+                "`member`, `instance` and `partitions` (as in `commits`); else null.",
+            ),
+            "moved": (
+                "int or null",
+                "Partitions that another member has than before; null if one side is unknown.",
+            ),
+            "unassigned_ms": (
+                "int or null",
+                "Estimate: time without consumption, summed over the partitions concerned.",
+            ),
+        },
+    ),
+    "rebalance_abandoned": EventType(
+        "The rebalance ended without assignments.",
+        {"why": ("string", "`emptied`: no member is left; `superseded`: another one began.")},
+    ),
+    "member_joined": EventType(
+        "A member was added.", _WHO | {"kind": ("string", "`dynamic` or `static`.")}
+    ),
+    "member_rejoined": EventType(
+        "A member sent JoinGroup again. Not written for an unchanged one during a join phase: it is"
+        " in `joined` of `rebalance_joined`.",
+        _WHO
+        | {
+            "changed": (
+                "list of string",
+                "What differs: `metadata`, `protocols`, `timeouts`; empty for nothing.",
+            )
+        },
+    ),
+    "member_replaced": EventType(
+        "A static member restarted and has a new member id (KIP-345).",
+        _WHO
+        | {
+            "old_member": ("string", "Its member id before."),
+            "quick": ("bool", "Answered at once, without a rebalance."),
+            "away_ms": ("int", "Since the last request under the old id, or since the load."),
+        }
+        | _GUESS,
+    ),
+    "member_fenced": EventType(
+        "A request was refused with FENCED_INSTANCE_ID: another member has its instance id.",
+        _SENDER
+        | {
+            "api": ("string", "The refused request."),
+            "current_member": ("string", "Member id that holds the instance id now."),
+            "current_host": ("string or null", "Its address."),
+        }
+        | _GUESS,
+    ),
+    "member_removed": EventType(
+        "A member left, was removed, or never used the id that it had been given.",
+        {"who": ("who", "The removed member; `cause` has who removed it.")} | _CAUSE,
+    ),
+    "requests_refused": EventType(
+        "Stale requests were refused; at most one event per sender, API and error in ten seconds.",
+        _SENDER
+        | {
+            "api": ("string", "The refused requests."),
+            "error": ("string", "Kafka's name of the error."),
+            "count": ("int", "How many."),
+            "first_ms": ("int", "Unix milliseconds of the first one."),
+            "last_ms": ("int", "Of the last one."),
+        },
+    ),
+    "commits": EventType(
+        "What one member committed in about a minute.",
+        _SENDER
+        | {
+            "requests": ("int", "Accepted OffsetCommits."),
+            "partitions": (_PARTITIONS, "What they were for."),
+        },
+    ),
+    "group_created": EventType("A group id was used for the first time.", _SENDER),
+    "group_emptied": EventType("The last member is gone.", _CAUSE),
+    "group_deleted": EventType(
+        "The group is gone.",
+        {"why": ("string", "`request` (DeleteGroups), `expired` offsets, or `unused`.")} | _SENDER,
+    ),
+    "offsets_expired": EventType(
+        "Committed offsets were older than `offsets.retention.minutes` allows.",
+        {
+            "count": ("int", "How many."),
+            "partitions": (_PARTITIONS, "What they were for."),
+        },
+    ),
+    "offsets_deleted": EventType(
+        "Committed offsets were deleted; of many, a few thousand per event.",
+        {
+            "count": ("int", "How many."),
+            "partitions": (_PARTITIONS, "What they were for."),
+            "why": ("string", "`request` (OffsetDelete), `group_deleted` or `topic_deleted`."),
+        }
+        | _SENDER,
+    ),
+    "offsets_reset": EventType(
+        "A client that is no member committed for an Empty group, one event per topic: a reset of"
+        " its offsets, or a consumer that assigns its partitions itself.",
+        _SENDER
+        | {
+            "topic": ("string", "Name of the topic."),
+            "partitions": ("list of int", "Its partitions."),
+            "from": ("list of int or null", "Committed offset of each before; null for none."),
+            "to": ("list of int", "Committed offset of each now."),
+        },
+    ),
+    "events_dropped": EventType(
+        "Events were left out because of a limit.",
+        {
+            "count": ("int", "How many."),
+            "types": ("map of type to int", "How many of each type."),
+            "who": ("who or null", "Whose events, if all are of one sender."),
+        },
+    ),
+    "coordinator_loaded": EventType(
+        "The partition of the group was loaded from its log, after a start or a failure.",
+        {
+            "records": ("int", "Records read."),
+            "groups": ("int", "Groups found."),
+            "members": ("int", "Members found; their sessions begin anew."),
+            "duration_ms": ("int", "From the claim to the first answer."),
+            "dropped_bytes": ("int", "Torn at the end of the log, and cut."),
+        },
+    ),
+    "coordinator_closed": EventType(
+        "The partition stopped to serve.", {"why": ("string", "What failed, or `stopped`.")}
+    ),
+    "not_back": EventType(
+        "After a load, members did not contact this coordinator before they were removed.",
+        {"absent": ("list of who", "Those members.")},
+    ),
+}
+"""Every type of event, in the order in which docs/events.md shows them."""
