@@ -39,7 +39,7 @@ class NotedFact:
     wall: int
     """Unix milliseconds of the step."""
     with_records: bool
-    """The step wrote records, and `Unwritten` handed the fact out with them."""
+    """The step wrote records: the fact is stored with them, or not at all."""
     fact: Fact
 
 

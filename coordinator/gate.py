@@ -5,12 +5,14 @@ it are durable.* That includes reads, so that no reply shows what a crash could 
 that nothing is counted or logged that did not last. The gate knows neither disk nor network:
 the driver says what was written, and the gate returns what may leave.
 
-Facts leave twice: with the records of their step to the log, and with its replies to the readers.
-When replies are refused, their facts are dropped.
+Facts leave twice: to the event log, in the order in which they were noted and never before the
+records that were written before them, and with the replies of their step to the readers. When
+replies are refused, their facts are dropped.
 """
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
+from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.facts import NotedFact
@@ -20,6 +22,10 @@ Replies = list[tuple[ReplyTo, GroupResponse]]
 
 Released = tuple[Replies, list[NotedFact]]
 """The replies that may leave, and the facts that readers may see."""
+
+FACTS_MOST: Final = 5_000
+"""The most facts that wait for the event log. A round takes all that there are, so this is reached
+only while the log is slow; a fact takes half a kilobyte."""
 
 
 @dataclass(slots=True)
@@ -33,8 +39,8 @@ class Unwritten:
     size: int
     """Upper bound of the records' bytes as a batch."""
     facts: list[NotedFact]
-    """The facts of the steps that wrote these records, to be stored with them. The facts of a step
-    that wrote nothing go to readers only."""
+    """All facts up to `mark` that were not handed out before, in order: those of the steps that
+    wrote these records, to be stored with them, and of those between them that wrote nothing."""
 
 
 @dataclass(slots=True)
@@ -43,15 +49,22 @@ class ReplyGate:
 
     batch_bytes: int
     """The most bytes that are handed out at a time, unless one step alone wrote more."""
+    facts_most: int = FACTS_MOST
+    """How many facts may wait for the event log; 0 if there is none."""
     appended: int = 0
     taken: int = 0
     durable: int = 0
     noted: int = 0
     """The number of facts so far."""
-    _queue: deque[tuple[list[KeyValue], int, list[NotedFact]]] = field(default_factory=deque)
-    """The records of each step, their size in bytes, and its facts. The records of a step stay in
-    one batch, so that the log has all of them or none. Only a step that is too large for a batch
-    is cut, and its facts go with the last part."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """How many facts of each class were not handed out, because too many waited."""
+    _queue: deque[tuple[list[KeyValue], int]] = field(default_factory=deque)
+    """The records of each step, and their size in bytes. The records of a step stay in one batch,
+    so that the log has all of them or none. Only a step that is too large for a batch is cut."""
+    _untaken: deque[tuple[int, list[NotedFact]]] = field(default_factory=deque)
+    """The facts of each step, and how many records were written up to its end: so the facts of a
+    step that was cut go with its last part."""
+    _untaken_facts: int = 0
     _parked: deque[tuple[int, Replies, list[NotedFact]]] = field(default_factory=deque)
 
     @property
@@ -64,6 +77,11 @@ class ReplyGate:
         """The number of replies that wait."""
         return sum(len(replies) for _, replies, _ in self._parked)
 
+    @property
+    def has_facts(self) -> bool:
+        """Whether `take` or `take_facts` has facts to hand out, now or when records are durable."""
+        return bool(self._untaken)
+
     def admit(self, step: Step) -> None:
         """Take the step's records. If its replies may leave now they stay in it, and `told` has its
         facts; otherwise both are parked.
@@ -75,33 +93,53 @@ class ReplyGate:
             self.noted += 1
         if records:
             if step.cuts:
-                *earlier, last = step.batches()
-                self._queue += [(*batch, []) for batch in earlier]
-                self._queue.append((*last, facts))
+                self._queue += step.batches()
             else:
-                self._queue.append((records, step.size, facts))
+                self._queue.append((records, step.size))
             self.appended += len(step.records)
             step.records = []
+        if facts:
+            self._keep(facts)
         if self.appended == self.durable:
             step.told = facts
         elif step.replies or facts:
             self._parked.append((self.appended, step.replies, facts))
             step.replies = []
 
+    def _keep(self, facts: list[NotedFact]) -> None:
+        self._untaken_facts += len(facts)
+        if self._untaken_facts <= self.facts_most:
+            self._untaken.append((self.appended, facts))
+            return
+        self._untaken_facts -= len(facts)
+        if self.facts_most:
+            self.left_out.update(type(noted.fact).__name__ for noted in facts)
+
     def take(self) -> Unwritten | None:
         """The records to write next, or None; more may follow."""
         if not self._queue:
             return None
-        records, size, noted = self._queue.popleft()
-        facts = [*noted]
+        records, size = self._queue.popleft()
         while self._queue and size + self._queue[0][1] <= self.batch_bytes:
-            more, more_bytes, noted = self._queue.popleft()
+            more, more_bytes = self._queue.popleft()
             records += more
             size += more_bytes
-            facts += noted
         begin = self.taken
         self.taken += len(records)
-        return Unwritten(records, begin, self.taken, size, facts)
+        return Unwritten(records, begin, self.taken, size, self._facts_to(self.taken))
+
+    def take_facts(self) -> list[NotedFact]:
+        """The facts that wait for the event log and for no records, in order: to be stored alone.
+        Each is handed out once, here or by `take`.
+        """
+        return self._facts_to(self.durable)
+
+    def _facts_to(self, mark: int) -> list[NotedFact]:
+        facts: list[NotedFact] = []
+        while self._untaken and self._untaken[0][0] <= mark:
+            facts += self._untaken.popleft()[1]
+        self._untaken_facts -= len(facts)
+        return facts
 
     def written(self, unwritten: Unwritten) -> Released:
         """These records are durable; returns what waited for them. To be called in the order of
@@ -125,5 +163,7 @@ class ReplyGate:
         replies = [reply for _, parked, _ in self._parked for reply in parked]
         self._parked.clear()
         self._queue.clear()
+        self._untaken.clear()
+        self._untaken_facts = 0
         self.appended = self.taken = self.durable
         return replies

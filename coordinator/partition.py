@@ -12,7 +12,8 @@ The driver has these duties.
    `Step.replies`. These depend on no record that is not durable, and may be sent at once.
 4. Write: append the records of `take` to the log, batch by batch and in order, with their facts.
    When a batch is durable, and not earlier, call `written`, in the same order. Send the replies and
-   pass on the facts that it returns, then call `resume` if `held_back` is not empty.
+   pass on the facts that it returns, then call `resume` if `held_back` is not empty. Facts that
+   wait for no records are stored with `take_facts`, soon.
 5. Fail: when a call raises, or a write fails, call `close`, send the replies that it returns, and
    load a new partition from the log. Nothing of the old one is used again: there is no undo.
 
@@ -30,8 +31,8 @@ from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
 from groupkeeper.coordinator.deletion import STEP_SHARE, Allowance, forget_topics
-from groupkeeper.coordinator.facts import GroupsLoaded
-from groupkeeper.coordinator.gate import Released, Replies, ReplyGate, Unwritten
+from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
+from groupkeeper.coordinator.gate import FACTS_MOST, Released, Replies, ReplyGate, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat, steady_beat
@@ -81,14 +82,15 @@ class Partition:
         config: GroupConfig,
         make_member_id: Callable[[str], str],
         member_bytes: Total | None = None,
+        facts_most: int = FACTS_MOST,
     ) -> None:
         """`make_member_id` returns `<prefix>-<uuid>`. The partitions of a process share one
-        `member_bytes`.
+        `member_bytes`. `facts_most`: how many facts may wait to be stored; 0 if none is.
         """
         self.state = PartitionState.LOADING
         self.groups = Groups(MemberBytes(member_bytes or Total()))
         self.deadlines = Deadlines()
-        self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES))
+        self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES), facts_most)
         self._config = config
         self._make_member_id = make_member_id
         self._replay: Replay | None = Replay()
@@ -289,6 +291,15 @@ class Partition:
         all were taken. Each is handed out once: duty 4.
         """
         return self.gate.take()
+
+    @property
+    def has_facts(self) -> bool:
+        """Whether facts wait to be stored, for records or for `take_facts`."""
+        return self.gate.has_facts
+
+    def take_facts(self) -> list[NotedFact]:
+        """The facts to store that are before all records to write; each is handed out once."""
+        return self.gate.take_facts()
 
     def written(self, unwritten: Unwritten) -> Released:
         """A batch of `take` is durable, after all batches before it: duty 4. Returns the replies to

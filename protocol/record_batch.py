@@ -144,8 +144,15 @@ def encode_batch(
                 continue
         out.append(_encode_record(delta, key, value))
         delta += 1
-    body = b"".join(out)
-    checked = _CHECKED.pack(0, delta - 1, timestamp_ms, timestamp_ms, NO_PRODUCER, -1, -1, delta)
+    times = timestamp_ms, timestamp_ms
+    return finish_batch(base_offset, leader_epoch, times, delta, b"".join(out))
+
+
+def finish_batch(
+    base_offset: int, leader_epoch: int, times: tuple[int, int], count: int, body: bytes
+) -> bytes:
+    """A plain batch of encoded records; `times` are the base timestamp and the largest one."""
+    checked = _CHECKED.pack(0, count - 1, *times, NO_PRODUCER, -1, -1, count)
     crc = crc32c(body, crc32c(checked))
     length = len(body) + HEADER_SIZE - LENGTH_OVERHEAD
     unchecked = _UNCHECKED.pack(base_offset, length, leader_epoch, MAGIC, crc)

@@ -198,6 +198,11 @@ class Journals:
         foreign = (name for reader in self._foreign.values() for name in reader.last_ends())
         return self.names() | self._ends.keys() | set(foreign)
 
+    def tells_of(self, name: str) -> bool:
+        """Whether a log is one of `told_names`, as far as journals were read by now."""
+        foreign = any(name in reader.last_ends() for reader in list(self._foreign.values()))
+        return name in self._ends or foreign or name in self.names()
+
     def known_shards(self) -> int:
         """One more than the highest shard in any journal; 0 if no journal has a claim."""
         self._read_foreign()

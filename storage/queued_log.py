@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from groupkeeper.protocol.record_batch import KeyValue
+from groupkeeper.protocol.record_batch import KeyValue, encode_batch
 from groupkeeper.storage.errors import AppendFailed, Fenced, LockLost, StorageError
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.scan import Batch
 
 QUEUE_BYTES: Final = 64 * 1024
 """The most that is queued for one log; a batch that exceeds it is written at once."""
+
+
+Encoded = tuple[bytes, Batch]
+"""A finished batch, which need not know its position."""
 
 
 @dataclass(slots=True)
@@ -25,6 +29,12 @@ class Append:
     epoch: int
     timestamp_ms: int
     records: Sequence[KeyValue]
+
+    def encode(self, base_offset: int) -> Sequence[Encoded]:
+        """The batch, from an offset on. On the thread that writes rounds."""
+        data = encode_batch(base_offset, self.epoch, self.timestamp_ms, self.records)
+        last = base_offset + len(self.records) - 1
+        return ((data, Batch(0, len(data), base_offset, last, self.epoch, self.timestamp_ms)),)
 
 
 class QueuedLog:

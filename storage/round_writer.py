@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.storage.errors import AppendFailed, StorageError, SyncFailed
 from groupkeeper.storage.journal_format import batch_entry
 from groupkeeper.storage.journals import Journals
+from groupkeeper.storage.late_append import LateAppend
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.queued_log import Append, QueuedLog
@@ -50,25 +50,27 @@ class RoundWriter:
         self.committed_bytes = 0
         """Bytes of all batches made durable by rounds so far."""
 
-    def commit(self, appends: Sequence[Append]) -> list[StorageError | None]:
+    def commit(self, appends: Sequence[Append | LateAppend]) -> list[StorageError | None]:
         """Write a round: see `Store.commit`."""
         errors: list[StorageError | None] = []
+        left_out: dict[int, StorageError] = {}
         ends: dict[str, int] = {}
         queue: list[tuple[QueuedLog, bytes, Batch]] = []
         pieces: list[bytes] = []
-        for append in appends:
-            name = append.log.name
-            log = self._logs[name]
-            error = log.error_for(append)
+        for each in appends:
+            append = each.made(left_out) if isinstance(each, LateAppend) else each
+            error = self._error_for(append)
             errors.append(error)
             if error is not None:
+                left_out[id(each)] = error
                 continue
-            base = ends.get(name, log.end_offset)
-            data = encode_batch(base, append.epoch, append.timestamp_ms, append.records)
-            ends[name] = end = base + len(append.records)
-            batch = Batch(0, len(data), base, end - 1, append.epoch, append.timestamp_ms)
-            queue.append((log, data, batch))
-            pieces += batch_entry(log.name_bytes, data)
+            assert isinstance(append, Append)
+            name = append.log.name
+            log = self._logs[name]
+            for data, batch in append.encode(ends.get(name, log.end_offset)):
+                ends[name] = batch.last_offset + 1
+                queue.append((log, data, batch))
+                pieces += batch_entry(log.name_bytes, data)
         if not queue:
             return errors
         while self._marks:
@@ -86,6 +88,11 @@ class RoundWriter:
             self.failure = str(error)
             raise
         return errors
+
+    def _error_for(self, append: Append | StorageError) -> StorageError | None:
+        if isinstance(append, StorageError):
+            return append
+        return self._logs[append.log.name].error_for(append)
 
     def write_one(self) -> bool:
         """Write the queue of the log that has waited longest; False if no log has a queue."""

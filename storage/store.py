@@ -21,6 +21,7 @@ from groupkeeper.storage.folders import FolderList, is_partition, partition_of
 from groupkeeper.storage.format import VERSION, read_format, write_format
 from groupkeeper.storage.journal import FOLDER
 from groupkeeper.storage.journals import Journals
+from groupkeeper.storage.late_append import LateAppend
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.locks import LEASES, NODES, Locks
 from groupkeeper.storage.log import Log
@@ -138,6 +139,23 @@ class Store:
         """Whether the folder of a log is there and has files."""
         return bool(self._files.list_folder(f"{self.data_dir}/{name}"))
 
+    def is_new(self, name: str) -> bool:
+        """Whether a log never had records: no folder, no journal and no list tells of it."""
+        known = name in self.folders.names or self._journals.tells_of(name)
+        return not known and not self.has_log(name)
+
+    def open_new(self, name: str) -> Log:
+        """Open a log that is `is_new`: at once, and without a file before its first append. On the
+        thread of rounds, also during one.
+        """
+        log = open_log(self._files, f"{self.data_dir}/{name}", self._limits)
+        self._logs[name] = QueuedLog(log)
+        return log
+
+    def has_lease(self, shard: int) -> bool:
+        """Whether a shard is claimed, and its lock not known to be lost."""
+        return self._locks.has_lease(shard)
+
     def open_log(self, name: str) -> Log:
         """The log of a partition folder, repaired from the journals.
 
@@ -217,12 +235,13 @@ class Store:
 
     # -- rounds --------------------------------------------------------------------------------
 
-    def commit(self, appends: Sequence[Append]) -> list[StorageError | None]:
-        """Write one batch per append and make all of them durable together.
+    def commit(self, appends: Sequence[Append | LateAppend]) -> list[StorageError | None]:
+        """Write the batches of all appends and make them durable together.
 
         Returns for each append None, or why it was left out: Fenced by an epoch of its log that is
         newer, LockLost if another process may write to it, AppendFailed if its log must be opened
-        again. The others are durable all the same.
+        again, or what the append that it belongs to was left out for. The others are durable all
+        the same.
         Raises if nothing may be acknowledged: AppendFailed if the journal could not be written,
         SyncFailed, after which the store takes no more work, and ValueError for records that do
         not fit into a batch.

@@ -15,7 +15,7 @@ from functools import partial
 from groupkeeper.coordinator.apis import GroupRequest, refuse
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit
-from groupkeeper.coordinator.gate import Replies, Unwritten
+from groupkeeper.coordinator.gate import FACTS_MOST, Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.partition import Partition
@@ -24,6 +24,7 @@ from groupkeeper.exchange import ReplyTo
 from groupkeeper.groups.driver_life import DriverLife
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.driver_state import DriverState
+from groupkeeper.groups.event_log import EventLog
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.logs import Logger
@@ -47,10 +48,14 @@ _log = Logger("partition")
 class PartitionDriver:
     """Drives one partition."""
 
-    def __init__(self, index: int, log: PartitionLog, services: DriverServices) -> None:
+    def __init__(
+        self, index: int, log: PartitionLog, events: PartitionLog, services: DriverServices
+    ) -> None:
+        """`events`: the log of the events of the same groups."""
         self.index = index
         self._life = DriverLife(index)
         self._log = log
+        self._events = EventLog(index, events, services.events, self._append)
         self._services = services
         self._loop = asyncio.get_running_loop()
         self._partition = self._new_partition()
@@ -65,7 +70,8 @@ class PartitionDriver:
 
     def _new_partition(self) -> Partition:
         services = self._services
-        return Partition(services.config, services.new_member_id, services.member_bytes)
+        facts_most = FACTS_MOST if services.events.enabled else 0
+        return Partition(services.config, services.new_member_id, services.member_bytes, facts_most)
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -145,6 +151,8 @@ class PartitionDriver:
         """Do what a step asks for: first write and set the alarm, because a reply may raise."""
         if self._partition.has_unwritten:
             self._log.append_from(self)
+        elif self._partition.has_facts:
+            self._events.wait()
         self._set_alarm()
         if step.told:
             self._services.readers.tell(self._origin, step.told)
@@ -195,9 +203,19 @@ class PartitionDriver:
 
     def take(self) -> Sequence[LogBatch]:
         """What is appended next; see `Author`."""
-        self._writing = self._partition
-        unwritten = self._partition.take()
-        return () if unwritten is None else (LogBatch(self._log, self, unwritten),)
+        self._writing = partition = self._partition
+        unwritten = partition.take()
+        left_out = partition.gate.left_out
+        if unwritten is None:
+            events = self._events.take(partition.take_facts(), left_out, None)
+            return () if events is None else (events,)
+        group = LogBatch(self._log, self, unwritten)
+        events = self._events.take(unwritten.facts, left_out, group)
+        return (group,) if events is None else (group, events)
+
+    def _append(self) -> None:
+        """Let `take` be called soon."""
+        self._log.append_from(self)
 
     def written(self, unwritten: Unwritten) -> None:
         """A batch is durable. Replies and facts leave first: a later failure must not lose them."""
@@ -209,6 +227,7 @@ class PartitionDriver:
                 self._services.replies.send(replies)
             if facts:
                 self._services.readers.tell(self._origin, facts)
+            self._events.settle()
             if partition.held_back:
                 partition.resume(self._services.clock.now())
                 self._set_alarm()
@@ -238,6 +257,7 @@ class PartitionDriver:
         life, now = self._life, self._services.clock.seconds()
         pause = life.fail(event, error, now)
         self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
+        self._events.driver_failed(f"{event}: {error}", self._partition.take_facts())
         try:
             refused = self._partition.close(life.answers.waiting)
         finally:
@@ -289,15 +309,17 @@ class PartitionDriver:
                 return
 
     async def _release(self) -> None:
-        try:
-            await self._log.release()
-        except (StorageError, OSError) as error:
-            _log.error("the log could not be closed", partition=self.index, error=str(error))
+        for log in (self._events, self._log):
+            try:
+                await log.release()
+            except (StorageError, OSError) as error:
+                _log.error("the log could not be closed", partition=self.index, error=str(error))
 
     async def _load(self) -> None:
         began = self._services.clock.seconds()
         partition = self._partition
         self._origin = Origin(self.index, await self._log.claim(self))
+        await self._events.begin(self._origin.leader_epoch)
         await self._log.read(partition.replay)
         await self._services.loader.run(partition.restore())
         await self._delete_offsets_late(partition)
@@ -323,10 +345,11 @@ class PartitionDriver:
         began = self._services.clock.seconds()
         if self._services.late_offset_deleter.is_due(self.index):
             return False  # its log was removed: the note about deleted topics has to be, too
-        epoch = self._log.claim_empty(self)
+        epoch = self._log.claim_empty(self) if self._events.is_new else None
         if epoch is None:
             return False
         self._origin = Origin(self.index, epoch)
+        self._events.begin_new(epoch)
         self._activate(began)
         return True
 
@@ -335,6 +358,7 @@ class PartitionDriver:
         now = self._services.clock.seconds()
         self._life.activate(now)
         self._services.metrics.replay_seconds.observe(now - began)
+        self._events.loaded(step.facts, int((now - began) * 1000))
         self._carry_out(step)
 
     def stop(self) -> None:
@@ -344,6 +368,7 @@ class PartitionDriver:
             self._loading.cancel()
         if self._alarm is not None:
             self._alarm.cancel()
+        self._events.stop()
 
     def close(self) -> None:
         """After `stop`, when everything is written: refuse the requests that are still parked."""

@@ -7,13 +7,16 @@ already, behind a round that may write to it. Appends are rounds of all logs tog
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeVar
 
 from groupkeeper.groups.loader import Loader
-from groupkeeper.groups.partition_log import Author, LogOwner
+from groupkeeper.groups.partition_log import Author, LateRecords, LogOwner
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.record_batch import KeyValue
 from groupkeeper.storage.errors import Fenced, Locked, LockLost, StorageError
+from groupkeeper.storage.late_append import LateAppend, TimedAppend
+from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.queued_log import Append
 from groupkeeper.storage.store import Store
@@ -43,7 +46,9 @@ class LogServices:
     rounds: Rounds
     loader: Loader
     grew: Callable[[int, int], None]
-    """Called with shard and bytes when a log has grown, for fetches of the offsets topic."""
+    """Called with shard and bytes when a log has grown, for fetches of the topic."""
+    limits: Limits | None = None
+    """Those of these logs, if not the store's."""
 
 
 class EmbeddedLog:
@@ -63,6 +68,11 @@ class EmbeddedLog:
         """Of a claim that `claim` has not returned yet."""
         self._owner: LogOwner | None = None
         self._grown_to = 0
+
+    @property
+    def is_new(self) -> bool:
+        """As `PartitionLog.is_new`."""
+        return self.log is None and self._services.rounds.store.is_new(self.name)
 
     async def claim(self, owner: LogOwner) -> int:
         """As `PartitionLog.claim`. A lock that was lost is taken again unless another living
@@ -87,6 +97,31 @@ class EmbeddedLog:
             _log.warning("log repaired", partition=self.shard, what=what)
         return epoch
 
+    async def claim_beside(self, owner: LogOwner, epoch: int) -> int:
+        """As `PartitionLog.claim_beside`: the shard was claimed for another of its logs. A new log
+        is opened by the round of its first append.
+        """
+        rounds, call = self._services.rounds, self._services.loader.call
+        log = await rounds.call(rounds.store.usable_log, self.name)  # after the current round
+        if not rounds.store.has_lease(self.shard):
+            raise LockLost(f"the lock of shard {self.shard} was removed")
+        if log is None and self.is_new:
+            self.claim_new(owner, epoch)
+            return epoch
+        if log is None:
+            log = await call(rounds.store.recover_log, self.name)
+        if epoch < log.last_epoch or (epoch == log.last_epoch and epoch != self.epoch):
+            # Of a folder that was copied. Not of this claim, which would make `self.epoch` equal.
+            epoch = await call(rounds.store.claim, self.shard, log.last_epoch)
+        self._take(log, epoch, owner)
+        for what in log.take_repairs():
+            _log.warning("log repaired", log=self.name, what=what)
+        return epoch
+
+    def claim_new(self, owner: LogOwner, epoch: int) -> None:
+        """As `PartitionLog.claim_new`: the round of the first append opens it."""
+        self.epoch, self._owner = epoch, owner
+
     def claim_empty(self, owner: LogOwner) -> int | None:
         """As `PartitionLog.claim_empty`: a log without a folder is opened at once."""
         store, epoch = self._services.rounds.store, self._claimed
@@ -103,8 +138,12 @@ class EmbeddedLog:
         return epoch
 
     def _take(self, log: Log, epoch: int, owner: LogOwner) -> None:
-        self.log, self.epoch, self._owner = log, epoch, owner
+        self.log, self.epoch, self._owner = self._limited(log), epoch, owner
         self.grown()
+
+    def _limited(self, log: Log) -> Log:
+        log.limits = self._services.limits or log.limits
+        return log
 
     async def read(self, take: Callable[[bytes], None]) -> None:
         """As `PartitionLog.read`: on the loader's thread, in turns with other logs."""
@@ -121,8 +160,20 @@ class EmbeddedLog:
         assert self.log is not None, f"{self.name} is not claimed"
         return Append(self.log, self.epoch, wall_ms, records)
 
+    def late_append_of(self, late: LateRecords) -> LateAppend:
+        """The same for records that are made when they are written."""
+        assert self.epoch >= 0, f"{self.name} is not claimed"
+        return LateAppend(partial(self._made, late))
+
+    def _made(self, late: LateRecords) -> Append:
+        """On the thread of rounds: no claim is under way meanwhile."""
+        batches = late.make()
+        if self.log is None:
+            self.log = self._limited(self._services.rounds.store.open_new(self.name))
+        return TimedAppend(self.log, self.epoch, 0, (), batches)
+
     def grown(self) -> None:
-        """The segments have caught up with the journal: wake fetches of the offsets topic."""
+        """The segments have caught up with the journal: wake fetches of the topic."""
         if self.log is not None and not self.log.closed:  # else: woken after the next claim
             before, self._grown_to = self._grown_to, self.log.uncompacted_size
             if self._grown_to > before:
@@ -135,15 +186,16 @@ class EmbeddedLog:
 
     async def release(self) -> None:
         """As `PartitionLog.release`: the shard is given back with the last of its logs."""
-        self.log = self._owner = None
+        self._owner, self.epoch = None, -1
         await self._services.rounds.call(self._services.rounds.store.close_log, self.name)
+        self.log = None
 
 
 class EmbeddedLogs:
-    """The logs of one topic, whose shards are claimed already."""
+    """The logs of one topic, a shard each."""
 
-    def __init__(self, services: LogServices, topic: str, epochs: Sequence[int]) -> None:
-        """`epochs`: under which each shard was claimed."""
+    def __init__(self, services: LogServices, topic: str, epochs: Sequence[int | None]) -> None:
+        """`epochs`: under which each shard was claimed for this topic's log; None: it was not."""
         self.by_partition: Sequence[EmbeddedLog] = [
             EmbeddedLog(services, shard, f"{topic}-{shard}", epoch)
             for shard, epoch in enumerate(epochs)

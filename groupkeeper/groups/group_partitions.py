@@ -19,9 +19,15 @@ PLACEMENT_LENGTH = 255
 class GroupPartitions:
     """The drivers of all partitions, by index."""
 
-    def __init__(self, logs: Sequence[PartitionLog], services: DriverServices) -> None:
-        """`logs`: of all partitions, by index."""
-        self._drivers = [PartitionDriver(n, log, services) for n, log in enumerate(logs)]
+    def __init__(
+        self,
+        logs: Sequence[PartitionLog],
+        events: Sequence[PartitionLog],
+        services: DriverServices,
+    ) -> None:
+        """`logs` of all partitions by index, and their `events`."""
+        pairs = zip(logs, events, strict=True)
+        self._drivers = [PartitionDriver(n, *pair, services) for n, pair in enumerate(pairs)]
         self.deleted_topics = DeletedTopics()
         """The topics deleted while this process runs."""
         self._replies = services.replies

@@ -19,6 +19,7 @@ Everything is called on the event loop and does not block it. The promises:
 4. *In order.* An author is asked for more when the outcome of all that it gave before was told.
 5. *By log.* The batches of one author for several logs are written together where the store can do
    that, and each has an outcome of its own. A log that fails closes what depends on it, no more.
+   Where a batch belongs to another one, it is not written without that; never the reverse.
 
 An owner keeps its batches within `message.max.bytes`: a store may refuse a larger one.
 """
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from groupkeeper.coordinator.gate import Unwritten
+from groupkeeper.protocol.timed_batch import TimedRecord
 
 
 class PartitionLog(Protocol):
@@ -48,6 +50,19 @@ class PartitionLog(Protocol):
         Only before the first append to any log of the store. None: use `claim` and `read`.
         """
 
+    async def claim_beside(self, owner: "LogOwner", epoch: int) -> int:
+        """`claim` for a log that has the same owner as another one, which was claimed under
+        `epoch`: this is returned, unless the log has a larger one. A log that is new costs nothing
+        before its first append. No append of an earlier claim is under way afterwards.
+        """
+
+    @property
+    def is_new(self) -> bool:
+        """It is known without waiting that the log never had records."""
+
+    def claim_new(self, owner: "LogOwner", epoch: int) -> None:
+        """`claim_beside` at once, of a log that `is_new`. Only before the first append to it."""
+
     async def read(self, take: Callable[[bytes], None]) -> None:
         """Pass all record batches to `take`, in order, in runs of whole batches of about 1 MiB.
 
@@ -65,6 +80,19 @@ class PartitionLog(Protocol):
         """
 
 
+@dataclass(slots=True)
+class LateRecords(Unwritten):
+    """Records that are made when they are written, not on the event loop. `records` is empty, and
+    `size` an estimate.
+    """
+
+    def make(self) -> Sequence[Sequence[TimedRecord]]:
+        """The records of one or more batches, or none. On any thread, once, unless the batch is
+        left out before. What it raises is told to the owner as a failure.
+        """
+        raise NotImplementedError
+
+
 @dataclass(slots=True, eq=False)
 class LogBatch:
     """Records to be appended to a log as one batch, under its last claim."""
@@ -73,6 +101,9 @@ class LogBatch:
     owner: "LogOwner"
     """Told the outcome."""
     unwritten: Unwritten
+    """`LateRecords` may become several batches with one outcome."""
+    belongs_to: "LogBatch | None" = None
+    """Another one of the same `take`, before it: this one is not written without that."""
 
 
 class LogOwner(Protocol):

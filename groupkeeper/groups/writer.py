@@ -13,10 +13,11 @@ from typing import Final, TypeVar
 
 from groupkeeper.clock import Clock
 from groupkeeper.groups.embedded_log import EmbeddedLog
-from groupkeeper.groups.partition_log import Author, LogBatch, LogOwner
+from groupkeeper.groups.partition_log import Author, LateRecords, LogBatch, LogOwner
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import AppendStats
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.late_append import LateAppend, after
 from groupkeeper.storage.queued_log import Append
 from groupkeeper.storage.store import Store
 
@@ -96,7 +97,7 @@ class Writer:
     def _start(self) -> None:
         self._scheduled = False
         work: Work = []
-        appends: list[Append] = []
+        appends: list[Append | LateAppend] = []
         wall = self.clock.wall()
         broken: list[tuple[LogOwner, Exception]] = []
         size = 0
@@ -108,15 +109,16 @@ class Writer:
             except Exception as bug:  # noqa: BLE001  # the round goes on without it
                 broken.append((author, bug))
                 continue
+            made: dict[LogBatch, Append | LateAppend] = {}
             for batch in batches:
                 try:
-                    log = batch.log
-                    assert isinstance(log, EmbeddedLog), "an author's logs are in one store"
-                    appends.append(log.append_of(batch.unwritten.records, wall))
-                    work.append((log, batch))
-                    size += batch.unwritten.size
+                    log, append = _append_of(batch, made, wall)
                 except Exception as bug:  # noqa: BLE001  # and of several logs with the others
                     broken.append((batch.owner, bug))
+                    continue
+                appends.append(append)
+                work.append((log, batch))
+                size += batch.unwritten.size
         if work:
             began = self.clock.seconds()
             self._round = self.call(self.store.commit, appends)
@@ -183,6 +185,23 @@ class Writer:
                 log.grown()
             else:
                 _tell_failure(owner, error)
+
+
+def _append_of(
+    batch: LogBatch, made: dict[LogBatch, Append | LateAppend], wall_ms: int
+) -> tuple[EmbeddedLog, Append | LateAppend]:
+    """The append of a batch; `made` are those of the batches before it."""
+    log, unwritten = batch.log, batch.unwritten
+    append: Append | LateAppend
+    assert isinstance(log, EmbeddedLog), "an author's logs are in one store"
+    if isinstance(unwritten, LateRecords):
+        append = log.late_append_of(unwritten)
+    else:
+        append = log.append_of(unwritten.records, wall_ms)
+    if batch.belongs_to is not None:
+        append = after(append, made[batch.belongs_to])
+    made[batch] = append
+    return log, append
 
 
 def _tell(batch: LogBatch) -> None:

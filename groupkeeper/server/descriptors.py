@@ -8,8 +8,9 @@ from typing import Final
 
 RESERVED: Final = 128
 """Descriptors for the journals, the HTTP port, the catalog and libraries."""
-PER_PARTITION: Final = 2
-"""Descriptors of a partition of the offsets topic: its lease and its last segment."""
+PER_PARTITION: Final = 3
+"""Descriptors of a partition of the offsets topic: its lease, and the last segments of its log and
+of that of its events."""
 LEAST: Final = 8
 """The least share of connections, and of topic logs, however low the limit is."""
 TOPIC_LOGS: Final = 20_000

@@ -6,9 +6,10 @@ runs the same server in memory, under virtual time.
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -24,6 +25,8 @@ from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
+from groupkeeper.groups.event_limits import Personal
+from groupkeeper.groups.event_log import EventServices
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
@@ -44,8 +47,10 @@ from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Locked, StorageError
 from groupkeeper.storage.files import Files
+from groupkeeper.storage.limits import Limits
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.topics.names import GROUP_TOPIC
+from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
+from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import Turns
 
@@ -146,6 +151,16 @@ class Server:
         self._loader = Loader(self._world.executor("loader"))
         self.store.write_back_on(self._loader.call_from_thread)
         self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
+        assert self.store.format is not None, "written before"
+        events = EventServices(
+            clock=clock,
+            metrics=self.metrics,
+            give_up=self._give_up,
+            enabled=settings.group_events_enabled,
+            node_id=self._options.node_id,
+            message_max_bytes=settings.message_max_bytes,
+            personal=Personal(settings.group_events_personal, self.store.format.directory_id),
+        )
         services = DriverServices(
             clock=clock,
             loader=self._loader,
@@ -160,16 +175,19 @@ class Server:
                 self.turns, clock, self.topics.pending_offset_deletions
             ),
             member_bytes=Total(),
+            events=events,
         )
-        log_services = LogServices(self._writer, self._loader, self.topics.group_log_grew)
-        self.logs = EmbeddedLogs(log_services, GROUP_TOPIC, self._epochs)
-        self.group_partitions = GroupPartitions(self.logs.by_partition, services)
+        self.logs = self._logs_of(GROUP_TOPIC, self._epochs)
+        policy = self.topics.effective.event_topic_policy
+        self.event_logs = self._logs_of(EVENT_TOPIC, [None] * len(self._epochs), policy.limits)
+        self.group_partitions = GroupPartitions(
+            self.logs.by_partition, self.event_logs.by_partition, services
+        )
         self.metrics.snapshots, self.metrics.counted = (
             self.group_partitions.snapshots,
             self.group_partitions.counted,
         )
         self.metrics.topics = self.topics.snapshot
-        self.topics.serve_group_logs(self.logs.log_of)
         deleter = OffsetDeleter(
             self.group_partitions, self.turns, self.topics.pending_offset_deletions
         )
@@ -179,12 +197,22 @@ class Server:
         self.group_partitions.start()
         self.topics.finish_deletions()
         self.topics.start_retention(announce=self._directory.lacked_retention)
-        self._watch = DirectoryWatch(self._writer, self.logs.lost, self._give_up)
+        self._watch = DirectoryWatch(self._writer, self._shard_lost, self._give_up)
         threads = Threads(
             self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
         )
         self._cleaning = Cleaning(self._world.files, self.logs, self.topics, threads, self.metrics)
         self._cleaning.start(announce=self._directory.lacked_retention)
+
+    def _logs_of(
+        self, topic: str, epochs: Sequence[int | None], limits: Limits | None = None
+    ) -> EmbeddedLogs:
+        """The logs of an internal topic, served to clients as well."""
+        grew = partial(self.topics.internal_log_grew, topic)
+        logs = EmbeddedLogs(LogServices(self._writer, self._loader, grew, limits), topic, epochs)
+        served = InternalLogs(logs.log_of, self._writer.call)
+        self.topics.serve_internal_logs(topic, served)
+        return logs
 
     async def log_findings(self) -> None:
         """Log what is remarkable about the data directory. Call it when clients are served: the
@@ -243,6 +271,11 @@ class Server:
         driver = self.group_partitions.of(request.group_id)
         beat = driver.steady_beat(request)
         return None if beat is None else (driver, beat)
+
+    def _shard_lost(self, shard: int) -> None:
+        """The event log first: it must not be written to any more when the shard is claimed."""
+        self.event_logs.lost(shard)
+        self.logs.lost(shard)
 
     def _give_up(self, error: BaseException) -> None:
         if not self.failed.done():

@@ -41,6 +41,14 @@ def words(default: str, allowed: tuple[str, ...], doc: str) -> Any:
     return field(default=default, metadata={"kind": str, "words": allowed, "doc": doc})
 
 
+def choice(default: str, allowed: tuple[str, ...], doc: str) -> Any:
+    """A setting that is one of some words."""
+    # Any: see `whole`.
+    return field(
+        default=default, metadata={"kind": str, "words": allowed, "doc": doc, "single": True}
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One row of the table."""
@@ -57,6 +65,8 @@ class Setting:
     words: tuple[str, ...]
     """The words that a list may have."""
     doc: str
+    single: bool = False
+    """Not a list, but one of the words."""
 
     @property
     def attribute(self) -> str:
@@ -72,6 +82,8 @@ class Setting:
         """The allowed values, in words."""
         if self.kind is bool:
             return "true or false"
+        if self.single:
+            return ", ".join(self.words)
         if self.kind is str:
             return f"{', '.join(self.words)}, several with commas between, or nothing"
         if self.high in (INT_MAX, LONG_MAX):
@@ -91,6 +103,8 @@ class Setting:
 
     def _list(self, text: str) -> str:
         items = [item.strip() for item in text.split(",")] if text else []
+        if self.single:
+            items = [text]
         for item in items:
             if item not in self.words:
                 raise ValueError(f"{item!r} is not one of: {', '.join(self.words)}")

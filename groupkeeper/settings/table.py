@@ -22,6 +22,7 @@ from groupkeeper.settings.setting import (
     LONG_MAX,
     Setting,
     boolean,
+    choice,
     ratio,
     whole,
     words,
@@ -59,6 +60,20 @@ class Settings:
     )
     fetch_max_bytes: int = whole(
         57_671_680, "Most bytes of record batches in one Fetch response.", low=1024
+    )
+    group_events_enabled: bool = boolean(
+        True, "Store what happens to groups, and why, in the topic `__group_events`."
+    )
+    group_events_personal: str = choice(
+        "keep",
+        ("keep", "hash", "omit"),
+        "What is stored of addresses of clients and of the reasons that they give.",
+    )
+    group_events_retention_ms: int = whole(
+        604_800_000,
+        "Age at which segments of `__group_events` are deleted; -1 for no limit.",
+        low=-1,
+        high=LONG_MAX,
     )
     group_initial_rebalance_delay_ms: int = whole(
         3_000, "How long the first rebalance of an empty group waits for more members.", dev=0
@@ -235,6 +250,7 @@ def _table() -> dict[str, Setting]:
             about.get("high", 1),
             about.get("words", ()),
             about["doc"],
+            about.get("single", False),
         )
     return rows
 
@@ -332,6 +348,11 @@ def _check_combinations(settings: Settings) -> None:
         raise SettingsError(
             f"log.cleaner.min.compaction.lag.ms = {least} is more than "
             f"log.cleaner.max.compaction.lag.ms = {most}: lower the one or raise the other"
+        )
+    if settings.group_events_retention_ms == 0:
+        raise SettingsError(
+            "group.events.retention.ms = 0: give -1 to keep events without limit, or 1 or more; "
+            "group.events.enabled=false stores none"
         )
     if settings.log_retention_time_ms == 0:
         keys = [f"log.retention.{unit}" for unit in ("ms", "minutes", "hours")]

@@ -33,7 +33,7 @@ from groupkeeper.storage.opening import NO_END
 from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogLog
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 from groupkeeper.topics.log_policy import KnownPolicy
-from groupkeeper.topics.names import GROUP_TOPIC, collision_key
+from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC, collision_key
 from groupkeeper.topics.slices import each
 from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Turns
@@ -170,14 +170,9 @@ class Catalog:
             cluster_id = new_cluster_id()
             self._append([record_of((_CLUSTER, {"id": cluster_id}))], wall_ms)
             self.cluster_id = cluster_id
-        self._add(
-            Topic(
-                GROUP_TOPIC,
-                hashlib.blake2b(self.cluster_id.encode(), digest_size=16).digest(),
-                self._group_partitions,
-                internal=True,
-            )
-        )
+        for name, salt in ((GROUP_TOPIC, b""), (EVENT_TOPIC, b"events")):
+            digest = hashlib.blake2b(self.cluster_id.encode(), digest_size=16, salt=salt).digest()
+            self._add(Topic(name, digest, self._group_partitions, internal=True))
 
     def raise_leader_epoch(self, epoch: int, wall_ms: int) -> None:
         """Let all topics have this leader epoch from now on, durably, if it is newer; blocking.

@@ -28,6 +28,11 @@ from groupkeeper.topics.configs import (
     validated,
 )
 from groupkeeper.topics.log_policy import KnownPolicy, LogPolicy, read_policy
+from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
+
+EVENT_SEGMENTS: Final = 7
+"""A log of events begins a new segment after this part of its retention: whole segments are
+deleted, so events may become so much older than it says."""
 
 
 class EffectiveConfig(NamedTuple):
@@ -95,6 +100,21 @@ class EffectiveConfigs:
             "compression.type": "producer",
             "segment.bytes": str(settings.offsets_topic_segment_bytes),
         }
+        retention_ms = settings.group_events_retention_ms
+        roll_ms = settings.log_roll_time_ms
+        if retention_ms > 0:
+            roll_ms = min(roll_ms, max(retention_ms // EVENT_SEGMENTS, 1))
+        self._of_internal: Final[Mapping[str, Mapping[str, str]]] = {
+            GROUP_TOPIC: self._of_group_topic,
+            EVENT_TOPIC: {
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "retention.bytes": "-1",
+                "retention.ms": str(retention_ms),
+                "segment.bytes": str(settings.offsets_topic_segment_bytes),
+                "segment.ms": str(roll_ms),
+            },
+        }
 
         # The same for all topics, so it is made once.
         self.inherited: Final[Mapping[str, EffectiveConfig]] = {
@@ -116,7 +136,7 @@ class EffectiveConfigs:
 
     def own(self, topic: Topic) -> Mapping[str, str]:
         """What the topic sets. Names may be unknown to this release."""
-        return self._of_group_topic if topic.internal else topic.configs
+        return self._of_internal[topic.name] if topic.internal else topic.configs
 
     def policy(self, topic: Topic) -> LogPolicy:
         """How the topic's logs are kept, by its configs of this moment. On any thread."""
@@ -133,6 +153,11 @@ class EffectiveConfigs:
     def group_topic_policy(self) -> LogPolicy:
         """The policy of the group topic."""
         return self._read_policy(self._of_group_topic)
+
+    @property
+    def event_topic_policy(self) -> LogPolicy:
+        """The policy of the topic of group events."""
+        return self._read_policy(self._of_internal[EVENT_TOPIC])
 
     def _read_policy(self, configs: Mapping[str, str]) -> LogPolicy:
         return read_policy(configs, self._inherited_values)

@@ -8,12 +8,16 @@ import re
 from typing import Final
 
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_events import TOPIC as EVENTS
 from groupkeeper.topics.refusals import Refusal
 
 GROUP_TOPIC: Final = "__consumer_offsets"
 """The group coordinator's log, visible to clients as an internal topic."""
 
-RESERVED: Final = frozenset({GROUP_TOPIC, "__group_events"})
+EVENT_TOPIC: Final = EVENTS
+"""What happened to the groups, and why; as many partitions, and the same one for a group."""
+
+RESERVED: Final = frozenset({GROUP_TOPIC, EVENT_TOPIC})
 """Names that clients may neither create, delete nor produce to."""
 
 MAX_LENGTH: Final = 249

@@ -5,14 +5,15 @@ them: the first request that needs a log lets the worker open it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from groupkeeper.backoff import RetryTimes
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
@@ -35,6 +36,15 @@ Read = tuple[TopicPartition, int, int]
 
 Failed = Callable[[str, BaseException], None]
 """Called with what failed and why; topics write no log lines themselves."""
+
+
+class InternalLogs(NamedTuple):
+    """The logs of an internal topic, which others open and write."""
+
+    log_of: Callable[[int], Log | None]
+    """The log of a partition; None if it is not open."""
+    call: Callable[[Callable[[], Sequence[Segment]]], Awaitable[Sequence[Segment]]]
+    """Runs a job on the thread that appends to them."""
 
 
 class TopicPartitions:
@@ -62,8 +72,8 @@ class TopicPartitions:
         self._known: dict[tuple[str, int], TopicPartition] = {}
         self._detached: dict[tuple[Topic, int], TopicPartition] = {}
         """Those of deleted topics whose files still exist."""
-        self.group_log: Callable[[int], Log | None] = lambda index: None
-        """The log of a partition of the group topic, if open; set by the server."""
+        self.internal: dict[str, InternalLogs] = {}
+        """Of internal topics by name; set by the server."""
 
     def find(self, topic_name: str, index: int) -> TopicPartition | None:
         """The partition, opened or not; None if there is no such topic or no such index."""
@@ -76,13 +86,19 @@ class TopicPartitions:
             self._known[topic_name, index] = partition
         if partition.topic.internal:
             # The coordinator opens, closes and reloads it, so look it up each time.
-            partition.log = self.group_log(index)
+            partition.log = self._internal_log(topic_name, index)
         return partition
 
     def log_of(self, topic: Topic, index: int) -> Log | None:
         """The log of a partition if it is open. On any thread."""
+        if topic.internal:
+            return self._internal_log(topic.name, index)
         partition = self._known.get((topic.name, index))
         return partition.log if partition is not None and partition.topic is topic else None
+
+    def _internal_log(self, topic_name: str, index: int) -> Log | None:
+        logs = self.internal.get(topic_name)
+        return None if logs is None else logs.log_of(index)
 
     def grew(self, topic_name: str, index: int, size: int) -> None:
         """The coordinator appended to the partition: notify waiting requests."""

@@ -89,8 +89,8 @@ class RecordDeletion:
 
     def _may_expire(self, topic: Topic, index: int, limits_of: LimitsOf) -> bool:
         limits = limits_of(topic)
-        if limits is None or topic.deleted:
-            return False
+        if limits is None or topic.deleted or topic.internal:
+            return False  # a log of an internal topic is opened with its journal only
         folders, folder = self._folders, f"{topic.name}-{index}"
         try:
             return may_delete(folders.files, f"{folders.data_dir}/{folder}", limits)
@@ -133,8 +133,7 @@ class RecordDeletion:
         try:
             if not await self._worker(lambda: self._note_start(partition, offset)):
                 return None
-            log = partition.log
-            return () if log is None else await self._turns.run(log.begin_at(offset))
+            return await self._begin_at(partition, offset)
         except (StorageError, OSError) as error:
             if partition.deleted:
                 return None  # so are the files
@@ -142,6 +141,15 @@ class RecordDeletion:
             if isinstance(error, StorageError):
                 partition.close()
             return None
+
+    async def _begin_at(self, partition: TopicPartition, offset: int) -> Sequence[Segment]:
+        """On the thread that appends."""
+        log, internal = partition.log, self._partitions.internal.get(partition.topic.name)
+        if log is None:
+            return ()
+        if internal is None:
+            return await self._turns.run(log.begin_at(offset))
+        return await internal.call(lambda: run_to_end(log.begin_at(offset)))
 
     def _note_start(self, partition: TopicPartition, offset: int) -> bool:
         if not partition.deleted:

@@ -14,7 +14,6 @@ from groupkeeper.settings.table import Settings
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
 from groupkeeper.storage.retention import RetentionLimits
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.batch_reader import BatchReader
@@ -24,9 +23,9 @@ from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.fetch_reader import FetchReader
 from groupkeeper.topics.limits import OPEN_FILES_MOST
 from groupkeeper.topics.log_opener import LogOpener
-from groupkeeper.topics.names import GROUP_TOPIC
+from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.open_files import OpenFiles
-from groupkeeper.topics.partitions import Failed, TopicPartitions
+from groupkeeper.topics.partitions import Failed, InternalLogs, TopicPartitions
 from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.record_deletion import RecordDeletion
@@ -180,20 +179,19 @@ class Topics:
     def partition_count(self, topic: str) -> int | None:
         return self.catalog.counts.get(topic)
 
-    def serve_group_logs(self, group_log: Callable[[int], Log | None]) -> None:
-        """Set where to find the logs of the group topic's partitions; None if one is not open."""
-        self.partitions.group_log = group_log
+    def serve_internal_logs(self, topic: str, logs: InternalLogs) -> None:
+        """Set where to find the logs of an internal topic's partitions."""
+        self.partitions.internal[topic] = logs
 
-    def group_log_grew(self, index: int, size: int) -> None:
-        """`size` bytes became durable in a partition of the group topic."""
-        self.partitions.grew(GROUP_TOPIC, index, size)
+    def internal_log_grew(self, topic: str, index: int, size: int) -> None:
+        """`size` bytes became durable in a partition of an internal topic."""
+        self.partitions.grew(topic, index, size)
 
     def snapshot(self) -> Snapshot:
-        internal = 1
         counts = self.catalog.counts
         return Snapshot(
-            topics=len(counts) - internal,
-            topic_partitions=sum(counts.values()) - counts[GROUP_TOPIC],
+            topics=len(counts) - len(RESERVED),
+            topic_partitions=sum(counts.values()) - sum(counts[name] for name in RESERVED),
             topic_logs_open=self.partitions.opened(),
             topic_files_open=len(self._files),
             fetches_waiting=len(self.waiting_fetches),

@@ -201,17 +201,92 @@ def test_a_fact_is_told_no_later_than_what_is_before_it() -> None:
     assert kinds(facts)[-1] is MemberFenced
 
 
-def test_facts_are_handed_out_with_the_records_of_their_step() -> None:
+def refuse(scene: Scene) -> None:
+    """A step with a fact and without records."""
+    scene.heartbeat("SAM", member_id="somebody else")
+
+
+def test_all_facts_up_to_a_batch_are_handed_out_with_it_in_order() -> None:
     scene = in_state("Stable")
     scene.hold = True
     scene.commit("lea", partitions=(0, 1))
-    scene.heartbeat("SAM", member_id="somebody else")
+    refuse(scene)
     scene.commit("lea")
     unwritten = scene.partition.take()
     assert unwritten is not None
-    assert kinds(unwritten.facts) == [OffsetsCommitted] * 2, "the refusal wrote nothing"
+    assert kinds(unwritten.facts) == [OffsetsCommitted, MemberFenced, OffsetsCommitted]
     _, told = scene.partition.written(unwritten)
-    assert [each for each in told if each.with_records] == unwritten.facts
+    assert told == unwritten.facts
+    assert [each.with_records for each in told] == [True, False, True]
+
+
+def test_facts_after_a_batch_are_handed_out_with_the_next_one() -> None:
+    scene = in_state("Stable", message_max_bytes=2_000)
+    scene.hold = True
+    scene.commit("lea", 1, partitions=range(20))
+    refuse(scene)
+    scene.commit("lea", 2, partitions=range(20))
+    refuse(scene)
+    handed_out = []
+    while (unwritten := scene.partition.take()) is not None:
+        handed_out.append(kinds(unwritten.facts))
+    assert handed_out == [
+        [OffsetsCommitted, MemberFenced],
+        [OffsetsCommitted, MemberFenced],
+    ]
+
+
+def test_facts_without_records_are_handed_out_alone_once() -> None:
+    scene = in_state("Stable")
+    scene.partition.take_facts()
+    refuse(scene)
+    assert scene.partition.gate.has_facts
+    assert kinds(scene.partition.take_facts()) == [MemberFenced]
+    assert scene.partition.take_facts() == []
+    assert not scene.partition.gate.has_facts
+
+
+def test_no_fact_is_handed_out_alone_before_the_records_before_it() -> None:
+    scene = in_state("Stable")
+    scene.partition.take_facts()
+    scene.hold = True
+    first = taken(scene, "lea")
+    refuse(scene)
+    assert scene.partition.take_facts() == [], "the commit may still fail"
+    scene.partition.written(first)
+    assert kinds(scene.partition.take_facts()) == [MemberFenced]
+
+
+def test_facts_that_are_lost_with_their_records_are_not_handed_out() -> None:
+    scene = in_state("Stable")
+    scene.hold = True
+    refuse(scene)
+    scene.commit("lea")
+    scene.partition.close()
+    assert scene.partition.take_facts() == []
+
+
+def test_no_more_facts_wait_than_may_and_the_others_are_counted() -> None:
+    scene = in_state("Stable")
+    gate = scene.partition.gate
+    scene.partition.take_facts()
+    gate.facts_most = 3
+    for _ in range(5):
+        refuse(scene)
+    assert kinds(scene.partition.take_facts()) == [MemberFenced] * 3
+    assert gate.left_out == {"MemberFenced": 2}
+    refuse(scene)
+    assert kinds(scene.partition.take_facts()) == [MemberFenced]
+
+
+def test_no_fact_waits_if_none_is_stored() -> None:
+    scene = in_state("Stable")
+    gate = scene.partition.gate
+    scene.partition.take_facts()
+    gate.facts_most = 0
+    refuse(scene)
+    assert not gate.has_facts
+    assert not gate.left_out
 
 
 def test_an_envelope_has_the_time_of_its_step_and_the_order_of_its_partition() -> None:

@@ -7,18 +7,21 @@ import asyncio
 
 import pytest
 
-from groupkeeper.groups.partition_log import PartitionLog
+from groupkeeper.groups.partition_log import LogBatch, PartitionLog
+from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.storage.errors import Fenced, StorageError
 from tests.support.partition_logs import (
     EVENTS,
     OFFSETS,
     Hand,
     InMemory,
+    Late,
     OnCluster,
     OnDisk,
     Owner,
     Stores,
     batch,
+    beside,
 )
 
 IMPLEMENTATIONS: list[type[Stores]] = [OnDisk, InMemory, OnCluster]
@@ -332,3 +335,126 @@ async def test_when_nothing_can_be_written_all_owners_are_told(stores: Stores) -
     hand.give(b"v", beside=(batch(events.log, events, b"w"),))
     assert isinstance(await hand.outcome(), StorageError)
     assert isinstance(await events.outcome(), StorageError)
+
+
+@pytest.mark.parametrize("when", ["at once", "after some"])
+async def test_a_batch_that_belongs_to_another_is_not_written_without_it(
+    stores: Stores, when: str
+) -> None:
+    process = stores.start()
+    hand, events = await claimed(process.log(OFFSETS)), Hand(process.log(EVENTS))
+    await events.log.claim_beside(events, 1)
+    outcomes: list[bool] = []
+    if when == "at once":
+        process.refuse_one(OFFSETS)
+    for number in range(6):
+        if number == 3:
+            process.refuse_one(OFFSETS)
+        first = batch(hand.log, hand, b"v%d" % number)
+        late = beside(events, first, b"e%d" % number)
+        hand.to_write.append([first, late])
+        hand.log.append_from(hand)
+        outcome, event = await hand.outcome(), await events.outcome()
+        assert isinstance(outcome, StorageError) == isinstance(event, StorageError)
+        outcomes.append(not isinstance(outcome, StorageError))
+    assert not outcomes[-1]
+    process.heal()
+    events = await claimed(process.log(EVENTS))
+    expected = [b"e%d" % number for number, written in enumerate(outcomes) if written]
+    assert await events.read() == expected
+
+
+async def test_a_batch_without_the_one_that_belongs_to_it_is_written(stores: Stores) -> None:
+    process = stores.start()
+    hand, events = await claimed(process.log(OFFSETS)), Hand(process.log(EVENTS))
+    await events.log.claim_beside(events, 1)
+    process.refuse_one(EVENTS)
+    for number in range(3):
+        first = batch(hand.log, hand, b"%d" % number)
+        hand.to_write.append([first, beside(events, first, b"event")])
+        hand.log.append_from(hand)
+        assert await hand.outcome() == [b"%d" % number]
+    assert isinstance(events.told[-1], StorageError)
+
+
+# -- records that are made late --------------------------------------------------------------------
+
+
+async def test_records_that_are_made_late_may_be_several_batches_or_none(stores: Stores) -> None:
+    process = stores.start()
+    events = Hand(process.log(EVENTS))
+    epoch = await events.log.claim_beside(events, 7)
+    assert epoch >= 7
+    for batches in ([[b"a", b"b"], [b"c"]], [], [[b"d"]]):
+        events.to_write.append([LogBatch(events.log, events, Late(batches))])
+        events.log.append_from(events)
+        assert await events.outcome() == []
+    again = Hand(process.log(EVENTS))
+    later = await again.log.claim_beside(again, epoch + 1)
+    assert later > epoch
+    pieces: list[bytes] = []
+    await again.log.read(pieces.append)
+    records = [
+        (record.value, record.timestamp_ms, header.leader_epoch)
+        for piece in pieces
+        for header in iter_batches(piece)
+        for record in decode_records(piece, header)
+    ]
+    times = [(b"a", 500), (b"b", 499), (b"c", 500), (b"d", 500)]
+    assert records == [(value, time, epoch) for value, time in times]
+
+
+async def test_records_that_cannot_be_made_cost_their_own_owner_only(stores: Stores) -> None:
+    process = stores.start()
+    hand, events = await claimed(process.log(OFFSETS)), Hand(process.log(EVENTS))
+    await events.log.claim_beside(events, 1)
+    first = batch(hand.log, hand, b"v")
+    odd = LogBatch(events.log, events, Late([], fails=True), first)
+    hand.to_write.append([first, odd])
+    hand.log.append_from(hand)
+    assert await hand.outcome() == [b"v"]
+    assert "a bug" in str(await events.outcome())
+    later = beside(events, None, b"later")
+    events.to_write.append([later])
+    events.log.append_from(events)
+    assert await events.outcome() == []
+
+
+# -- a log beside another --------------------------------------------------------------------------
+
+
+async def test_a_log_beside_another_has_its_epoch_and_survives_a_kill(stores: Stores) -> None:
+    process = stores.start()
+    epoch = 0
+    for number in range(3):
+        hand, events = Hand(process.log(OFFSETS)), Hand(process.log(EVENTS))
+        before, epoch = epoch, await hand.log.claim(hand)
+        assert await events.log.claim_beside(events, epoch) >= epoch > before
+        first = batch(hand.log, hand, b"v%d" % number)
+        hand.to_write.append([first, beside(events, first, b"e%d" % number)])
+        hand.log.append_from(hand)
+        assert await hand.outcome() == [b"v%d" % number]
+        if isinstance(stores, OnCluster):  # it cannot write both together
+            await events.outcome()
+        process.kill()
+        process = stores.start()
+    events = await claimed(process.log(EVENTS))
+    assert await events.read() == [b"e0", b"e1", b"e2"]
+
+
+async def test_a_log_beside_another_is_opened_again_under_the_same_epoch(stores: Stores) -> None:
+    process = stores.start()
+    hand, events = Hand(process.log(OFFSETS)), Hand(process.log(EVENTS))
+    epoch = await hand.log.claim(hand)
+    await events.log.claim_beside(events, epoch)
+    for refuse in (False, True, True, False):
+        if refuse:
+            process.refuse_one(EVENTS)
+        else:
+            process.heal()
+            await events.log.claim_beside(events, epoch)
+        events.to_write.append([beside(events, None, b"e%d" % refuse)])
+        events.log.append_from(events)
+        outcome = await events.outcome()
+    assert outcome == []
+    assert await hand.append(b"v") == [b"v"], "its claim stands"

@@ -7,12 +7,14 @@ itself, a claim outbids any owner, a newer one is met by the append, and an answ
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from groupkeeper.groups.partition_log import Author, LogBatch, LogOwner
+from groupkeeper.coordinator.gate import Unwritten
+from groupkeeper.groups.partition_log import Author, LateRecords, LogBatch, LogOwner
 from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.protocol.timed_batch import encode_timed_batch
 from groupkeeper.storage.errors import AppendFailed, Corrupt, Fenced
 from tests.support.batches import TIME
 
@@ -33,6 +35,18 @@ class Topic:
     answers_lost: bool = False
     """Appends are done, and nobody is told."""
     damaged: bool = False
+
+    def take(self, epoch: int, unwritten: Unwritten) -> None:
+        if isinstance(unwritten, LateRecords):
+            for records in unwritten.make():
+                self._append(encode_timed_batch(self.end, epoch, records), len(records))
+        else:
+            records = unwritten.records
+            self._append(encode_batch(self.end, epoch, TIME, records), len(records))
+
+    def _append(self, data: bytes, count: int) -> None:
+        self.batches.append(data)
+        self.end += count
 
 
 class Cluster:
@@ -78,12 +92,26 @@ class ClusterLogs:
                 except RuntimeError as bug:
                     author.not_written(bug)
                     continue
-                await asyncio.gather(*map(_sent, batches))
+                await _all_sent(batches)
         finally:
             del self._tasks[author]
 
 
-def _sent(batch: LogBatch) -> Awaitable[None]:
+async def _all_sent(batches: Sequence[LogBatch]) -> None:
+    """Those that belong to another one after it is written."""
+    first = [batch for batch in batches if batch.belongs_to is None]
+    sent = await asyncio.gather(*map(_sent, first))
+    errors = dict(zip(first, sent, strict=True))
+    for batch in batches:
+        if batch.belongs_to is not None:
+            error = errors[batch.belongs_to]
+            if error is None:
+                await _sent(batch)
+            else:
+                batch.owner.not_written(error)
+
+
+def _sent(batch: LogBatch) -> Awaitable[Exception | None]:
     assert isinstance(batch.log, ClusterLog)
     return batch.log.sent(batch)
 
@@ -117,6 +145,17 @@ class ClusterLog:
     def claim_empty(self, owner: LogOwner) -> int | None:
         return None  # it cannot know without asking
 
+    @property
+    def is_new(self) -> bool:
+        return False
+
+    def claim_new(self, owner: LogOwner, epoch: int) -> None:
+        raise AssertionError("it is never known to be new")
+
+    async def claim_beside(self, owner: LogOwner, epoch: int) -> int:
+        self._topic.epoch = max(self._topic.epoch, epoch - 1)
+        return await self.claim(owner)
+
     async def read(self, take: Callable[[bytes], None]) -> None:
         for batch in list(self._topic.batches):
             await self._cluster.travel()
@@ -129,13 +168,13 @@ class ClusterLog:
         await self._idle.wait()
         self._epoch = None
 
-    def sent(self, batch: LogBatch) -> Awaitable[None]:
-        """Send a batch now; the answer comes later, and the owner is told."""
+    def sent(self, batch: LogBatch) -> Awaitable[Exception | None]:
+        """Send a batch now; the answer comes later, and the owner is told. Returns the error."""
         self._under_way += 1
         self._idle.clear()
         return self._answered(batch, self._epoch)
 
-    async def _answered(self, batch: LogBatch, epoch: int | None) -> None:
+    async def _answered(self, batch: LogBatch, epoch: int | None) -> Exception | None:
         try:
             await self._cluster.travel()
             error = self._append(epoch, batch)
@@ -144,17 +183,20 @@ class ClusterLog:
                 batch.owner.written(batch.unwritten)
             else:
                 batch.owner.not_written(error)
+            return error
         finally:
             self._under_way -= 1
             if not self._under_way:
                 self._idle.set()
 
     def _append(self, epoch: int | None, batch: LogBatch) -> Exception | None:
-        topic, records = self._topic, batch.unwritten.records
-        if epoch != topic.epoch:
+        topic = self._topic
+        if epoch is None or epoch != topic.epoch:
             return Fenced(f"{self.name} has a newer writer")
         if topic.refuses:
             return AppendFailed(f"{self.name} takes no more")
-        topic.batches.append(encode_batch(topic.end, epoch, TIME, records))
-        topic.end += len(records)
+        try:
+            topic.take(epoch, batch.unwritten)
+        except RuntimeError as bug:
+            return bug
         return AppendFailed("no answer") if topic.answers_lost else None

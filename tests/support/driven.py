@@ -6,6 +6,7 @@ assert await driven.commit(7) == 0
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from groupkeeper.clock import Clock
@@ -14,9 +15,11 @@ from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.driver_services import DriverServices
+from groupkeeper.groups.event_limits import Personal
+from groupkeeper.groups.event_log import EventServices
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
-from groupkeeper.groups.partition_log import PartitionLog
+from groupkeeper.groups.partition_log import Author, LogOwner, PartitionLog
 from groupkeeper.groups.reply_queue import ReplyQueue
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.metrics import Metrics
@@ -32,6 +35,30 @@ class NoNotes:
         return set()
 
 
+class NoLog:
+    """The log of events that nobody stores."""
+
+    is_new = True
+
+    async def claim(self, owner: LogOwner) -> int:
+        raise AssertionError("only beside another log")
+
+    def claim_empty(self, owner: LogOwner) -> int | None:
+        raise AssertionError("only beside another log")
+
+    async def claim_beside(self, owner: LogOwner, epoch: int) -> int:
+        return epoch
+
+    def claim_new(self, owner: LogOwner, epoch: int) -> None: ...
+
+    async def read(self, take: Callable[[bytes], None]) -> None: ...
+
+    def append_from(self, author: Author) -> None:
+        raise AssertionError("the driver appends to its own log")
+
+    async def release(self) -> None: ...
+
+
 class Answer:
     """The reply token of a question."""
 
@@ -45,7 +72,13 @@ class Answer:
 class Driven:
     """A driver with services of its own, on the running loop."""
 
-    def __init__(self, log: PartitionLog, config: GroupConfig | None = None) -> None:
+    def __init__(
+        self,
+        log: PartitionLog,
+        config: GroupConfig | None = None,
+        events: PartitionLog | None = None,
+    ) -> None:
+        """Without `events`, none are stored."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         clock, turns = Clock(loop), Turns()
@@ -64,8 +97,17 @@ class Driven:
             replies=ReplyQueue(turns),
             late_offset_deleter=LateOffsetDeleter(turns, clock, notes),
             member_bytes=Total(),
+            events=EventServices(
+                clock=clock,
+                metrics=self.metrics,
+                give_up=self.given_up.append,
+                enabled=events is not None,
+                node_id=0,
+                message_max_bytes=(config or GroupConfig()).message_max_bytes,
+                personal=Personal("keep", ""),
+            ),
         )
-        self.driver = PartitionDriver(0, log, services)
+        self.driver = PartitionDriver(0, log, events or NoLog(), services)
 
     @property
     def state(self) -> str:

@@ -21,9 +21,10 @@ from groupkeeper.coordinator.gate import Unwritten
 from groupkeeper.coordinator.step import size_of
 from groupkeeper.groups.embedded_log import EmbeddedLog, EmbeddedLogs, LogServices
 from groupkeeper.groups.loader import Loader
-from groupkeeper.groups.partition_log import Author, LogBatch, LogOwner, PartitionLog
+from groupkeeper.groups.partition_log import Author, LateRecords, LogBatch, LogOwner, PartitionLog
 from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.metrics import AppendStats
+from groupkeeper.protocol.timed_batch import TimedRecord
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.storage.store import Store
@@ -121,6 +122,16 @@ class Through:
     def claim_empty(self, owner: LogOwner) -> int | None:
         return self._log.claim_empty(owner)
 
+    @property
+    def is_new(self) -> bool:
+        return self._log.is_new
+
+    def claim_new(self, owner: LogOwner, epoch: int) -> None:
+        self._log.claim_new(owner, epoch)
+
+    async def claim_beside(self, owner: LogOwner, epoch: int) -> int:
+        return await self._log.claim_beside(owner, epoch)
+
     async def read(self, take: Callable[[bytes], None]) -> None:
         await self._log.read(take)
 
@@ -151,6 +162,30 @@ class _ThroughAuthor:
 def batch(log: PartitionLog, owner: LogOwner, *values: bytes) -> LogBatch:
     records: list[tuple[bytes, bytes | None]] = [(b"key", value) for value in values]
     return LogBatch(log, owner, Unwritten(records, 0, len(records), size_of(records), []))
+
+
+class Late(LateRecords):
+    """Batches of these values, made late; each record is a millisecond older than the one before
+    it in its batch.
+    """
+
+    def __init__(self, batches: Sequence[Sequence[bytes]], *, fails: bool = False) -> None:
+        super().__init__([], 0, 0, 100, [])
+        self._batches = batches
+        self._fails = fails
+
+    def make(self) -> Sequence[Sequence[TimedRecord]]:
+        if self._fails:
+            raise RuntimeError("a bug")
+        return [
+            [TimedRecord(500 - at, b"key", value) for at, value in enumerate(values)]
+            for values in self._batches
+        ]
+
+
+def beside(owner: Hand, belongs_to: LogBatch | None, value: bytes) -> LogBatch:
+    """A batch of one value, made late, that belongs to another one."""
+    return LogBatch(owner.log, owner, Late([[value]]), belongs_to)
 
 
 # -- where it is written ---------------------------------------------------------------------------

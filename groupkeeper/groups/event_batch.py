@@ -1,0 +1,162 @@
+"""Makes the records of `__group_events`, on the thread that writes the round."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from groupkeeper.coordinator.facts import NotedFact
+from groupkeeper.groups.event_limits import EVENT_BYTES, Personal, SenderLimit, fitting, sender_of
+from groupkeeper.groups.event_of import event_of
+from groupkeeper.groups.partition_log import LateRecords
+from groupkeeper.protocol.group_events import Event
+from groupkeeper.protocol.record_batch import HEADER_SIZE
+from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord
+
+FACT_BYTES: Final = 300
+"""What an event takes, for the size of a round: a guess."""
+DROPPED_MS: Final = 1_000
+"""At most one `events_dropped` in so long a time."""
+
+Item = NotedFact | Event
+"""What becomes an event. An Event is given its place (seq, epoch, node) here."""
+
+
+@dataclass(slots=True)
+class Dropped:
+    """Events that were left out since the last `events_dropped`."""
+
+    types: Counter[str] = field(default_factory=Counter)
+    senders: list[Mapping[str, Any] | None] = field(default_factory=list)
+    """At most two different ones: enough to tell whether there is more than one."""
+    group: str | None = None
+
+    def add(self, event: Event) -> None:
+        """Count one, and remember whose it is."""
+        who = sender_of(event)
+        if not self.types:
+            self.group = event.group
+        elif self.group != event.group:
+            self.group = None
+        if len(self.senders) < 2 and who not in self.senders:
+            self.senders.append(who)
+        self.types[event.type] += 1
+
+    def add_types(self, types: Mapping[str, int]) -> None:
+        """Count some of which nothing else is known."""
+        if types:
+            self.types.update(types)
+            self.senders, self.group = [None, None], None
+
+    def event(self, at_ms: int, mono_ms: int) -> Event:
+        """The event that tells of them."""
+        [who] = self.senders if len(self.senders) == 1 else [None]
+        fields = {"count": self.types.total(), "types": dict(self.types), "who": who}
+        return Event(-1, -1, -1, at_ms, mono_ms, self.group, "events_dropped", fields=fields)
+
+
+class EventMaker:
+    """Makes the events of one partition. One call at a time, on any thread."""
+
+    def __init__(self, node_id: int, message_max_bytes: int, personal: Personal) -> None:
+        self._node_id = node_id
+        self._most = message_max_bytes
+        self._personal = personal
+        self._limit = SenderLimit()
+        self._epoch = -1
+        self._seq = 0
+        self._dropped = Dropped()
+        self._told_ms = -DROPPED_MS
+        self._left_out: Counter[str] = Counter()
+
+    def begin(self, epoch: int) -> None:
+        """Number events from 0 in a new epoch."""
+        if epoch != self._epoch:
+            self._epoch, self._seq = epoch, 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether an event of this epoch was made."""
+        return bool(self._seq)
+
+    def take_left_out(self) -> Counter[str]:
+        """The events that were left out here since the last call, by type."""
+        left_out, self._left_out = self._left_out, Counter()
+        return left_out
+
+    @property
+    def has_dropped(self) -> bool:
+        """Whether an `events_dropped` is due, at once or soon."""
+        return bool(self._dropped.types)
+
+    def records(
+        self, items: Iterable[Item], dropped: Mapping[str, int], at: tuple[int, int]
+    ) -> list[list[TimedRecord]]:
+        """The records of some items, in batches that fit into a message. `dropped`: events that
+        were left out before they came here, by type. `at`: Unix and monotonic ms.
+        """
+        self._dropped.add_types(dropped)
+        batches: list[list[TimedRecord]] = []
+        room = 0
+        for record in self._made(items, at):
+            size = OVERHEAD + len(record.key) + len(record.value)
+            if size > room:
+                batches.append([])
+                room = self._most - HEADER_SIZE
+            room -= size
+            batches[-1].append(record)
+        return batches
+
+    def _made(self, items: Iterable[Item], at: tuple[int, int]) -> Iterable[TimedRecord]:
+        for item in items:
+            event = item if isinstance(item, Event) else event_of(item)
+            if event is None:
+                continue
+            record = self._record(event) if self._limit.admits(event) else None
+            if record is not None:
+                yield record
+            else:
+                self._dropped.add(event)
+                self._left_out[event.type] += 1
+        if self._dropped.types and at[1] - self._told_ms >= DROPPED_MS:
+            dropped, self._dropped, self._told_ms = self._dropped, Dropped(), at[1]
+            record = self._record(dropped.event(*at))
+            if record is not None:
+                yield record
+
+    def _record(self, event: Event) -> TimedRecord | None:
+        placed = replace(event, seq=self._seq, epoch=self._epoch, node=self._node_id)
+        key = (event.group or "").encode("utf-8", "backslashreplace")
+        most = self._most - HEADER_SIZE - OVERHEAD - len(key)
+        value = fitting(self._personal.applied(placed), min(most, EVENT_BYTES))
+        if value is None:
+            return None
+        self._seq += 1
+        return TimedRecord(event.at_ms, key, value)
+
+
+class EventBatch(LateRecords):
+    """The events of one round, to be made with it."""
+
+    __slots__ = ("_at", "_dropped", "_maker", "items", "made")
+
+    def __init__(
+        self,
+        maker: EventMaker,
+        items: Sequence[Item],
+        dropped: Mapping[str, int],
+        at: tuple[int, int],
+    ) -> None:
+        """`at`: Unix and monotonic ms."""
+        super().__init__([], 0, 0, FACT_BYTES * len(items), [])
+        self._maker = maker
+        self._dropped = dropped
+        self._at = at
+        self.items = items
+        self.made = 0
+        """How many events it became."""
+
+    def make(self) -> Sequence[Sequence[TimedRecord]]:
+        batches = self._maker.records(self.items, self._dropped, self._at)
+        self.made = sum(map(len, batches))
+        return batches

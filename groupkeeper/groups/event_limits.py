@@ -1,0 +1,116 @@
+"""What keeps the event log small and discreet: limits of senders and of sizes, personal data."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any, Final
+
+from groupkeeper.protocol.group_events import SHORTENED, Event, encode
+
+SENDER_EVENTS: Final = 100
+"""Events of one sender (host and client id) about one group that are stored in a second; those of
+its rebalances are counted apart, so that a storm of joins does not hide what it caused."""
+SENDERS_MOST: Final = 10_000
+"""Senders and groups of a partition that are told apart in a second; the others share one limit."""
+EVENT_BYTES: Final = 256 * 1024
+"""The largest event, if `message.max.bytes` allows it. Lists of a larger one are shortened."""
+_CUTS: Final = 24
+"""How often they are shortened before the event is given up."""
+
+_PERSONAL: Final = frozenset({"host", "hosts", "current_host", "reason", "principal"})
+"""Names of fields with addresses, and with words that clients or people chose freely."""
+_SHARE: Final = 0.8
+
+
+class SenderLimit:
+    """Counts the events of each sender, group and second."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._counts: dict[tuple[object, ...], int] = {}
+
+    def admits(self, event: Event) -> bool:
+        """Whether the event may be stored."""
+        who = sender_of(event)
+        if who is None:
+            return True
+        second = event.at_ms // 1000
+        if second != self._second:
+            self._second = second
+            self._counts.clear()
+        key: tuple[object, ...] = (
+            event.group,
+            who.get("host"),
+            who.get("client_id"),
+            event.type.startswith("rebalance_"),
+        )
+        if len(self._counts) >= SENDERS_MOST and key not in self._counts:
+            key = ()
+        self._counts[key] = count = self._counts.get(key, 0) + 1
+        return count <= SENDER_EVENTS
+
+
+def sender_of(event: Event) -> Mapping[str, Any] | None:
+    """The client that caused an event; None if no request did."""
+    cause = event.fields.get("cause")
+    who = cause.get("who") if isinstance(cause, Mapping) else event.fields.get("who")
+    return who if isinstance(who, Mapping) else None
+
+
+def fitting(event: Event, most: int) -> bytes | None:
+    """The event in at most so many bytes: its longest list is cut, again and again, and its true
+    length noted. None if that is not enough.
+    """
+    value = encode(event)
+    for _ in range(_CUTS):
+        if len(value) <= most:
+            return value
+        fields = dict(event.fields)
+        lengths = {
+            name: len(part)
+            for name, part in fields.items()
+            if isinstance(part, list | tuple | dict) and name not in (SHORTENED, "who", "cause")
+        }
+        name = max(lengths, key=lambda name: len(str(fields[name])), default="")
+        if not name or not lengths[name]:
+            return None
+        kept = int(lengths[name] * min(most / len(value), 1) * _SHARE)
+        whole = dict(fields.get(SHORTENED, {}))
+        whole.setdefault(name, lengths[name])
+        part = fields[name]
+        short = dict(list(part.items())[:kept]) if isinstance(part, dict) else list(part)[:kept]
+        event = replace(event, fields=fields | {name: short, SHORTENED: whole})
+        value = encode(event)
+    return None
+
+
+class Personal:
+    """What becomes of addresses and free words: `keep`, `hash` or `omit`."""
+
+    def __init__(self, mode: str, key: str) -> None:
+        """`key` makes the hashes of this data directory differ from those of others."""
+        self._mode = mode
+        self._key = key.encode()[:64]
+
+    def applied(self, event: Event) -> Event:
+        """The event, as it may be stored."""
+        return event if self._mode == "keep" else replace(event, fields=self._of(event.fields))
+
+    def _of(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {
+                name: self._hidden(part) if name in _PERSONAL else self._of(part)
+                for name, part in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self._of(part) for part in value]
+        return value
+
+    def _hidden(self, value: Any) -> Any:
+        if self._mode == "omit" or value is None:
+            return None
+        if isinstance(value, list | tuple):
+            return [self._hidden(part) for part in value]
+        return blake2b(
+            str(value).encode("utf-8", "backslashreplace"), digest_size=8, key=self._key
+        ).hexdigest()

@@ -1,0 +1,308 @@
+"""The event log of one partition: what happened to its groups, in the topic `__group_events`.
+
+Theory of operation. The driver asks `take` for a batch whenever it is asked itself, and passes the
+facts that its gate handed out. Facts with records so go into the same round as these, and are left
+out with them; those without records wait for the next round, or `FLUSH_S` (`wait`). The facts
+become events on the thread that writes the round (event_batch.py).
+
+Whatever fails here fails alone: the log is closed and opened again after ever longer pauses, events
+are counted as dropped meanwhile, and the groups notice nothing. Only the driver claims the shard:
+each of its claims begins the event log anew (`begin`), under the same epoch.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.clock import Clock
+from groupkeeper.coordinator.facts import Fact, GroupsLoaded, NotedFact, OffsetsCommitted
+from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
+from groupkeeper.groups.commit_tally import PERIOD_S, CommitTally
+from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item
+from groupkeeper.groups.event_limits import Personal
+from groupkeeper.groups.event_of import type_of
+from groupkeeper.groups.partition_log import LogBatch, PartitionLog
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.metrics import Metrics
+from groupkeeper.protocol.group_events import Event
+from groupkeeper.storage.errors import Fenced, LockLost, StorageError, SyncFailed
+
+FLUSH_S: Final = 0.1
+"""How long events without records wait for a round before they make one of their own."""
+DROPPED_S: Final = 1.0
+"""How soon it is told that events were dropped, if no others are written."""
+REOPEN_FIRST_S: Final = 1.0
+REOPEN_MOST_S: Final = 60.0
+"""First and longest pause before an event log that failed is opened again: that may read much, and
+nobody waits for it."""
+
+_log = Logger("events")
+
+
+@dataclass(slots=True)
+class EventServices:
+    """What the event logs of a process share."""
+
+    clock: Clock
+    metrics: Metrics
+    give_up: Callable[[BaseException], None]
+    """Called when the disk cannot be trusted any more: ends the process."""
+    enabled: bool
+    """`group.events.enabled`. If not, logs that exist are opened for readers only."""
+    node_id: int
+    message_max_bytes: int
+    personal: Personal
+
+
+class EventLog:
+    """The owner of one partition of `__group_events`. Nothing here raises, or delays the driver."""
+
+    def __init__(
+        self, index: int, log: PartitionLog, services: EventServices, append: Callable[[], None]
+    ) -> None:
+        """`append` lets the driver be asked for batches soon."""
+        self._index = index
+        self._log = log
+        self._services = services
+        self._append = append
+        self._loop = asyncio.get_running_loop()
+        self._maker = EventMaker(services.node_id, services.message_max_bytes, services.personal)
+        self._epoch = -1
+        """Of the driver's last claim."""
+        self._is_open = False
+        self._stopping = False
+        self._failing = False
+        """It was told that the log has failed, and not yet that it is open again."""
+        self._waiting: list[Item] = []
+        self._dropped: Counter[str] = Counter()
+        """Events left out before they were made, and not told yet."""
+        self._under_way: EventBatch | None = None
+        self._commits: list[NotedFact] = []
+        """Commits of the round under way."""
+        self._tally = CommitTally()
+        self._timer: asyncio.TimerHandle | None = None
+        self._minute: asyncio.TimerHandle | None = None
+        self._reopening: asyncio.Task[None] | None = None
+        self._backoff = Backoff(REOPEN_FIRST_S, REOPEN_MOST_S)
+
+    # -- life ----------------------------------------------------------------------------------
+
+    @property
+    def is_new(self) -> bool:
+        """The log never had events, so that `begin_new` may be used."""
+        return self._log.is_new
+
+    def begin_new(self, epoch: int) -> None:
+        """`begin` at once, for a log that `is_new`."""
+        self._epoch = epoch
+        self._log.claim_new(self, epoch)
+        self._opened(epoch)
+
+    async def begin(self, epoch: int) -> None:
+        """The driver has claimed the shard under an epoch, and decides nothing yet."""
+        self._close()
+        self._epoch = epoch
+        await self._open()
+
+    async def _open(self) -> None:
+        try:
+            epoch = await self._log.claim_beside(self, self._epoch)
+        except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
+            self._fail(error)
+        else:
+            self._opened(epoch)
+
+    def _opened(self, epoch: int) -> None:
+        self._maker.begin(epoch)
+        self._is_open = True
+        if self._failing:
+            self._failing = False
+            _log.info("events are stored again", partition=self._index)
+        if self._waiting:
+            self.wait()
+
+    def _close(self) -> None:
+        self._is_open = False
+        self._under_way = None
+        if self._reopening is not None:
+            self._reopening.cancel()
+            self._reopening = None
+
+    def _fail(self, error: BaseException) -> None:
+        """Close the log, and open it again later."""
+        if isinstance(error, SyncFailed):
+            self._services.give_up(error)
+        self._close()
+        self._services.metrics.counts["event_logs_closed", type(error).__name__] += 1
+        if not self._failing:
+            self._failing = True
+            bug = error if not isinstance(error, StorageError | OSError) else None
+            about = {"partition": self._index, "error": str(error), "exc_info": bug}
+            _log.error("events are not stored", groups="are served all the same", **about)
+        # Who has lost the shard claims nothing by itself: the driver will, or must not.
+        if not self._stopping and not isinstance(error, Fenced | LockLost):
+            self._reopening = self._loop.create_task(self._open_again(self._backoff.failed()))
+
+    async def _open_again(self, pause: float) -> None:
+        await asyncio.sleep(pause)
+        self._reopening = None
+        await self._open()
+
+    def driver_failed(self, why: str, facts: Sequence[NotedFact]) -> None:
+        """The partition is closed. `facts`: those that waited for no records."""
+        self._under_way = None
+        self._commits.clear()
+        self._note(facts, {})
+        self._closed(why)
+
+    def stop(self) -> None:
+        """The process ends: everything is written with the next round, or not at all."""
+        self._stopping = True
+        if self._reopening is not None:
+            self._reopening.cancel()
+        self._tell_commits()
+        self._closed("stopped")
+        if self._waiting:
+            self._append()
+        for timer in (self._timer, self._minute):
+            if timer is not None:
+                timer.cancel()
+
+    async def release(self) -> None:
+        """Give the log up: another process owns the shard. Raises StorageError and OSError."""
+        self._close()
+        self._waiting.clear()
+        await self._log.release()
+
+    # -- what happened -------------------------------------------------------------------------
+
+    def loaded(self, facts: Sequence[Fact], duration_ms: int) -> None:
+        """The partition is active. Nothing is told of one that had no records."""
+        for fact in facts:
+            if isinstance(fact, GroupsLoaded) and fact.records and self._services.enabled:
+                fields = {
+                    "records": fact.records,
+                    "groups": fact.groups,
+                    "members": fact.members,
+                    "duration_ms": duration_ms,
+                    "dropped_bytes": 0,
+                }
+                self._tell("coordinator_loaded", fields)
+
+    def _closed(self, why: str) -> None:
+        if self._maker.has_begun or self._waiting:
+            self._tell("coordinator_closed", {"why": why})
+
+    def _tell(self, kind: str, fields: Mapping[str, object]) -> None:
+        at = self._services.clock.wall(), self._services.clock.now()
+        self._waiting.append(Event(-1, -1, -1, *at, None, kind, fields=fields))
+        self.wait()
+
+    def wait(self) -> None:
+        """Facts wait, and for no records: ask for a round if none comes soon."""
+        if self._stopping:
+            self._append()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(FLUSH_S, self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        self._append()
+
+    def take(
+        self, facts: Sequence[NotedFact], left_out: Counter[str], group: LogBatch | None
+    ) -> LogBatch | None:
+        """The events to write now. `left_out`: facts that were not handed out, by class; cleared.
+        `group`: the batch of the records that are written with them.
+        """
+        try:
+            self._note(facts, left_out)
+            left_out.clear()
+            return self._batch(group)
+        except Exception as bug:  # noqa: BLE001  # the groups' records are written all the same
+            self._fail(bug)
+            return None
+
+    def _note(self, facts: Sequence[NotedFact], left_out: Mapping[str, int]) -> None:
+        for noted in facts:
+            if type(noted.fact) is OffsetsCommitted:
+                self._commits.append(noted)
+            elif type(noted.fact) is not GroupsLoaded:
+                self._waiting.append(noted)
+        for fact, count in left_out.items():
+            self._dropped[type_of(fact)] += count
+
+    def _batch(self, group: LogBatch | None) -> LogBatch | None:
+        if not self._is_open:
+            # What comes while the driver claims the shard again is kept.
+            kept = 0 if self._failing else FACTS_MOST
+            self._drop(self._waiting[kept:])
+            del self._waiting[kept:]
+            return None
+        if not (self._waiting or self._dropped or self._maker.has_dropped):
+            return None
+        items, self._waiting = self._waiting, []
+        dropped, self._dropped = self._dropped, Counter()
+        clock = self._services.clock
+        batch = EventBatch(self._maker, items, dropped, (clock.wall(), clock.now()))
+        self._under_way = batch
+        return LogBatch(self._log, self, batch, group)
+
+    def _drop(self, items: Sequence[Item]) -> None:
+        for item in items:
+            kind = item.type if isinstance(item, Event) else type_of(type(item.fact).__name__)
+            self._dropped[kind] += 1
+            self._services.metrics.counts["events_dropped", kind] += 1
+
+    # -- outcomes ------------------------------------------------------------------------------
+
+    def written(self, unwritten: Unwritten) -> None:
+        """As `LogOwner.written`."""
+        assert isinstance(unwritten, EventBatch)
+        self._under_way = None
+        self._backoff.reset()
+        counts = self._services.metrics.counts
+        counts["events_written", ""] += unwritten.made
+        for kind, count in self._maker.take_left_out().items():
+            counts["events_dropped", kind] += count
+        if self._maker.has_dropped and self._timer is None and not self._stopping:
+            self._timer = self._loop.call_later(DROPPED_S, self._flush)
+
+    def not_written(self, error: BaseException) -> None:
+        """As `LogOwner.not_written`. If the groups' records failed, the driver begins anew."""
+        batch, self._under_way = self._under_way, None
+        if batch is not None:
+            self._drop(batch.items)
+            self._fail(error)
+
+    def lost(self, error: BaseException) -> None:
+        """As `LogOwner.lost`: the driver is told, too, and claims the shard again."""
+        self._close()
+
+    # -- commits -------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """The records of the last `take` are durable, and their replies have left."""
+        if not self._commits:
+            return
+        for noted in self._commits:
+            self._tally.add(noted)
+        self._commits.clear()
+        if self._minute is None and not self._stopping:
+            self._minute = self._loop.call_later(PERIOD_S, self._minute_is_over)
+
+    def _minute_is_over(self) -> None:
+        self._minute = None
+        self._tell_commits()
+        if self._waiting:
+            self.wait()
+
+    def _tell_commits(self) -> None:
+        clock = self._services.clock
+        self._waiting += self._tally.take(clock.now(), clock.wall())
+        if self._tally.left_out:
+            self._dropped["commits"] += self._tally.left_out
+            self._tally.left_out = 0

@@ -1,0 +1,50 @@
+"""Batches whose records have times of their own."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatch
+
+from groupkeeper.protocol.record_batch import (
+    check_crc,
+    decode_records,
+    encode_batch,
+    read_header,
+)
+from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch, size_of_timed
+
+RECORDS = st.lists(
+    st.builds(
+        TimedRecord,
+        st.integers(0, 2**42),
+        st.binary(max_size=300),
+        st.binary(max_size=300),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(RECORDS, st.integers(0, 2**40))
+def test_what_is_written_is_read(records: list[TimedRecord], base: int) -> None:
+    data = encode_timed_batch(base, 7, records)
+    header = read_header(data)
+    assert check_crc(data, header)
+    assert (header.base_offset, header.last_offset) == (base, base + len(records) - 1)
+    assert header.max_timestamp == max(each.timestamp_ms for each in records)
+    read = [(each.timestamp_ms, each.key, each.value) for each in decode_records(data, header)]
+    assert read == records
+    assert len(data) <= size_of_timed(records)
+
+
+@given(RECORDS)
+def test_others_read_it(records: list[TimedRecord]) -> None:
+    batch = DefaultRecordBatch(encode_timed_batch(0, 7, records))
+    assert batch.validate_crc()
+    assert [(each.timestamp, each.key, each.value) for each in batch] == records
+
+
+@given(RECORDS)
+def test_records_of_one_time_are_written_as_ever(records: list[TimedRecord]) -> None:
+    same = [each._replace(timestamp_ms=9) for each in records]
+    pairs = [(each.key, each.value) for each in same]
+    assert encode_timed_batch(3, 7, same) == encode_batch(3, 7, 9, pairs)
