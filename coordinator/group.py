@@ -40,7 +40,7 @@ from typing import Final
 from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.likely import Recent
-from groupkeeper.coordinator.member import Member, Protocols
+from groupkeeper.coordinator.member import Member, PendingMember, Protocols
 from groupkeeper.coordinator.member_bytes import COPIES, MemberBytes, bytes_of
 from groupkeeper.protocol.embedded import read_topics
 
@@ -116,7 +116,7 @@ class Group:
     leader_id: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
-    pending: dict[str, Who] = field(default_factory=dict)
+    pending: dict[str, PendingMember] = field(default_factory=dict)
     member_records: dict[str, bytes] = field(default_factory=dict)
     """While Stable: the members as the group's last record has them; empty after a load."""
     is_stored: bool = False

@@ -30,7 +30,7 @@ from groupkeeper.coordinator.join_call import (
     what_changed,
 )
 from groupkeeper.coordinator.liveness import contacted
-from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.member import Member, PendingMember
 from groupkeeper.coordinator.member_bytes import MEMBER_BYTES, bytes_of
 from groupkeeper.coordinator.rebalance import (
     add_cause,
@@ -92,7 +92,7 @@ def join(
 def _join_group(group: Group, call: JoinCall, step: Step) -> None:
     member_id = call.request.member_id
     if not _has_room(group, member_id, step.config.max_size):
-        _turn_away(group, call, step)
+        _turn_away(group, call, step.config.max_size, step)
         return
     error, limit, most = _admission_error(group, call, step.config)
     if error:
@@ -168,11 +168,12 @@ def _has_room(group: Group, member_id: str, max_size: int) -> bool:
     return member is not None or len(group.members) < max_size
 
 
-def _turn_away(group: Group, call: JoinCall, step: Step) -> None:
+def _turn_away(group: Group, call: JoinCall, max_size: int, step: Step) -> None:
     """The group is full. A member that rejoins too late is removed; so is a pending id."""
     member_id = call.request.member_id
     if member_id in group.members:
         cause = call.cause(CauseCode.GROUP_SHRUNK, member_id)
+        cause.evidence = {"limit": max_size}
         remove(group, group.members[member_id], cause, step)
         add_cause(group, cause, step)
     elif member_id in group.pending:
@@ -197,7 +198,8 @@ def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
         return
     new_id = step.new_member_id(caller.peer.client_id)
     if caller.api_version >= 4:  # KIP-394: take the id first, then come back with it
-        group.pending[new_id] = call.who(new_id)
+        pending = PendingMember(call.who(new_id), request.session_timeout_ms)
+        group.pending[new_id] = pending
         timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, new_id)
         step.deadlines.set(timer, step.now + request.session_timeout_ms)
         step.pending[timer] = None
@@ -294,9 +296,11 @@ def give_up_pending(groups: Groups, timer: Timer, expired: bool, step: Step) -> 
     Source: `GroupMetadataManager.removePendingMemberAndUpdateClassicGroup`.
     """
     group, member_id = groups[timer.group_id], timer.member_id
-    who = group.pending[member_id]
+    pending = group.pending[member_id]
     drop_pending(group, member_id, step)
-    evidence = {} if expired else {"limit": "MAX_PENDING_MEMBERS"}
+    evidence, who = {"session_timeout_ms": pending.session_timeout_ms}, pending.who
+    if not expired:
+        evidence["limit"] = MAX_PENDING_MEMBERS
     cause = Cause(CauseCode.PENDING_MEMBER_EXPIRED, who, evidence=evidence)
     step.note(PendingMemberDropped(*group.fact_head, who=who, cause=cause, expired=expired))
     if not expired:

@@ -78,12 +78,15 @@ def park(group: Group, member: Member, call: JoinCall, step: Step) -> None:
 
 
 def differences(member: Member, call: JoinCall) -> list[str]:
-    """What a rejoin changes: `metadata`, `protocols` (their names or order), `timeouts`."""
-    before, after = member.protocols, call.protocols
+    """What a rejoin changes: `metadata` of the same protocols, `protocols` (their names or order),
+    `timeouts`.
+    """
+    before = {p.name: p.metadata for p in member.protocols}
+    after = {p.name: p.metadata for p in call.protocols}
     timeouts = member.session_timeout_ms, member.rebalance_timeout_ms
     changed = {
-        "metadata": [p.metadata for p in before] != [p.metadata for p in after],
-        "protocols": [p.name for p in before] != [p.name for p in after],
+        "metadata": any(before.get(name, data) != data for name, data in after.items()),
+        "protocols": list(before) != list(after),
         "timeouts": timeouts != call.timeouts,
     }
     return [name for name, differs in changed.items() if differs]

@@ -47,6 +47,7 @@ class Leaving:
         rolling = group.recent.leave(step.now, self.caller.peer)
         if likely in (None, SHUTDOWN) and rolling[0]:
             likely, evidence = rolling
+        evidence["session_timeout_ms"] = member.session_timeout_ms
         return Cause(CauseCode.MEMBER_LEFT, member.who, reason, likely, evidence)
 
     def _is_itself(self, member: Member) -> bool:

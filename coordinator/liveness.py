@@ -42,11 +42,18 @@ def restart_session(group: Group, member: Member, step: Step, waited: bool = Fal
     which counts as if it came now.
     """
     timer = session_timer(group, member)
-    member.heard_ms = (
-        step.now if waited else last_heard(member, step.deadlines.due.get(timer), step)
-    )
+    if waited:
+        answered(member, step)
+    else:
+        member.heard_ms = last_heard(member, step.deadlines.due.get(timer), step)
     member.restarted_ms = step.now
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
+
+
+def answered(member: Member, step: Step) -> None:
+    """A JoinGroup or SyncGroup of the member is answered: count its heartbeats anew."""
+    member.heard_ms = step.now
+    member.beats, member.beats_since_ms = 0, step.now
 
 
 def last_heard(member: Member, due: int | None, step: Step) -> int:
@@ -55,11 +62,6 @@ def last_heard(member: Member, due: int | None, step: Step) -> int:
     if began in (-1, member.restarted_ms):
         return member.heard_ms
     return max(member.heard_ms, min(began, step.now))
-
-
-def new_generation(member: Member, step: Step) -> None:
-    """Begin to count heartbeats anew."""
-    member.beats, member.beats_since_ms = 0, step.now
 
 
 # -- evidence ------------------------------------------------------------------------------------

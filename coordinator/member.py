@@ -14,6 +14,14 @@ from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 Protocols = Sequence[JoinGroupRequestProtocol]
 
 
+@dataclass(frozen=True, slots=True)
+class PendingMember:
+    """A client that was given a member id and has not come back with it (KIP-394)."""
+
+    who: Who
+    session_timeout_ms: int
+
+
 @dataclass(slots=True, eq=False)
 class Member:
     """One member, under the id it holds now."""
@@ -44,7 +52,7 @@ class Member:
     active_ms: int = 0
     """When it last joined, synced or committed: what a client does that is polled."""
     beats: int = 0
-    """Its heartbeats since `beats_since_ms`, the beginning of the generation."""
+    """Its heartbeats since `beats_since_ms`, when its last JoinGroup or SyncGroup was answered."""
     beats_since_ms: int = 0
 
     @property

@@ -161,7 +161,8 @@ class Partition:
                 restart_session(group, member, step)
                 member.heard_ms = member.active_ms = step.now  # as far as is known
             if len(group.members) > self._config.max_size:
-                prepare(group, Cause(CauseCode.GROUP_SHRUNK), step)
+                limit = {"limit": self._config.max_size}
+                prepare(group, Cause(CauseCode.GROUP_SHRUNK, evidence=limit), step)
             self._members += len(group.members)
             self._offsets += sum(map(len, group.offsets.values()))
             work += 1 + len(group.members) + len(group.offsets)

@@ -19,7 +19,7 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.coordinator.group import Group, GroupState, Rebalance
 from groupkeeper.coordinator.likely import Recent
-from groupkeeper.coordinator.liveness import gone, late, new_generation, restart_session
+from groupkeeper.coordinator.liveness import gone, late, restart_session
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.records import group_key, group_value
 from groupkeeper.coordinator.replies import answer_join, answer_sync, join_reply
@@ -211,7 +211,6 @@ def _next_generation(group: Group, removed: list[str], ended_by: str, step: Step
             member.is_new = False
             step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
         restart_session(group, member, step, waited)
-        new_generation(member, step)
     assert group.joined_count == 0, "a JoinGroup was not answered"
     _note_joined(group, missing, ended_by, step)
 

@@ -16,7 +16,7 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MemberReplaced
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.join_call import JoinCall, park
-from groupkeeper.coordinator.liveness import came_back, last_heard, new_generation, session_timer
+from groupkeeper.coordinator.liveness import answered, came_back, last_heard, session_timer
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.records import group_key, group_value, member_record
@@ -105,8 +105,8 @@ def _fence_and_rename(
     member.is_new = False
     group.rename(member, new_id)
     came_back(group, old_id, step)
-    member.peer, member.heard_ms, member.active_ms = call.caller.peer, step.now, step.now
-    new_generation(member, step)
+    member.peer, member.active_ms = call.caller.peer, step.now
+    answered(member, step)
     # The first session has the old timeout; the request's holds from the next heartbeat on.
     timer = Timer(TimerKind.SESSION, group.group_id, new_id)
     step.deadlines.set(timer, step.now + member.session_timeout_ms)

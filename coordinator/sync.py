@@ -13,7 +13,7 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import RebalanceCompleted
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.liveness import contacted, late, restart_session
+from groupkeeper.coordinator.liveness import answered, contacted, late, restart_session
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.member_bytes import COPIES
 from groupkeeper.coordinator.rebalance import prepare, remove, withdraw_plan
@@ -46,6 +46,7 @@ def sync(
     if group.state is GroupState.STABLE:
         step.reply(reply_to, sync_reply(group, member))
         contacted(group, member, caller.peer, step)
+        answered(member, step)
         return
     contacted(group, member, caller.peer, step)
     answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS, step)  # an earlier one of its own
@@ -100,13 +101,14 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
     # The record has the time when the join phase ended, as in Kafka.
     record = group_key(group.group_id), group_value(group, list(records.values()))
     if size_of([record]) > step.config.message_max_bytes:
-        _refuse_plan(group, ErrorCode.UNKNOWN_SERVER_ERROR, step)
+        most = step.config.message_max_bytes
+        _refuse_plan(group, ErrorCode.UNKNOWN_SERVER_ERROR, most, step)
         return
     if not group.member_bytes.may_assign(_growth(group, plan)):
         who = Who.calling(caller, request.member_id, request.group_instance_id)
         most = group.member_bytes.total.most_planned
         note_limit(group, "MAX_PLANNED_BYTES", most, who, step)
-        _refuse_plan(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
+        _refuse_plan(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, most, step)
         return
     previous = {m.member_id: m.assignment for m in group.members.values() if m.assignment}
     previous = group.old_plan | previous
@@ -152,11 +154,11 @@ def _growth(group: Group, plan: dict[str, bytes]) -> int:
     return COPIES * (sum(len(plan.get(each, b"")) for each in group.members) - before)
 
 
-def _refuse_plan(group: Group, error: ErrorCode, step: Step) -> None:
+def _refuse_plan(group: Group, error: ErrorCode, most: int, step: Step) -> None:
     """The assignments are too large for a message or the memory: refuse, and rebalance again."""
     withdraw_plan(group, error, step)
     leader = group.members[group.leader_id or ""]
-    prepare(group, Cause(CauseCode.ASSIGNMENT_LOST, leader.who), step)
+    prepare(group, Cause(CauseCode.ASSIGNMENT_LOST, leader.who, evidence={"limit": most}), step)
 
 
 def sync_over(group: Group, step: Step) -> None:

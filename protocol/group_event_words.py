@@ -143,7 +143,7 @@ EVIDENCE: Final[Mapping[str, str]] = {
     "silent_ms": "how long nothing had come from the member",
     "session_timeout_ms": "the member's session timeout",
     "rebalance_timeout_ms": "the rebalance timeout that ended",
-    "heartbeats": "heartbeats of the member since the generation began",
+    "heartbeats": "heartbeats of the member since its last JoinGroup or SyncGroup",
     "heartbeat_interval_ms": "their mean distance",
     "connection": "the member's at its end: `open` or `closed`; null if unknown",
     "idle_ms": "since the member last joined, synced or committed",

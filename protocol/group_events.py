@@ -176,7 +176,7 @@ TYPES: Final[Mapping[str, EventType]] = {
             ),
             "unassigned_ms": (
                 "int or null",
-                "Estimate: time without consumption, summed over the partitions concerned.",
+                "Estimate: how long the partition stood still that did longest; null as `moved`.",
             ),
         },
     ),

@@ -1,0 +1,78 @@
+"""What an assignment changed: which partitions a consumer has, and which moved.
+
+Reads the consumer protocol's bytes in the leader's SyncGroup; other protocols are not looked into.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from groupkeeper.coordinator.facts import RebalanceCompleted
+from groupkeeper.coordinator.group import CONSUMER
+from groupkeeper.protocol.embedded import decode_assignment
+from groupkeeper.protocol.errors import DecodeError
+
+Partitions = dict[str, list[int]]
+
+READ_BYTES: Final = 256 * 1024
+"""Larger plans are not looked into: whoever stores the event also stores the group."""
+
+COOPERATIVE = "cooperative"
+"""Part of the name of protocols whose members keep their partitions while they rejoin (KIP-429)."""
+
+
+def assigned_of(fact: RebalanceCompleted) -> dict[str, Partitions] | None:
+    """Member id to topic to partitions; None if these are not assignments of consumers."""
+    size = sum(len(data) for _, _, data in fact.assignments)
+    if fact.protocol_type != CONSUMER or size > READ_BYTES:
+        return None
+    return _read((member_id, data) for member_id, _, data in fact.assignments)
+
+
+def moves(
+    fact: RebalanceCompleted, assigned: Mapping[str, Partitions] | None
+) -> tuple[int | None, int | None]:
+    """How many partitions have another member than before, and about how long the one stood still
+    that did longest, in ms. None and None if one of the plans is not known.
+
+    A partition stands still from its member's JoinGroup on, or from the start if that one did not
+    come; with a cooperative protocol only if it moves.
+    """
+    if assigned is None or sum(map(len, fact.previous.values())) > READ_BYTES:
+        return None, None
+    now = {member_id: data for member_id, _, data in fact.assignments}
+    changed = {each: data for each, data in fact.previous.items() if now.get(each) != data}
+    before = _read(changed.items())
+    if before is None:
+        return None, None
+    before |= {each: assigned[each] for each in fact.previous if each not in changed}
+    owner = {each: member_id for member_id, mine in before.items() for each in _each(mine)}
+    cooperative = COOPERATIVE in fact.protocol
+    moved, longest = 0, 0
+    for member_id, mine in assigned.items():
+        for each in _each(mine):
+            old = owner.get(each)
+            if old != member_id:
+                moved += 1
+            elif cooperative:
+                continue
+            longest = max(longest, fact.duration_ms - fact.arrivals.get(old or "", 0))
+    return moved, longest
+
+
+def _read(plan: Iterable[tuple[str, bytes]]) -> dict[str, Partitions] | None:
+    read: dict[str, Partitions] = {}
+    for member_id, data in plan:
+        mine: Partitions = {}
+        if data:
+            try:
+                assignment = decode_assignment(data)
+            except DecodeError:
+                return None
+            for each in assignment.assigned_partitions:
+                mine.setdefault(each.topic, []).extend(each.partitions)
+        read[member_id] = mine
+    return read
+
+
+def _each(partitions: Partitions) -> Iterator[tuple[str, int]]:
+    return ((topic, index) for topic, indexes in partitions.items() for index in indexes)

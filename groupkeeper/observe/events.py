@@ -1,0 +1,292 @@
+"""Facts of the core as events: what is stored in `__group_events`.
+
+Pure, on any thread: a fact goes in, an event comes out, without what the log adds to it (seq, epoch
+and node). Looking into bytes of clients (assignments, offsets) happens here and not in the step
+that noted the fact. Not here: limits, personal data, and summing up what happens often.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.facts import (
+    Fact,
+    GroupCreated,
+    GroupDeleted,
+    GroupDropped,
+    GroupEmptied,
+    MemberFenced,
+    MemberJoined,
+    MemberRejoined,
+    MemberRemoved,
+    MemberReplaced,
+    MembersNotBack,
+    NotedFact,
+    OffsetsCommitted,
+    OffsetsRemoved,
+    OffsetsReset,
+    PendingMemberDropped,
+    RebalanceAbandoned,
+    RebalanceCauseAdded,
+    RebalanceCompleted,
+    RebalanceJoined,
+    RebalanceStarted,
+    RequestRefused,
+)
+from groupkeeper.observe.assigned import assigned_of, moves
+from groupkeeper.protocol.group_events import SHORTENED, Event
+from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
+
+REASON_BYTES: Final = 1024
+"""The most bytes of a client's reason in an event."""
+TEXT_BYTES: Final = 512
+"""The most bytes of a name that a client chose: ids and software."""
+
+Fields = dict[str, Any]
+
+
+def event_of(noted: NotedFact) -> Event | None:
+    """The event of a fact, with seq, epoch and node -1; None if its kind has none.
+
+    A commit and a stale request make an event each, which the writer adds up.
+    """
+    fact = noted.fact
+    row = _ROWS.get(type(fact))
+    if row is None:
+        return None
+    kind, fields = row
+    if type(fact) is OffsetsRemoved and fact.why == "expired":
+        kind = EXPIRED
+    return Event(
+        seq=-1,
+        epoch=-1,
+        node=-1,
+        at_ms=noted.wall,
+        mono_ms=noted.now,
+        group=fact.group or None,
+        type=kind,
+        generation=fact.generation,
+        state=str(fact.state),
+        round=fact.round,
+        fields=fields(noted),
+    )
+
+
+def type_of(fact: str) -> str:
+    """The type of event of facts of a class, given by its name; or that name, if they have none."""
+    return _TYPES.get(fact, fact)
+
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+def who_of(who: Who | None) -> Fields | None:
+    """A member or client, see `WHO` in `protocol.group_events`."""
+    if who is None:
+        return None
+    software = None
+    if who.software_name:
+        software = {"name": _cut(who.software_name), "version": _cut(who.software_version)}
+    return {
+        "member": _cut(who.member),
+        "instance": None if who.instance is None else _cut(who.instance),
+        "client_id": _cut(who.client_id),
+        "host": who.host or None,
+        "software": software,
+        "api_version": who.api_version,
+        "principal": None,
+    }
+
+
+def cause_of(cause: Cause) -> Fields:
+    """A cause, see `CAUSE` in `protocol.group_events`."""
+    reason = cause.reason or ""
+    short = _cut(reason, REASON_BYTES)
+    return {
+        "code": str(cause.code),
+        "who": who_of(cause.who),
+        "reason": short or None,
+        "reason_cut": short != reason,
+        "likely": cause.likely,
+        "evidence": dict(cause.evidence),
+    }
+
+
+def _cut(text: str, most: int = TEXT_BYTES) -> str:
+    """At most so many bytes in UTF-8."""
+    if len(text) * 4 <= most:
+        return text
+    data = text.encode("utf-8", "backslashreplace")
+    return text if len(data) <= most else data[:most].decode("utf-8", "ignore")
+
+
+# -- one function for each kind of fact ------------------------------------------------------------
+
+
+def _started(fact: RebalanceStarted) -> Fields:
+    return {
+        "cause": cause_of(fact.cause),
+        "from_state": str(fact.from_state),
+        "members": fact.members,
+        "expected": list(fact.expected),
+        "deadline_ms": fact.deadline_ms,
+    }
+
+
+def _joined(fact: RebalanceJoined) -> Fields:
+    return {
+        "leader": fact.leader,
+        "protocol": fact.protocol,
+        "duration_ms": fact.duration_ms,
+        "joined": [
+            {"member": member, "instance": instance, "after_ms": after_ms}
+            for member, instance, after_ms in fact.joined
+        ],
+        "missing": [
+            {"member": member, "instance": instance, "removed": removed}
+            for member, instance, removed in fact.missing
+        ],
+        "ended_by": fact.ended_by,
+        "last": fact.joined[-1][0] if fact.joined else None,
+    }
+
+
+def _completed(fact: RebalanceCompleted) -> Fields:
+    assigned = assigned_of(fact)
+    moved, unassigned_ms = moves(fact, assigned)
+    return {
+        "leader_ms": fact.leader_ms,
+        "duration_ms": fact.duration_ms,
+        "assignment": None
+        if assigned is None
+        else [
+            {"member": member, "instance": instance, "partitions": assigned[member]}
+            for member, instance, _ in fact.assignments
+        ],
+        "moved": moved,
+        "unassigned_ms": unassigned_ms,
+    }
+
+
+def _replaced(fact: MemberReplaced) -> Fields:
+    return {
+        "who": who_of(fact.who),
+        "old_member": fact.old_member,
+        "quick": fact.quick,
+        "away_ms": fact.away_ms,
+        "likely": fact.likely,
+        "evidence": dict(fact.evidence),
+    }
+
+
+def _fenced(fact: MemberFenced) -> Fields:
+    return {
+        "who": who_of(fact.who),
+        "api": fact.api,
+        "current_member": fact.current_member,
+        "current_host": fact.current_host or None,
+        "likely": fact.likely,
+        "evidence": dict(fact.evidence),
+    }
+
+
+def _removed(fact: MemberRemoved | PendingMemberDropped) -> Fields:
+    return {"who": who_of(fact.who), "cause": cause_of(fact.cause)}
+
+
+def _offsets_removed(fact: OffsetsRemoved) -> Fields:
+    partitions = {topic: list(each) for topic, each in fact.partitions.items()}
+    fields: Fields = {"count": fact.offsets, "partitions": partitions}
+    return fields if fact.why == "expired" else fields | {"why": fact.why, "who": who_of(fact.who)}
+
+
+def _offsets_reset(fact: OffsetsReset) -> Fields:
+    fields: Fields = {
+        "who": who_of(fact.who),
+        "topic": fact.topic,
+        "partitions": [partition for partition, _, _ in fact.offsets],
+        "from": [
+            None if before is None else decode_offset_value(before).offset
+            for _, before, _ in fact.offsets
+        ],
+        "to": [decode_offset_value(now).offset for _, _, now in fact.offsets],
+    }
+    if fact.count > len(fact.offsets):
+        fields[SHORTENED] = dict.fromkeys(("partitions", "from", "to"), fact.count)
+    return fields
+
+
+def _deleted(fact: GroupDeleted) -> Fields:
+    why = "expired" if fact.expired else "request"
+    return {"why": why, "who": who_of(fact.who)}
+
+
+def _commits(fact: OffsetsCommitted) -> Fields:
+    request, partitions = fact.request, dict[str, list[int]]()
+    for topic in request.topics:
+        indexes = (each.partition_index for each in topic.partitions)
+        partitions.setdefault(topic.name, []).extend(indexes)
+    who = Who.calling(fact.caller, request.member_id, request.group_instance_id)
+    return {"who": who_of(who), "requests": 1, "partitions": partitions}
+
+
+def _refused(noted: NotedFact) -> Fields:
+    fact = noted.fact
+    assert isinstance(fact, RequestRefused)
+    return {
+        "who": who_of(fact.who),
+        "api": fact.api,
+        "error": fact.error,
+        "count": 1,
+        "first_ms": noted.wall,
+        "last_ms": noted.wall,
+    }
+
+
+def _member_joined(fact: MemberJoined) -> Fields:
+    kind = "dynamic" if fact.who.instance is None else "static"
+    return {"who": who_of(fact.who), "kind": kind}
+
+
+def _rejoined(fact: MemberRejoined) -> Fields:
+    return {"who": who_of(fact.who), "changed": list(fact.changed)}
+
+
+def _of(fields: Callable[[Any], Fields]) -> Callable[[NotedFact], Fields]:
+    """Any: each function takes the fact of its own row."""
+    return lambda noted: fields(noted.fact)
+
+
+EXPIRED: Final = "offsets_expired"
+
+_ROWS: Final[Mapping[type[Fact], tuple[str, Callable[[NotedFact], Fields]]]] = {
+    RebalanceStarted: ("rebalance_started", _of(_started)),
+    RebalanceCauseAdded: (
+        "rebalance_cause_added",
+        _of(lambda fact: {"cause": cause_of(fact.cause)}),
+    ),
+    RebalanceJoined: ("rebalance_joined", _of(_joined)),
+    RebalanceCompleted: ("rebalance_completed", _of(_completed)),
+    RebalanceAbandoned: ("rebalance_abandoned", _of(lambda fact: {"why": fact.why})),
+    MemberJoined: ("member_joined", _of(_member_joined)),
+    MemberRejoined: ("member_rejoined", _of(_rejoined)),
+    MemberReplaced: ("member_replaced", _of(_replaced)),
+    MemberFenced: ("member_fenced", _of(_fenced)),
+    MemberRemoved: ("member_removed", _of(_removed)),
+    PendingMemberDropped: ("member_removed", _of(_removed)),
+    MembersNotBack: (
+        "not_back",
+        _of(lambda fact: {"absent": [who_of(each) for each in fact.absent]}),
+    ),
+    RequestRefused: ("requests_refused", _refused),
+    OffsetsCommitted: ("commits", _of(_commits)),
+    GroupCreated: ("group_created", _of(lambda fact: {"who": who_of(fact.who)})),
+    GroupEmptied: ("group_emptied", _of(lambda fact: {"cause": cause_of(fact.cause)})),
+    GroupDeleted: ("group_deleted", _of(_deleted)),
+    GroupDropped: ("group_deleted", _of(lambda _: {"why": "unused", "who": None})),
+    OffsetsRemoved: ("offsets_deleted", _of(_offsets_removed)),
+    OffsetsReset: ("offsets_reset", _of(_offsets_reset)),
+}
+"""Kind of fact -> type of its event, and what makes its fields."""
+
+_TYPES: Final = {kind.__name__: name for kind, (name, _) in _ROWS.items()}

@@ -1,0 +1,385 @@
+"""What is guessed about a cause, and the evidence for it: no guess without evidence."""
+
+from dataclasses import asdict
+
+import pytest
+
+from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.facts import (
+    Fact,
+    GroupEmptied,
+    MemberFenced,
+    MemberJoined,
+    MemberRemoved,
+    MemberReplaced,
+    PendingMemberDropped,
+    RebalanceCauseAdded,
+    RebalanceStarted,
+)
+from groupkeeper.coordinator.likely import left, said
+from groupkeeper.protocol.group_event_words import EVIDENCE, LIKELY
+from tests.support.scene import RANGE, RANGE_RR, REBALANCE, SESSION, Scene, topics
+
+WITH_CAUSE = (MemberJoined, MemberRemoved, PendingMemberDropped, RebalanceStarted)
+
+
+def removal(scene: Scene) -> Cause:
+    """The cause of the last removal."""
+    cause: Cause = scene.noted(MemberRemoved)[-1].cause
+    return cause
+
+
+# -- a client's own words ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "guess"),
+    [
+        ("consumer poll timeout has expired.", "max_poll_exceeded"),
+        ("max.poll.interval.ms exceeded", "max_poll_exceeded"),
+        ("Application maximum poll interval (300000ms) exceeded", "max_poll_exceeded"),
+        ("the consumer is being closed", "shutdown"),
+        ("the consumer unsubscribed from all topics", "shutdown"),
+        ("Shutting down", "shutdown"),
+        ("deploying version 7", None),
+        ("x" * 1_000 + " being closed", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_words_of_clients_are_understood(reason: str | None, guess: str | None) -> None:
+    assert said(reason) == guess
+
+
+@pytest.mark.parametrize(
+    ("idle_ms", "timeout_ms", "guess"),
+    [
+        (300_000, 300_000, "max_poll_exceeded"),
+        (304_000, 300_000, "max_poll_exceeded"),
+        (299_000, 300_000, None),
+        (400_000, 300_000, None),
+        (0, 0, None),
+    ],
+)
+def test_a_client_that_leaves_just_when_its_poll_is_due_was_not_polled(
+    idle_ms: int, timeout_ms: int, guess: str | None
+) -> None:
+    assert left(None, idle_ms, timeout_ms)[0] == guess
+    assert left("deploying version 7", idle_ms, timeout_ms)[0] is None, "it says something else"
+
+
+def test_a_member_that_leaves_without_a_word_after_its_poll_interval() -> None:
+    scene = Scene()
+    scene.form("lea", "fred", session=100_000, rebalance=60_000)
+    scene.advance(20_000)
+    scene.commit("fred")
+    scene.advance(61_000)
+    scene.heartbeat("fred")
+    scene.leave("fred")
+    assert removal(scene).likely == "max_poll_exceeded"
+    assert removal(scene).evidence == {
+        "idle_ms": 61_000,
+        "rebalance_timeout_ms": 60_000,
+        "session_timeout_ms": 100_000,
+    }
+
+
+def test_a_shutdown_is_known_by_its_reason_and_nothing_else() -> None:
+    scene = Scene()
+    scene.form("lea", "fred", "bea")
+    scene.leave("fred", reason="the consumer is being closed")
+    assert removal(scene).likely == "shutdown"
+    scene.leave("bea")
+    assert removal(scene).likely is None
+
+
+def test_the_words_of_an_admin_are_no_shutdown() -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.leave_as("admin", ("fred-1", None), reason="the consumer is being closed")
+    assert removal(scene).likely is None
+
+
+# -- silence -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("connection", ["open", "closed"])
+def test_an_expired_session_says_how_long_nothing_came_and_how_it_beat_before(
+    connection: str,
+) -> None:
+    scene = Scene()
+    scene.form("lea")
+    for _ in range(3):
+        scene.advance(3_000)
+        scene.heartbeat("lea")
+    if connection == "closed":
+        scene.hang_up("lea")
+    scene.advance(SESSION)
+    assert (removal(scene).code, removal(scene).likely) == ("session_expired", "crash_or_network")
+    assert removal(scene).evidence == {
+        "silent_ms": SESSION,
+        "session_timeout_ms": SESSION,
+        "heartbeats": 3,
+        "heartbeat_interval_ms": 3_000,
+        "connection": connection,
+    }
+
+
+def test_repeated_heartbeats_count_and_are_signs_of_life() -> None:
+    scene = Scene()
+    scene.form("lea")
+    beat = scene.steady_beat("lea")
+    assert beat is not None
+    for _ in range(4):
+        scene.advance(2_000)
+        assert scene.partition.beat(beat, scene.now)
+    scene.advance(SESSION)
+    found = removal(scene).evidence
+    assert (found["silent_ms"], found["heartbeats"]) == (SESSION, 4)
+    assert found["heartbeat_interval_ms"] == 2_000
+
+
+def test_an_expiry_that_is_noticed_late_says_how_late() -> None:
+    scene = Scene()
+    scene.form("lea")
+    scene.now += SESSION + 2_500
+    scene.ring()
+    assert removal(scene).evidence["silent_ms"] == SESSION + 2_500
+
+
+def test_a_session_that_the_coordinator_restarted_is_no_sign_of_life() -> None:
+    scene = Scene()
+    scene.form("lea", "SAM", session=30_000, rebalance=20_000)
+    scene.join("lea", protocols=RANGE_RR)
+    scene.advance(20_000)  # SAM is not there, and is kept
+    scene.sync("lea", {})
+    scene.advance(20_000)
+    found = removal(scene)
+    assert (found.code, found.who and found.who.member) == ("sync_timeout", "SAM-1")
+    assert found.evidence["silent_ms"] == 40_000
+    assert found.likely == "crash_or_network"
+
+
+def test_of_a_member_that_was_loaded_the_connection_is_not_known() -> None:
+    scene = Scene()
+    scene.form("lea")
+    scene.crash()
+    scene.advance(SESSION)
+    assert removal(scene).evidence == {
+        "silent_ms": SESSION,
+        "session_timeout_ms": SESSION,
+        "heartbeats": 0,
+        "connection": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("beats", "hangs_up", "guess"),
+    [
+        (True, False, "slow_member"),
+        (True, True, "crash_or_network"),
+        (False, False, "crash_or_network"),
+    ],
+)
+def test_a_member_that_beats_and_does_not_rejoin_is_slow(
+    beats: bool, hangs_up: bool, guess: str
+) -> None:
+    scene = Scene()
+    scene.form("lea", "fred", session=100_000)
+    scene.join("lea", protocols=RANGE_RR)
+    scene.advance(57_000)
+    if beats:
+        scene.heartbeat("fred")
+    if hangs_up:
+        scene.hang_up("fred")
+    scene.advance(3_000)
+    found = removal(scene)
+    assert (found.code, found.likely) == ("join_timeout", guess)
+    assert found.evidence["waited_ms"] == found.evidence["rebalance_timeout_ms"] == REBALANCE
+    assert found.evidence["silent_ms"] == (3_000 if beats else 60_000)
+
+
+# -- what happened before ------------------------------------------------------------------------
+
+
+def test_two_running_clients_with_one_instance_id_are_a_duel() -> None:
+    scene = Scene()
+    scene.form("lea", "SAM")
+    scene.join("twin", instance="SAM", as_id="")
+    assert scene.noted(MemberReplaced)[-1].likely is None, "may be a restart"
+    scene.heartbeat("SAM")
+    assert scene.noted(MemberFenced)[-1].likely is None
+    scene.advance(1_000)
+    scene.join("SAM", as_id="")
+    replaced = scene.noted(MemberReplaced)[-1]
+    assert replaced.likely == "duel"
+    assert replaced.evidence == {
+        "replacements": 2,
+        "within_ms": 1_000,
+        "hosts": ["/twin", "/SAM"],
+        "clients": ["twin", "SAM"],
+        "old_connection": "open",
+    }
+    scene.heartbeat("twin")
+    assert scene.noted(MemberFenced)[-1].likely == "duel"
+
+
+def test_a_duel_that_costs_a_rebalance_is_in_its_cause() -> None:
+    scene = Scene()
+    scene.form("lea", "SAM", protocols=RANGE_RR)
+    scene.join("twin", instance="SAM", as_id="", protocols=RANGE_RR)
+    scene.join("SAM", as_id="", protocols={"roundrobin": topics("t")})
+    assert scene.cause.code == "static_member_returned_changed"
+    assert scene.cause.likely == "duel"
+
+
+def test_restarts_of_one_member_are_no_duel_and_not_rolling() -> None:
+    scene = Scene()
+    scene.form("lea", "SAM")
+    for _ in range(3):
+        scene.restart("SAM")
+    assert [fact.likely for fact in scene.noted(MemberReplaced)] == [None] * 3
+
+
+def test_two_duels_that_are_far_apart_are_none() -> None:
+    scene = Scene()
+    scene.form("lea", "SAM", session=1_000_000)
+    scene.join("twin", instance="SAM", as_id="")
+    scene.advance(400_000)
+    scene.join("SAM", as_id="")
+    assert scene.noted(MemberReplaced)[-1].likely is None
+
+
+def test_static_members_that_restart_in_a_row_are_a_rolling_restart() -> None:
+    scene = Scene()
+    scene.form("lea", "SAM", "TIM", session=100_000)
+    scene.restart("SAM")
+    scene.advance(30_000)
+    scene.restart("TIM")
+    one, two = scene.noted(MemberReplaced)
+    assert (one.likely, two.likely) == (None, "rolling_restart")
+    assert two.evidence == {"instances": 2, "within_ms": 30_000}
+
+
+def test_dynamic_members_that_leave_and_come_back_in_a_row_are_a_rolling_restart() -> None:
+    scene = Scene()
+    scene.form("lea", "fred", "bea")
+    guesses = []
+    for name in ("fred", "bea"):
+        scene.leave(name, reason="the consumer is being closed")
+        guesses.append(removal(scene).likely)
+        scene.restart(name)
+        guesses.append(scene.noted(MemberJoined)[-1].cause.likely)
+    scene.leave("lea")
+    guesses.append(removal(scene).likely)
+    assert guesses == ["shutdown", None, "shutdown", "rolling_restart", "rolling_restart"]
+
+
+def test_a_client_that_leaves_and_joins_on_its_connection_was_not_restarted() -> None:
+    scene = Scene()
+    scene.form("lea", "fred", "bea")
+    for name in ("fred", "bea"):
+        scene.leave(name)
+        scene.join(name, as_id="")
+    assert {fact.cause.likely for fact in scene.noted(MemberJoined)} == {None}
+
+
+def test_an_empty_group_forgets_its_restarts() -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.leave("fred")
+    scene.restart("fred")
+    scene.leave("fred")
+    scene.leave("lea")
+    scene.restart("lea")
+    assert scene.noted(MemberJoined)[-1].cause.likely is None
+
+
+# -- every code ----------------------------------------------------------------------------------
+
+
+def _shrunk(scene: Scene) -> None:
+    scene.form("lea", "fred")
+    scene.config = type(scene.config)(**asdict(scene.config) | {"max_size": 1})
+    scene.crash()
+
+
+def _silent(scene: Scene) -> None:
+    scene.form("lea")
+    scene.advance(SESSION)
+
+
+def _late(scene: Scene) -> None:
+    scene.form("lea", "fred", session=400_000)
+    scene.join("lea", protocols=RANGE_RR)
+    scene.advance(REBALANCE)
+
+
+def _unsynced(scene: Scene) -> None:
+    scene.join("lea", session=400_000)
+    scene.advance(3_000 + REBALANCE)
+
+
+def _ghost(scene: Scene) -> None:
+    scene.knock("ghost")
+    scene.advance(SESSION)
+
+
+def _huge_plan(scene: Scene) -> None:
+    scene.join("lea")
+    scene.advance(3_000)
+    scene.sync("lea", {"lea": b"x" * scene.config.message_max_bytes})
+
+
+def _back(scene: Scene, changed: bool) -> None:
+    scene.form("lea", "SAM", protocols=RANGE_RR)
+    if changed:
+        scene.restart("SAM", protocols={"roundrobin": topics("t")})
+    else:
+        scene.join("lea", protocols=RANGE)
+        scene.restart("SAM")
+
+
+def _rejoined(scene: Scene, who: str, metadata: bytes) -> None:
+    scene.form("lea", "fred")
+    scene.join(who, protocols={"range": metadata})
+
+
+SITUATIONS = {
+    CauseCode.MEMBER_JOINED: lambda scene: scene.join("lea"),
+    CauseCode.STATIC_MEMBER_JOINED: lambda scene: scene.join("SAM", instance="SAM"),
+    CauseCode.STATIC_MEMBER_RETURNED_CHANGED: lambda scene: _back(scene, True),
+    CauseCode.STATIC_MEMBER_RETURNED_UNREADY: lambda scene: _back(scene, False),
+    CauseCode.SUBSCRIPTION_CHANGED: lambda scene: _rejoined(scene, "fred", topics("t", "u")),
+    CauseCode.LEADER_REJOINED: lambda scene: _rejoined(scene, "lea", topics("t")),
+    CauseCode.MEMBER_REJOINED: lambda scene: _rejoined(scene, "fred", topics("t", owned=1)),
+    CauseCode.MEMBER_LEFT: lambda scene: (scene.form("lea"), scene.leave("lea")),
+    CauseCode.MEMBER_REMOVED_BY_ADMIN: lambda scene: (
+        scene.form("SAM"),
+        scene.leave_as("admin", ("", "SAM")),
+    ),
+    CauseCode.SESSION_EXPIRED: _silent,
+    CauseCode.JOIN_TIMEOUT: _late,
+    CauseCode.SYNC_TIMEOUT: _unsynced,
+    CauseCode.PENDING_MEMBER_EXPIRED: _ghost,
+    CauseCode.GROUP_SHRUNK: _shrunk,
+    CauseCode.ASSIGNMENT_LOST: _huge_plan,
+}
+
+
+def causes(facts: list[Fact]) -> list[Cause]:
+    kinds = (*WITH_CAUSE, RebalanceCauseAdded, GroupEmptied)
+    return [fact.cause for fact in facts if isinstance(fact, kinds)]
+
+
+@pytest.mark.parametrize("code", CauseCode)
+def test_every_code_is_reached_by_requests_and_says_only_what_is_documented(
+    code: CauseCode,
+) -> None:
+    scene = Scene()
+    SITUATIONS[code](scene)
+    found = causes([each.fact for each in scene.facts])
+    assert found[-1].code is code
+    for cause in found:
+        assert cause.evidence.keys() <= EVIDENCE.keys()
+        assert cause.likely in {None, *LIKELY}
