@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from groupkeeper.coordinator.facts import NotedFact
 from groupkeeper.groups.event_limits import EVENT_BYTES, Personal, SenderLimit, fitting, sender_of
-from groupkeeper.groups.event_of import event_of
 from groupkeeper.groups.partition_log import LateRecords
+from groupkeeper.observe.events import event_of
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord

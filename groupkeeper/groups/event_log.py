@@ -23,8 +23,8 @@ from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
 from groupkeeper.groups.commit_tally import PERIOD_S, CommitTally
 from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item
 from groupkeeper.groups.event_limits import Personal
-from groupkeeper.groups.event_of import type_of
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
+from groupkeeper.observe.events import type_of
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.group_events import Event
