@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.protocol.registry import APIS
-from tests.parity import virtual
+from tests.parity import happened, virtual
 from tests.parity.compare import difference
 from tests.parity.conformance import KIPS, versions_played
 from tests.parity.people import KEYS
@@ -26,7 +26,9 @@ RUNS = [run for each in TRANSCRIPTS for run in each.runs()]
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_transcript(run: Run) -> None:
-    told = difference(run.commands(), run.expected(ours=True), virtual.play(run))
+    played = virtual.play(run)
+    told = difference(run.commands(), run.expected(ours=True), played.lines)
+    told += happened.difference(run.commands(), run.events(), played.events, played.names)
     assert not told, "\n".join(told)
 
 
