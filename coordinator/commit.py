@@ -90,7 +90,7 @@ def _store(
     step.write(assessed.records, assessed.size)
     if group.members:
         member = group.members[request.member_id]
-        member.active_ms = step.now
+        member.committed_ms = step.now
         heard(group, member, caller.peer, step)
     head = group.group_id, group.generation, group.state  # the hot path: without Group.fact_head
     step.note(OffsetsCommitted(*head, 0, len(assessed.records), request, caller))

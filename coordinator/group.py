@@ -38,10 +38,11 @@ from enum import StrEnum
 from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
-from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.likely import Recent
 from groupkeeper.coordinator.member import Member, PendingMember, Protocols
 from groupkeeper.coordinator.member_bytes import COPIES, MemberBytes, bytes_of
+from groupkeeper.coordinator.soft_state import Rebalance, Returning
 from groupkeeper.protocol.embedded import read_topics
 
 CONSUMER = "consumer"
@@ -80,27 +81,6 @@ TRANSITIONS: dict[GroupState, tuple[GroupState, ...]] = {
 }
 
 
-@dataclass(slots=True)
-class Rebalance:
-    """The rebalance under way, or the last one."""
-
-    cause: Cause
-    started_ms: int
-    initial_delay: bool = False
-    """The group was Empty, and waits for more members (KIP-134)."""
-    delay_ms: int = 0
-    """The length of the current part of the initial delay."""
-    delay_left_ms: int = 0
-    """How much longer the first member's rebalance timeout allows to wait."""
-    newcomers: bool = False
-    """A member joined during the current part of the delay."""
-    arrivals: dict[str, int] = field(default_factory=dict)
-    """When each member's first JoinGroup came, in ms since the start, until the assignments are
-    stored."""
-    joined_ms: int = 0
-    """When the join phase ended."""
-
-
 @dataclass(slots=True, eq=False)
 class Group:
     """The state of one group."""
@@ -137,13 +117,11 @@ class Group:
     rebalance: Rebalance | None = None
     round: int = 0
     """How many rebalances there were since the group was created or loaded."""
-    old_plan: dict[str, bytes] = field(default_factory=dict)
+    old_plan: dict[str, bytes] | None = None
     """Assignments of the last plan that members do not have any more; until the next one."""
-    unheard: dict[str, None] = field(default_factory=dict)
-    """Members that a load has found and that have not been heard of since."""
-    lost: list[Who] = field(default_factory=list)
-    """Those of them that were removed, while some are left."""
-    recent: Recent = field(default_factory=Recent)
+    returning: Returning | None = None
+    """After a load, while members are left that have not been heard of."""
+    recent: Recent | None = None
     last_removal: Cause | None = None
     changes: int = 0
     joined_count: int = 0
@@ -220,7 +198,7 @@ class Group:
         self.members[new_id] = member
         self.instances[member.instance_id] = new_id
         self._forget_arrival(old_id)
-        if old_id in self.old_plan:
+        if self.old_plan and old_id in self.old_plan:
             self.old_plan[new_id] = self.old_plan.pop(old_id)
         if self.leader_id == old_id:
             self.leader_id = new_id
@@ -250,14 +228,24 @@ class Group:
         self.assign(member, b"")
 
     def _keep_old(self, member: Member) -> None:
-        if member.assignment and member.member_id not in self.old_plan:
-            self.old_plan[member.member_id] = member.assignment
+        if not member.assignment:
+            return
+        plan = self.old_plan = self.old_plan or {}
+        if member.member_id not in plan:
+            plan[member.member_id] = member.assignment
             self.member_bytes.add(len(member.assignment))
 
     def forget_old_plan(self) -> None:
         """There is a newer plan, or no member is left."""
-        self.member_bytes.add(-sum(map(len, self.old_plan.values())))
-        self.old_plan = {}
+        if self.old_plan is not None:
+            self.member_bytes.add(-sum(map(len, self.old_plan.values())))
+            self.old_plan = None
+
+    def history(self) -> Recent:
+        """The last comings and goings; to be called where one is added."""
+        if self.recent is None:
+            self.recent = Recent()
+        return self.recent
 
     def _forget_arrival(self, member_id: str) -> None:
         if self.rebalance is not None:

@@ -226,15 +226,14 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
         is_new=True,
         peer=caller.peer,
         heard_ms=step.now,
-        active_ms=step.now,
     )
     group.add(member)
     group.park_join(member, call.reply_to, caller.api_version, step.now)
     # Its session would expire during the first join phase, so it has a longer timer until then.
     timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
     step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
-    cause.likely, evidence = group.recent.join(step.now, caller.peer)
-    cause.evidence = evidence
+    if group.recent is not None:
+        cause.likely, cause.evidence = group.recent.join(step.now, caller.peer)
     step.note(MemberJoined(*group.fact_head, who=member.who, cause=cause))
     prepare(group, cause, step)
 

@@ -72,7 +72,6 @@ def park(group: Group, member: Member, call: JoinCall, step: Step) -> None:
     """Update the member from its request, and let the request wait for the other members."""
     answer_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, step, member.member_id)
     contacted(group, member, call.caller.peer, step)
-    member.active_ms = step.now
     group.update(member, call.protocols, call.timeouts)
     group.park_join(member, call.reply_to, call.caller.api_version, step.now)
 

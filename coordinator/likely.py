@@ -5,7 +5,7 @@ nothing depends on it. What the guesses mean: `LIKELY` in `protocol.group_event_
 
 Reasons are free text of clients. Java's are "consumer poll timeout has expired.", "the consumer is
 being closed" and "the consumer unsubscribed from all topics"; librdkafka and kafka-python send none
-when a poll comes too late, so that the time since the last sign of polling has to tell.
+when a poll comes too late, so that the time since the last commit has to tell.
 """
 
 from collections import deque
@@ -28,6 +28,8 @@ DUEL_MS: Final = 300_000
 """Two replacements of running clients within this time are a duel."""
 ROLLING_MS: Final = 600_000
 """Two restarts within this time are a rolling restart."""
+AUTO_COMMIT_MS: Final = 6_000
+"""Clients commit every 5 s by default, and look a second later whether a poll is due."""
 REMEMBERED: Final = 8
 """How many comings and goings of a group are remembered."""
 REASON_READ: Final = 200
@@ -45,17 +47,17 @@ def said(reason: str | None) -> str | None:
     return SHUTDOWN if any(words in text for words in _END_WORDS) else None
 
 
-def left(reason: str | None, idle_ms: int, rebalance_timeout_ms: int) -> Guess:
-    """A member left by itself. `idle_ms`: since it last joined, synced or committed.
+def left(reason: str | None, idle_ms: int | None, rebalance_timeout_ms: int) -> Guess:
+    """A member left by itself. `idle_ms`: since it last committed, None if it never did.
 
-    The rebalance timeout is the client's max.poll.interval.ms. One that leaves without a word when
-    just that time has passed since it last did something was probably not polled.
+    The rebalance timeout is the client's max.poll.interval.ms. A client commits while it is polled;
+    one that leaves without a word when just that interval has passed since was probably not polled.
     """
     guess = said(reason)
-    if guess is not None or reason:
+    if guess is not None or reason or idle_ms is None:
         return guess, {}
     late_ms = idle_ms - rebalance_timeout_ms
-    if rebalance_timeout_ms > 0 and 0 <= late_ms <= max(10_000, rebalance_timeout_ms // 5):
+    if rebalance_timeout_ms > 0 and 0 <= late_ms <= AUTO_COMMIT_MS + rebalance_timeout_ms // 20:
         evidence = {"idle_ms": idle_ms, "rebalance_timeout_ms": rebalance_timeout_ms}
         return MAX_POLL_EXCEEDED, evidence
     return None, {}

@@ -14,6 +14,7 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MembersNotBack
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.soft_state import Returning
 from groupkeeper.coordinator.step import Step
 
 SILENT_CODES = (CauseCode.SESSION_EXPIRED, CauseCode.JOIN_TIMEOUT, CauseCode.SYNC_TIMEOUT)
@@ -26,14 +27,17 @@ def session_timer(group: Group, member: Member) -> Timer:
 
 def heard(group: Group, member: Member, peer: Peer, step: Step) -> None:
     """A request of the member came: restart its session."""
-    contacted(group, member, peer, step)
-    step.deadlines.set(session_timer(group, member), step.now + member.session_timeout_ms)
+    timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
+    member.peer, member.heard_ms = peer, step.now  # not by calls: every commit comes here
+    step.deadlines.set(timer, step.now + member.session_timeout_ms)
+    if group.returning is not None:
+        came_back(group, member.member_id, step)
 
 
 def contacted(group: Group, member: Member, peer: Peer, step: Step) -> None:
     """A request of the member came that does not restart its session."""
     member.peer, member.heard_ms = peer, step.now
-    if group.unheard:
+    if group.returning is not None:
         came_back(group, member.member_id, step)
 
 
@@ -104,21 +108,26 @@ def late(group: Group, member: Member, code: CauseCode, began_ms: int, step: Ste
 
 def await_return(group: Group) -> None:
     """The group was loaded: none of its members was heard of yet."""
-    group.unheard = dict.fromkeys(group.members)
+    if group.members:
+        group.returning = Returning(dict.fromkeys(group.members))
 
 
 def came_back(group: Group, member_id: str, step: Step) -> None:
     """A member was heard of, or is waited for no longer."""
-    if member_id in group.unheard:
-        del group.unheard[member_id]
-        if not group.unheard and group.lost:
-            step.note(MembersNotBack(*group.fact_head, absent=tuple(group.lost)))
-            group.lost = []
+    returning = group.returning
+    if returning is None or member_id not in returning.unheard:
+        return
+    del returning.unheard[member_id]
+    if not returning.unheard:
+        group.returning = None
+        if returning.lost:
+            step.note(MembersNotBack(*group.fact_head, absent=returning.lost))
 
 
 def gone(group: Group, member: Member, cause: Cause, step: Step) -> None:
     """A member was removed."""
-    if member.member_id in group.unheard:
+    returning = group.returning
+    if returning is not None and member.member_id in returning.unheard:
         if cause.code in SILENT_CODES:
-            group.lost.append(member.who)
+            returning.lost.append(member.who)
         came_back(group, member.member_id, step)

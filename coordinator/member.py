@@ -49,8 +49,8 @@ class Member:
     """
     restarted_ms: int = -1
     """When its session was restarted without a request of it."""
-    active_ms: int = 0
-    """When it last joined, synced or committed: what a client does that is polled."""
+    committed_ms: int = -1
+    """When it last committed, which most clients do while they are polled; -1 for never."""
     beats: int = 0
     """Its heartbeats since `beats_since_ms`, when its last JoinGroup or SyncGroup was answered."""
     beats_since_ms: int = 0

@@ -159,7 +159,7 @@ class Partition:
             await_return(group)
             for member in group.members.values():
                 restart_session(group, member, step)
-                member.heard_ms = member.active_ms = step.now  # as far as is known
+                member.heard_ms = step.now  # as far as is known
             if len(group.members) > self._config.max_size:
                 limit = {"limit": self._config.max_size}
                 prepare(group, Cause(CauseCode.GROUP_SHRUNK, evidence=limit), step)

@@ -17,12 +17,12 @@ from groupkeeper.coordinator.facts import (
     RebalanceJoined,
     RebalanceStarted,
 )
-from groupkeeper.coordinator.group import Group, GroupState, Rebalance
-from groupkeeper.coordinator.likely import Recent
+from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.liveness import gone, late, restart_session
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.records import group_key, group_value
 from groupkeeper.coordinator.replies import answer_join, answer_sync, join_reply
+from groupkeeper.coordinator.soft_state import Rebalance
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 
@@ -177,7 +177,7 @@ def empty(group: Group, step: Step) -> None:
     group.leader_id = None
     group.resubscribe()
     group.forget_old_plan()
-    group.recent = Recent()
+    group.recent = None
     group.become(GroupState.EMPTY, step.wall)
     step.append(group_key(group.group_id), group_value(group, ()))
     group.is_stored = True

@@ -29,7 +29,7 @@ def join_refused(error: ErrorCode, version: int, member_id: str = "") -> JoinGro
 
 def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
     """The current generation for one member; the leader also gets the metadata of all members."""
-    leads = member.member_id == group.leader_id
+    members = group.members.values() if member.member_id == group.leader_id else ()
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type if version >= 7 else None,
@@ -42,8 +42,7 @@ def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
                 group_instance_id=m.instance_id,
                 metadata=m.metadata(group.protocol_name),
             )
-            for m in group.members.values()
-            if leads
+            for m in members
         ],
     )
 
@@ -108,7 +107,7 @@ def check_member(
 def _note_fenced(group: Group, who: Who, api: str, step: Step) -> None:
     instance = who.instance or ""
     holder = group.members[group.instances[instance]]
-    likely, evidence = group.recent.duel(step.now, instance)
+    likely, evidence = group.history().duel(step.now, instance)
     fact = MemberFenced(
         *group.fact_head,
         who=who,

@@ -76,7 +76,7 @@ def _replaced(
     due = step.deadlines.due.get(session_timer(group, member))
     away_ms = step.now - last_heard(member, due, step)
     instance, peer = member.instance_id or "", call.caller.peer
-    likely, evidence = group.recent.replace(step.now, instance, member.peer, peer)
+    likely, evidence = group.history().replace(step.now, instance, member.peer, peer)
     return MemberReplaced(
         *group.fact_head,
         who=member.who,
@@ -105,7 +105,7 @@ def _fence_and_rename(
     member.is_new = False
     group.rename(member, new_id)
     came_back(group, old_id, step)
-    member.peer, member.active_ms = call.caller.peer, step.now
+    member.peer, member.committed_ms = call.caller.peer, -1
     answered(member, step)
     # The first session has the old timeout; the request's holds from the next heartbeat on.
     timer = Timer(TimerKind.SESSION, group.group_id, new_id)

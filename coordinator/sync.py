@@ -41,7 +41,6 @@ def sync(
         step.reply(reply_to, SyncGroupResponse(error_code=error))
         return
     member = group.members[request.member_id]
-    member.active_ms = step.now
     _arrived(group, member, step)
     if group.state is GroupState.STABLE:
         step.reply(reply_to, sync_reply(group, member))
@@ -111,7 +110,7 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
         _refuse_plan(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, most, step)
         return
     previous = {m.member_id: m.assignment for m in group.members.values() if m.assignment}
-    previous = group.old_plan | previous
+    previous = (group.old_plan or {}) | previous
     for member in group.members.values():
         group.assign(member, plan.get(member.member_id, b""))
     group.forget_old_plan()

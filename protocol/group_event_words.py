@@ -146,7 +146,7 @@ EVIDENCE: Final[Mapping[str, str]] = {
     "heartbeats": "heartbeats of the member since its last JoinGroup or SyncGroup",
     "heartbeat_interval_ms": "their mean distance",
     "connection": "the member's at its end: `open` or `closed`; null if unknown",
-    "idle_ms": "since the member last joined, synced or committed",
+    "idle_ms": "since the member last committed",
     "waited_ms": "how long was waited for the member",
     "revoked": "partitions that the member owned before and does not name any more",
     "instances": "instance ids that were replaced, or members that left and came back",

@@ -310,7 +310,7 @@ def test_after_a_load_those_that_were_not_heard_of_are_named_together() -> None:
     scene.advance(5_000)
     [not_back] = scene.noted(MembersNotBack)
     assert {who.member for who in not_back.absent} == {"fred-1", "SAM-1", "TIM-1"}
-    assert not scene.group.unheard and not scene.group.lost
+    assert scene.group.returning is None
 
 
 def test_when_all_come_back_nothing_is_noted() -> None:

@@ -55,14 +55,15 @@ def test_words_of_clients_are_understood(reason: str | None, guess: str | None) 
     ("idle_ms", "timeout_ms", "guess"),
     [
         (300_000, 300_000, "max_poll_exceeded"),
-        (304_000, 300_000, "max_poll_exceeded"),
+        (306_000, 300_000, "max_poll_exceeded"),
         (299_000, 300_000, None),
+        (None, 300_000, None),
         (400_000, 300_000, None),
         (0, 0, None),
     ],
 )
 def test_a_client_that_leaves_just_when_its_poll_is_due_was_not_polled(
-    idle_ms: int, timeout_ms: int, guess: str | None
+    idle_ms: int | None, timeout_ms: int, guess: str | None
 ) -> None:
     assert left(None, idle_ms, timeout_ms)[0] == guess
     assert left("deploying version 7", idle_ms, timeout_ms)[0] is None, "it says something else"
@@ -82,6 +83,14 @@ def test_a_member_that_leaves_without_a_word_after_its_poll_interval() -> None:
         "rebalance_timeout_ms": 60_000,
         "session_timeout_ms": 100_000,
     }
+
+
+def test_of_a_member_that_never_committed_nothing_is_guessed() -> None:
+    scene = Scene()
+    scene.form("lea", "fred", session=100_000, rebalance=60_000)
+    scene.advance(61_000)
+    scene.leave("fred")
+    assert removal(scene).likely is None
 
 
 def test_a_shutdown_is_known_by_its_reason_and_nothing_else() -> None:

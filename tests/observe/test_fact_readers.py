@@ -12,12 +12,14 @@ from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import (
     GroupCreated,
     GroupsLoaded,
+    MemberRemoved,
     NotedFact,
     OffsetsCommitted,
     OffsetsReset,
 )
 from groupkeeper.observe.fact_readers import FACTS_IN_A_SLICE, FactReaders, Origin
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.turns import Turns
 from tests.support.served import Served, groups_apart, settle
 
@@ -200,3 +202,26 @@ def test_what_was_noted_last_is_told_before_the_server_ends(served: Served) -> N
     served.stop()
     assert client.committed() == 0
     assert OffsetsCommitted in [type(noted.fact) for _, noted in told]
+
+
+@pytest.mark.parametrize("connection", ["open", "closed"])
+def test_a_silent_member_is_told_with_its_connection_and_its_heartbeats(
+    served: Served, connection: str
+) -> None:
+    told = listen(served)
+    client = served.client()
+    hello = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.3.0")
+    client.call(3, hello)
+    member_id, generation = settle(client, session_timeout_ms=10_000)
+    for _ in range(3):  # the second and third repeat the first
+        served.advance(2)
+        assert client.beat(member_id, generation) == 0
+    if connection == "closed":
+        client.hang_up()
+    served.advance(11)
+    [removed] = [each.fact for _, each in told if isinstance(each.fact, MemberRemoved)]
+    evidence = removed.cause.evidence
+    assert evidence["connection"] == connection
+    assert (evidence["heartbeats"], evidence["heartbeat_interval_ms"] // 100) == (3, 20)
+    assert 10_000 <= evidence["silent_ms"] < 10_100
+    assert (removed.who.software_name, removed.who.software_version) == ("librdkafka", "2.3.0")

@@ -23,7 +23,9 @@ def check(partition: Partition, open_requests: int) -> None:
         assert not due
         assert not partition.groups or partition.state is PartitionState.LOADING
     sizes = [m.size for group in partition.groups.values() for m in group.members.values()]
-    old = [len(plan) for group in partition.groups.values() for plan in group.old_plan.values()]
+    old = [
+        len(plan) for group in partition.groups.values() for plan in (group.old_plan or {}).values()
+    ]
     assert partition.groups.member_bytes.used == sum(sizes) + sum(old)
     for group_id, group in partition.groups.items():
         assert group.group_id == group_id
@@ -57,8 +59,9 @@ def _check_group(group: Group) -> None:
     assert group.support == dict(names)
     assert not members.keys() & group.pending.keys()
     assert group.pending_sync.keys() <= members.keys()
-    assert group.unheard.keys() <= members.keys()
-    assert members or not (group.old_plan or group.lost or group.unheard)
+    if group.returning is not None:
+        assert group.returning.unheard and group.returning.unheard.keys() <= members.keys()
+    assert members or not group.old_plan
     assert group.rebalance is None or group.rebalance.arrivals.keys() <= members.keys()
     assert all(group.offsets.values()), "no topic without an offset"
     if state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
