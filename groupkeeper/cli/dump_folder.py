@@ -8,6 +8,7 @@ import click
 from groupkeeper.cli.dump_journal import show_journal
 from groupkeeper.cli.dump_segment import Summary, show_segment
 from groupkeeper.cli.dumping import Dump
+from groupkeeper.cli.record_text import RecordText, plain
 from groupkeeper.storage.archive import FOLDER as ARCHIVE
 from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.errors import StorageError
@@ -36,7 +37,7 @@ def show(dump: Dump, path: str) -> None:
             show_journal(dump, path)
         else:
             folder = os.path.dirname(os.path.abspath(path))
-            show_segment(dump, path, as_offsets=dump.holds_offsets(folder))
+            show_segment(dump, path, text=dump.text_of(folder))
         return
     names = dump.files.list_folder(path)
     if any(base_of(each) is not None for each in names) or MANIFEST_FILE in names:
@@ -52,13 +53,13 @@ def show(dump: Dump, path: str) -> None:
         )
 
 
-def _show_unless_gone(dump: Dump, path: str, *, as_offsets: bool = False) -> None:
+def _show_unless_gone(dump: Dump, path: str, *, text: RecordText = plain) -> None:
     """Show a file that a running server may remove meanwhile."""
     try:
         if node_of(path.rpartition("/")[2]) is not None:
             show_journal(dump, path)
         elif base_of(path.rpartition("/")[2]) is not None:
-            show_segment(dump, path, as_offsets=as_offsets)
+            show_segment(dump, path, text=text)
     except FileNotFoundError:
         dump.line(f"{path} was removed meanwhile")
 
@@ -77,9 +78,9 @@ def show_partition(dump: Dump, folder: str) -> None:
     others = [name for name in names if not _is_known(name)]
     if others:
         dump.line(f"other files: {' '.join(others)}")
-    as_offsets = dump.holds_offsets(os.path.abspath(folder))
+    text = dump.text_of(os.path.abspath(folder))
     for name in names:
-        _show_unless_gone(dump, f"{folder}/{name}", as_offsets=as_offsets)
+        _show_unless_gone(dump, f"{folder}/{name}", text=text)
     _check(dump, folder, known)
 
 
@@ -227,7 +228,7 @@ def _sum_up(dump: Dump, folder: str) -> None:
     for base in bases:
         path = segment_path(folder, base)
         size += os.path.getsize(path)
-        whole = _joined(whole, show_segment(dump, path, as_offsets=False, quiet=True))
+        whole = _joined(whole, show_segment(dump, path, text=plain, quiet=True))
     _check(dump, folder, known)
     compacted = sum(entry.compacted for entry in known.values())
     offsets = "none" if whole.first < 0 else f"{whole.first} to {whole.following - 1}"

@@ -128,7 +128,7 @@ def _show_entry(dump: Dump, entry: Entry) -> None:
             f"{epoch} position: {entry.position} size: {len(entry.data)}"
         )
         if dump.records:
-            show_batch(dump, bytes(entry.data), as_offsets=dump.holds_offsets(name))
+            show_batch(dump, bytes(entry.data), text=dump.text_of(name))
     elif entry.kind == CLAIM:
         dump.line(f"claim of shard {name}: epoch: {_EPOCH.unpack(entry.data)[0]}")
     elif entry.kind == MARK:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from groupkeeper.cli.dumping import Dump
-from groupkeeper.cli.record_text import consumer_offset, control_record, plain
+from groupkeeper.cli.record_text import RecordText, control_record
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -52,7 +52,7 @@ class Summary(NamedTuple):
     last_epoch: int = -1
 
 
-def show_segment(dump: Dump, path: str, *, as_offsets: bool, quiet: bool = False) -> Summary:
+def show_segment(dump: Dump, path: str, *, text: RecordText, quiet: bool = False) -> Summary:
     """Show a segment; with `quiet`, only damage. Raises OSError."""
     if not quiet:
         dump.line(f"Dumping {path}")
@@ -60,7 +60,7 @@ def show_segment(dump: Dump, path: str, *, as_offsets: bool, quiet: bool = False
     for piece in pieces_of(dump, path):
         dump.told(path, piece.end - piece.position)
         if piece.header is not None and not quiet:
-            _show(dump, piece, found.following, as_offsets=as_offsets)
+            _show(dump, piece, found.following, text=text)
         if piece.damage:
             dump.damage(path, piece.damage)
         elif piece.header is not None:
@@ -136,7 +136,7 @@ def _piece_at(window: Window, position: int) -> Piece:
     return Piece(position, batch, header, damage, position + header.size)
 
 
-def _show(dump: Dump, piece: Piece, due: int, *, as_offsets: bool) -> None:
+def _show(dump: Dump, piece: Piece, due: int, *, text: RecordText) -> None:
     header = piece.header
     assert header is not None
     if not piece.damage and 0 <= due < header.base_offset:
@@ -146,7 +146,7 @@ def _show(dump: Dump, piece: Piece, due: int, *, as_offsets: bool) -> None:
     if dump.records:
         try:
             for record in decode_records(piece.batch, header):
-                dump.line(_record_line(record, header, as_offsets=as_offsets))
+                dump.line(_record_line(record, header, text=text))
         except CorruptBatch as problem:
             if not piece.damage:
                 dump.damage(f"the batch at byte {piece.position}", str(problem))
@@ -178,21 +178,16 @@ def _batch_line(header: BatchHeader, *, valid: bool) -> str:
     return " ".join(f"{name}: {value}" for name, value in fields.items())
 
 
-def _record_line(record: Record, header: BatchHeader, *, as_offsets: bool) -> str:
-    if header.is_control:
-        text = control_record(record)
-    elif as_offsets:
-        text = consumer_offset(record)
-    else:
-        text = plain(record)
-    return f"| offset: {record.offset} CreateTime: {record.timestamp_ms} {text}"
+def _record_line(record: Record, header: BatchHeader, *, text: RecordText) -> str:
+    shown = control_record(record) if header.is_control else text(record)
+    return f"| offset: {record.offset} CreateTime: {record.timestamp_ms} {shown}"
 
 
-def show_batch(dump: Dump, batch: bytes, *, as_offsets: bool) -> None:
+def show_batch(dump: Dump, batch: bytes, *, text: RecordText) -> None:
     """Show the records of a sound batch that is elsewhere than in a segment."""
     try:
         header = read_header(batch)
         for record in decode_records(batch, header):
-            dump.line(_record_line(record, header, as_offsets=as_offsets))
+            dump.line(_record_line(record, header, text=text))
     except CorruptBatch as problem:
         dump.damage("a batch", str(problem))

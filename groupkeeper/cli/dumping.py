@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import click
 
 from groupkeeper.cli.progress import Progress
+from groupkeeper.cli.record_text import RecordText, consumer_offset, group_event, plain
+from groupkeeper.protocol.group_events import TOPIC as EVENT_TOPIC
 from groupkeeper.storage.files import Files
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -32,6 +34,9 @@ class Dump:
         sys.stdout.flush()
         print(f"groupkeeper: {path}: {what}", file=sys.stderr)
 
-    def holds_offsets(self, folder: str) -> bool:
-        """Whether the records of a folder, or a log, are decoded as groups and offsets."""
-        return self.offsets or folder.rpartition("/")[2].startswith(f"{OFFSETS_TOPIC}-")
+    def text_of(self, folder: str) -> RecordText:
+        """What makes the records of a folder, or a log, text."""
+        topic = folder.rpartition("/")[2].rpartition("-")[0]
+        if self.offsets or topic == OFFSETS_TOPIC:
+            return consumer_offset
+        return group_event if topic == EVENT_TOPIC else plain

@@ -12,6 +12,7 @@ from struct import Struct
 from groupkeeper.protocol.embedded import NEWEST_VERSION as NEWEST_EMBEDDED_VERSION
 from groupkeeper.protocol.embedded import decode_assignment, decode_subscription
 from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.group_events import decode
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.record_batch import Record
 from groupkeeper.protocol.records.consumer_offsets import (
@@ -33,6 +34,9 @@ _EMBEDDED: dict[str, Callable[[bytes], object]] = {
 }
 
 
+RecordText = Callable[[Record], str]
+
+
 def plain(record: Record) -> str:
     """A record of any topic: key and value as text."""
     return f"key: {_text(record.key)} payload: {_text(record.value)}"
@@ -44,6 +48,15 @@ def control_record(record: Record) -> str:
         return f"control record: {_text(record.key)}"
     kind = _control_key.unpack_from(record.key)[1]
     return f"endTxnMarker: {_MARKERS.get(kind, kind)}"
+
+
+def group_event(record: Record) -> str:
+    """A record of `__group_events`: its value is JSON already."""
+    try:
+        decode(record.key, record.value or b"")
+    except ValueError as problem:
+        return f"{plain(record)} unreadable: {_dump(str(problem))}"
+    return f"key: {_text(record.key)} payload: {(record.value or b'').decode()}"
 
 
 def consumer_offset(record: Record) -> str:
@@ -58,16 +71,16 @@ def consumer_offset(record: Record) -> str:
         size = None if record.value is None else {"bytes": len(record.value)}
         return f"key: {_dump({'type': key.key_type})} payload: {_dump(size)}"
     key_type = _int16.unpack_from(record.key)[0]
-    decode = decode_offset_value if isinstance(key, OffsetCommitKey) else decode_group_value
+    read = decode_offset_value if isinstance(key, OffsetCommitKey) else decode_group_value
     shown = {"type": key_type, "data": _fields(key, key_type)}
-    return f"key: {_dump(shown)} payload: {_dump(_value(record.value, decode))}"
+    return f"key: {_dump(shown)} payload: {_dump(_value(record.value, read))}"
 
 
-def _value(data: bytes | None, decode: Callable[[bytes], object]) -> object:
+def _value(data: bytes | None, read: Callable[[bytes], object]) -> object:
     if data is None:
         return None
     try:
-        value = decode(data)
+        value = read(data)
     except DecodeError as problem:
         return {"unreadable": str(problem)}
     version = _int16.unpack_from(data)[0]

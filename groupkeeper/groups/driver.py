@@ -368,7 +368,7 @@ class PartitionDriver:
             self._loading.cancel()
         if self._alarm is not None:
             self._alarm.cancel()
-        self._events.stop()
+        self._events.stop(self._partition.take_facts())
 
     def close(self) -> None:
         """After `stop`, when everything is written: refuse the requests that are still parked."""

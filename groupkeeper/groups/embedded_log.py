@@ -6,7 +6,7 @@ already, behind a round that may write to it. Appends are rounds of all logs tog
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -16,7 +16,6 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.record_batch import KeyValue
 from groupkeeper.storage.errors import Fenced, Locked, LockLost, StorageError
 from groupkeeper.storage.late_append import LateAppend, TimedAppend
-from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.queued_log import Append
 from groupkeeper.storage.store import Store
@@ -47,8 +46,8 @@ class LogServices:
     loader: Loader
     grew: Callable[[int, int], None]
     """Called with shard and bytes when a log has grown, for fetches of the topic."""
-    limits: Limits | None = None
-    """Those of these logs, if not the store's."""
+    segment_ms: int
+    """Age at which these logs begin a new segment."""
 
 
 class EmbeddedLog:
@@ -142,7 +141,7 @@ class EmbeddedLog:
         self.grown()
 
     def _limited(self, log: Log) -> Log:
-        log.limits = self._services.limits or log.limits
+        log.limits = replace(log.limits, segment_ms=self._services.segment_ms)
         return log
 
     async def read(self, take: Callable[[bytes], None]) -> None:

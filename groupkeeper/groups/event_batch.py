@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from groupkeeper.coordinator.facts import NotedFact
 from groupkeeper.groups.event_limits import EVENT_BYTES, Personal, SenderLimit, fitting, sender_of
+from groupkeeper.groups.event_sums import CommitSum, RefusalSum
 from groupkeeper.groups.partition_log import LateRecords
 from groupkeeper.observe.events import event_of
 from groupkeeper.protocol.group_events import Event
@@ -18,8 +19,14 @@ FACT_BYTES: Final = 300
 DROPPED_MS: Final = 1_000
 """At most one `events_dropped` in so long a time."""
 
-Item = NotedFact | Event
+Item = NotedFact | CommitSum | RefusalSum | Event
 """What becomes an event. An Event is given its place (seq, epoch, node) here."""
+
+
+def _event_of(item: Item) -> Event | None:
+    if isinstance(item, NotedFact):
+        return event_of(item)
+    return item if isinstance(item, Event) else item.event()
 
 
 @dataclass(slots=True)
@@ -109,7 +116,7 @@ class EventMaker:
 
     def _made(self, items: Iterable[Item], at: tuple[int, int]) -> Iterable[TimedRecord]:
         for item in items:
-            event = item if isinstance(item, Event) else event_of(item)
+            event = _event_of(item)
             if event is None:
                 continue
             record = self._record(event) if self._limit.admits(event) else None

@@ -14,15 +14,28 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.clock import Clock
-from groupkeeper.coordinator.facts import Fact, GroupsLoaded, NotedFact, OffsetsCommitted
+from groupkeeper.coordinator.facts import (
+    Fact,
+    GroupsLoaded,
+    NotedFact,
+    OffsetsCommitted,
+    RequestRefused,
+)
 from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
-from groupkeeper.groups.commit_tally import PERIOD_S, CommitTally
 from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item
 from groupkeeper.groups.event_limits import Personal
+from groupkeeper.groups.event_sums import (
+    COMMITS_S,
+    REFUSALS_S,
+    CommitSum,
+    CommitSums,
+    RefusalSums,
+)
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
 from groupkeeper.observe.events import type_of
 from groupkeeper.observe.logs import Logger
@@ -82,9 +95,11 @@ class EventLog:
         self._under_way: EventBatch | None = None
         self._commits: list[NotedFact] = []
         """Commits of the round under way."""
-        self._tally = CommitTally()
+        self._commit_sums = CommitSums()
+        self._refusal_sums = RefusalSums()
         self._timer: asyncio.TimerHandle | None = None
-        self._minute: asyncio.TimerHandle | None = None
+        self._commits_due: asyncio.TimerHandle | None = None
+        self._refusals_due: asyncio.TimerHandle | None = None
         self._reopening: asyncio.Task[None] | None = None
         self._backoff = Backoff(REOPEN_FIRST_S, REOPEN_MOST_S)
 
@@ -158,16 +173,20 @@ class EventLog:
         self._note(facts, {})
         self._closed(why)
 
-    def stop(self) -> None:
-        """The process ends: everything is written with the next round, or not at all."""
+    def stop(self, facts: Sequence[NotedFact]) -> None:
+        """The process ends: everything is written with the next round, or not at all. `facts`:
+        those that waited for no records.
+        """
         self._stopping = True
+        self._note(facts, {})
         if self._reopening is not None:
             self._reopening.cancel()
         self._tell_commits()
+        self._tell_refusals(inf)
         self._closed("stopped")
         if self._waiting:
             self._append()
-        for timer in (self._timer, self._minute):
+        for timer in (self._timer, self._commits_due, self._refusals_due):
             if timer is not None:
                 timer.cancel()
 
@@ -228,9 +247,12 @@ class EventLog:
 
     def _note(self, facts: Sequence[NotedFact], left_out: Mapping[str, int]) -> None:
         for noted in facts:
-            if type(noted.fact) is OffsetsCommitted:
+            kind = type(noted.fact)
+            if kind is OffsetsCommitted:
                 self._commits.append(noted)
-            elif type(noted.fact) is not GroupsLoaded:
+            elif kind is RequestRefused:
+                self._note_refusal(noted)
+            elif kind is not GroupsLoaded:
                 self._waiting.append(noted)
         for fact, count in left_out.items():
             self._dropped[type_of(fact)] += count
@@ -253,7 +275,7 @@ class EventLog:
 
     def _drop(self, items: Sequence[Item]) -> None:
         for item in items:
-            kind = item.type if isinstance(item, Event) else type_of(type(item.fact).__name__)
+            kind = _type_of(item)
             self._dropped[kind] += 1
             self._services.metrics.counts["events_dropped", kind] += 1
 
@@ -282,27 +304,55 @@ class EventLog:
         """As `LogOwner.lost`: the driver is told, too, and claims the shard again."""
         self._close()
 
-    # -- commits -------------------------------------------------------------------------------
+    # -- what is summed up ---------------------------------------------------------------------
 
     def settle(self) -> None:
         """The records of the last `take` are durable, and their replies have left."""
         if not self._commits:
             return
         for noted in self._commits:
-            self._tally.add(noted)
+            self._commit_sums.add(noted)
         self._commits.clear()
-        if self._minute is None and not self._stopping:
-            self._minute = self._loop.call_later(PERIOD_S, self._minute_is_over)
+        if self._commits_due is None and not self._stopping:
+            self._commits_due = self._loop.call_later(COMMITS_S, self._commits_are_due)
 
-    def _minute_is_over(self) -> None:
-        self._minute = None
+    def _commits_are_due(self) -> None:
+        self._commits_due = None
         self._tell_commits()
-        if self._waiting:
-            self.wait()
+        self.wait()
 
     def _tell_commits(self) -> None:
-        clock = self._services.clock
-        self._waiting += self._tally.take(clock.now(), clock.wall())
-        if self._tally.left_out:
-            self._dropped["commits"] += self._tally.left_out
-            self._tally.left_out = 0
+        if self._commit_sums.left_out:
+            self._dropped["commits"] += self._commit_sums.left_out
+        self._waiting += self._commit_sums.take()
+
+    def _note_refusal(self, noted: NotedFact) -> None:
+        admitted = self._refusal_sums.admits(noted, self._services.clock.seconds())
+        if admitted is None:
+            self._dropped["requests_refused"] += 1
+        elif admitted:
+            self._waiting.append(noted)
+        if self._refusals_due is None and not self._stopping:
+            self._refusals_due = self._loop.call_later(REFUSALS_S, self._refusals_are_due)
+
+    def _refusals_are_due(self) -> None:
+        self._refusals_due = None
+        now = self._services.clock.seconds()
+        self._tell_refusals(now)
+        due = self._refusal_sums.due
+        if due is not None:
+            self._refusals_due = self._loop.call_later(due - now, self._refusals_are_due)
+
+    def _tell_refusals(self, now: float) -> None:
+        before = len(self._waiting)
+        self._waiting += self._refusal_sums.take(now)
+        if len(self._waiting) > before:
+            self.wait()
+
+
+def _type_of(item: Item) -> str:
+    if isinstance(item, NotedFact):
+        return type_of(type(item.fact).__name__)
+    if isinstance(item, Event):
+        return item.type
+    return "commits" if isinstance(item, CommitSum) else "requests_refused"

@@ -47,7 +47,6 @@ from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import Locked, StorageError
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
@@ -151,16 +150,6 @@ class Server:
         self._loader = Loader(self._world.executor("loader"))
         self.store.write_back_on(self._loader.call_from_thread)
         self._writer = Writer(self.store, clock, self._executor, self.metrics.appends)
-        assert self.store.format is not None, "written before"
-        events = EventServices(
-            clock=clock,
-            metrics=self.metrics,
-            give_up=self._give_up,
-            enabled=settings.group_events_enabled,
-            node_id=self._options.node_id,
-            message_max_bytes=settings.message_max_bytes,
-            personal=Personal(settings.group_events_personal, self.store.format.directory_id),
-        )
         services = DriverServices(
             clock=clock,
             loader=self._loader,
@@ -175,18 +164,15 @@ class Server:
                 self.turns, clock, self.topics.pending_offset_deletions
             ),
             member_bytes=Total(),
-            events=events,
+            events=self._event_services(clock),
         )
         self.logs = self._logs_of(GROUP_TOPIC, self._epochs)
-        policy = self.topics.effective.event_topic_policy
-        self.event_logs = self._logs_of(EVENT_TOPIC, [None] * len(self._epochs), policy.limits)
+        self.event_logs = self._logs_of(EVENT_TOPIC, [None] * len(self._epochs))
         self.group_partitions = GroupPartitions(
             self.logs.by_partition, self.event_logs.by_partition, services
         )
-        self.metrics.snapshots, self.metrics.counted = (
-            self.group_partitions.snapshots,
-            self.group_partitions.counted,
-        )
+        self.metrics.snapshots = self.group_partitions.snapshots
+        self.metrics.counted = self.group_partitions.counted
         self.metrics.topics = self.topics.snapshot
         deleter = OffsetDeleter(
             self.group_partitions, self.turns, self.topics.pending_offset_deletions
@@ -204,12 +190,26 @@ class Server:
         self._cleaning = Cleaning(self._world.files, self.logs, self.topics, threads, self.metrics)
         self._cleaning.start(announce=self._directory.lacked_retention)
 
-    def _logs_of(
-        self, topic: str, epochs: Sequence[int | None], limits: Limits | None = None
-    ) -> EmbeddedLogs:
+    def _event_services(self, clock: Clock) -> EventServices:
+        settings = self._options.settings
+        assert self.store.format is not None, "written before"
+        return EventServices(
+            clock=clock,
+            metrics=self.metrics,
+            give_up=self._give_up,
+            enabled=settings.group_events_enabled,
+            node_id=self._options.node_id,
+            message_max_bytes=settings.message_max_bytes,
+            personal=Personal(settings.group_events_personal, self.store.format.directory_id),
+        )
+
+    def _logs_of(self, topic: str, epochs: Sequence[int | None]) -> EmbeddedLogs:
         """The logs of an internal topic, served to clients as well."""
+        policy = self.topics.effective.policy(self.topics.catalog.by_name[topic])
         grew = partial(self.topics.internal_log_grew, topic)
-        logs = EmbeddedLogs(LogServices(self._writer, self._loader, grew, limits), topic, epochs)
+        logs = EmbeddedLogs(
+            LogServices(self._writer, self._loader, grew, policy.limits.segment_ms), topic, epochs
+        )
         served = InternalLogs(logs.log_of, self._writer.call)
         self.topics.serve_internal_logs(topic, served)
         return logs

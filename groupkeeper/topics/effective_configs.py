@@ -154,11 +154,6 @@ class EffectiveConfigs:
         """The policy of the group topic."""
         return self._read_policy(self._of_group_topic)
 
-    @property
-    def event_topic_policy(self) -> LogPolicy:
-        """The policy of the topic of group events."""
-        return self._read_policy(self._of_internal[EVENT_TOPIC])
-
     def _read_policy(self, configs: Mapping[str, str]) -> LogPolicy:
         return read_policy(configs, self._inherited_values)
 

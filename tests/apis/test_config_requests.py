@@ -138,7 +138,7 @@ def test_what_is_asked_twice_is_answered_once(served: Served) -> None:
 # -- ListConfigResources ---------------------------------------------------------------------------
 
 NODE = [(BROKER, "0"), (LOGGER, "0")]
-TOPICS = [(TOPIC, "__consumer_offsets"), (TOPIC, "orders"), (TOPIC, "payments")]
+TOPICS = [(TOPIC, name) for name in ("__consumer_offsets", "__group_events", "orders", "payments")]
 
 
 def listed(served: Served, *kinds: int, version: int = 1) -> tuple[int, list[tuple[int, str]]]:

@@ -55,8 +55,8 @@ async def test_everything_there_is_to_know(scene: Scene) -> None:
 
 async def test_all_topics_in_the_order_of_their_names(three):
     page = await ask(three)
-    assert [topic.name for topic in page.topics] == [GROUPS, "a", "b", "t"]
-    assert [topic.is_internal for topic in page.topics] == [True, False, False, False]
+    assert [topic.name for topic in page.topics] == [GROUPS, "__group_events", "a", "b", "t"]
+    assert [topic.is_internal for topic in page.topics] == [True, True, False, False, False]
     assert page.next_cursor is None
 
 

@@ -12,6 +12,7 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.record_batch import iter_batches
+from groupkeeper.topics.names import GROUP_TOPIC
 from tests.support.slices import counted
 from tests.support.virtual_loop import VirtualLoop
 from tests.topics.scene import HeldWorker, Reply, Scene, batch
@@ -460,7 +461,7 @@ class GroupLog:
 
 
 async def test_partitions_of_the_group_topic_can_be_read(scene: Scene) -> None:
-    scene.topics.serve_group_logs(lambda index: GroupLog(batch("x"), 1) if index == 2 else None)
+    scene.serve_group_logs(lambda index: GroupLog(batch("x"), 1) if index == 2 else None)
     data = await scene.fetch(("__consumer_offsets", 2, 0))
     assert (data.records, data.high_watermark) == (batch("x"), 1)
 
@@ -476,10 +477,10 @@ async def test_a_group_partition_without_a_log_is_empty(scene: Scene) -> None:
 
 async def test_who_waits_for_a_group_partition_is_woken_by_its_owner(scene: Scene) -> None:
     log = GroupLog(b"", 0)
-    scene.topics.serve_group_logs(lambda index: log)
+    scene.serve_group_logs(lambda index: log)
     reply = scene.send_fetch(("__consumer_offsets", 2, 0), max_wait_ms=LONG)
-    scene.topics.group_log_grew(3, 70)
+    scene.topics.internal_log_grew(GROUP_TOPIC, 3, 70)
     assert not reply.answered
     log.records, log.next_offset = batch("x"), 1
-    scene.topics.group_log_grew(2, 70)
+    scene.topics.internal_log_grew(GROUP_TOPIC, 2, 70)
     assert (await reply.wait()).responses[0].partitions[0].high_watermark == 1

@@ -87,7 +87,7 @@ class GroupLog:
     ("epoch", "end"), [(0, (0, 0)), (1, (1, 50)), (3, (1, 50)), (4, (4, 80)), (5, UNKNOWN)]
 )
 async def test_epochs_of_the_group_topic_are_those_of_its_batches(scene, epoch, end):
-    scene.topics.serve_group_logs(lambda index: GroupLog())
+    scene.serve_group_logs(lambda index: GroupLog())
     assert await ask(scene, GROUPS, epoch) == (0, end)
 
 
@@ -97,7 +97,7 @@ async def test_a_group_partition_without_a_log(scene: Scene) -> None:
 
 
 async def test_the_group_topic_is_in_the_epoch_of_its_newest_batch(scene: Scene) -> None:
-    scene.topics.serve_group_logs(lambda index: GroupLog() if index == 1 else None)
+    scene.serve_group_logs(lambda index: GroupLog() if index == 1 else None)
     described = (await scene.metadata(GROUPS)).topics[0]
     assert [partition.leader_epoch for partition in described.partitions] == [0, 4, 0, 0]
     assert await ask(scene, GROUPS, 4, partition=1, current=4) == (0, (4, 80))
@@ -107,5 +107,5 @@ async def test_the_group_topic_is_in_the_epoch_of_its_newest_batch(scene: Scene)
 
 @pytest.mark.parametrize(("timestamp", "epoch"), [(-1, 4), (-2, 1)])
 async def test_a_position_in_the_group_topic_has_its_epoch(scene, timestamp, epoch):
-    scene.topics.serve_group_logs(lambda index: GroupLog())
+    scene.serve_group_logs(lambda index: GroupLog())
     assert (await scene.offsets(GROUPS, 0, timestamp)).leader_epoch == epoch

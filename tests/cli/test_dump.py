@@ -300,7 +300,7 @@ def test_a_directory_is_summed_up(directory: Path, capsys: Capture) -> None:
     names = [line.partition(":")[0].removeprefix(f"{directory}/") for line in lines]
     assert [*names[:2], *names[-3:-1]] == ["catalog", "catalog-copy", "orders-0", "payments-2"]
     assert re.search(r"orders-0: segments: 2 compacted: 0 size: \d+ offsets: 0 to 29 ", out)
-    assert re.search(r"journals/0-0.*: rounds: 1 to \d+ size: \d+ logs: 4$", out, re.MULTILINE)
+    assert re.search(r"journals/0-0.*: rounds: 1 to \d+ size: \d+ logs: 8$", out, re.MULTILINE)
 
 
 def test_all_files_of_a_directory(directory: Path, capsys: Capture) -> None:

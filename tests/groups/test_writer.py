@@ -113,7 +113,8 @@ def test_the_segments_catch_up_when_the_writer_rests(served: Served) -> None:
     assert [log.next_offset for log in logs if log] == [1, 1, 1, 1]
 
 
-def test_a_rounds_records_and_bytes_are_counted(served: Served) -> None:
+def test_a_rounds_records_and_bytes_are_counted(serve: Serve) -> None:
+    served = serve("group.events.enabled=false")
     served.client().commit(1)
     served.client().commit(2)
     stats = served.server.metrics.appends

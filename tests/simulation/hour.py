@@ -26,6 +26,7 @@ from tests.simulation.backup import Backup
 from tests.simulation.clerk import Clerk
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
 from tests.simulation.consumer import PARTITIONS, TOPIC, Consumer, Wire
+from tests.simulation.event_ledger import EventLedger
 from tests.simulation.ledger import Ledger, check_archive
 from tests.simulation.producer import CONFIGS, EVENTS, Producer
 from tests.simulation.tally import STARTED, Tally
@@ -107,6 +108,9 @@ class Hour:
         self.machine.created = self._created
         self.machine.died = self._died
         self.ledger = Ledger(LOGS, LIMITS)
+        self.event_ledger = EventLedger()
+        self.rounds = 0
+        """Rebalances whose events were stored."""
         self.happened: Counter[str] = Counter()
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.consumers: dict[str, Consumer] = {}
@@ -156,6 +160,8 @@ class Hour:
         await asyncio.sleep(120)
         self._check_settled()
         self._check_tasks()
+        assert self.machine.server is not None
+        self.rounds = self.event_ledger.check(self.machine.server)
         self.machine.kill()
         self._settle()
         tasks = asyncio.all_tasks(self.loop) - {asyncio.current_task()}
@@ -338,6 +344,7 @@ class Hour:
 
     def _created(self, server: Server) -> None:
         self.ledger.watch(server)
+        self.event_ledger.watch(server)
 
     def _died(self) -> None:
         self._crashed.set()

@@ -56,7 +56,7 @@ class Ledger:
     ) -> Callable[[Sequence[Append]], list[StorageError | None]]:
         def entered(appends: Sequence[Append]) -> list[StorageError | None]:
             assert not self._unsure, "no round follows one that may not be durable"
-            self._unsure = appends
+            self._unsure = [each for each in appends if isinstance(each, Append)]
             try:
                 errors = commit(appends)
             except AppendFailed as error:
@@ -65,7 +65,7 @@ class Ledger:
                 raise
             self._unsure = ()
             for append, error in zip(appends, errors, strict=True):
-                if error is None:
+                if error is None and isinstance(append, Append):  # others are events
                     self._enter(append)
             self._note()
             return errors

@@ -19,6 +19,7 @@ def test_an_hour_of_crashes_breaks_no_promise(seed: int) -> None:
     assert hour.crashes > 20
     assert hour.checks > 3_000
     assert hour.ledger.live_checks > 800
+    assert hour.rounds > 10
     assert hour.clerk.looks > 800 and hour.clerk.deletions > 300
     assert {kind: hour.happened[kind] for kind in EVERY_HOUR if not hour.happened[kind]} == {}
 

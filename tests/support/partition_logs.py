@@ -26,6 +26,7 @@ from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.metrics import AppendStats
 from groupkeeper.protocol.timed_batch import TimedRecord
 from groupkeeper.storage.files import Files
+from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.storage.store import Store
 from tests.support.batches import values_of
@@ -269,7 +270,7 @@ class Embedded(Process):
         self.writer_thread, self.loader_thread = (VirtualExecutor(loop) for _ in range(2))
         self._loader = Loader(self.loader_thread)
         self._writer = Writer(self.store, Clock(loop), self.writer_thread, AppendStats())
-        services = LogServices(self._writer, self._loader, lambda *_: None)
+        services = LogServices(self._writer, self._loader, lambda *_: None, Limits().segment_ms)
         self.logs = EmbeddedLogs(services, TOPIC, [self.store.claim(0)])
         self._events = EmbeddedLog(services, 0, EVENTS)
 

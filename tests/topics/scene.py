@@ -35,6 +35,8 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.settings.table import Settings as ServerSettings
+from groupkeeper.topics.names import GROUP_TOPIC
+from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.retention import RetentionListener
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
@@ -156,6 +158,14 @@ class Scene:
             ),
         )
         self.handlers = handlers_of(self.topics, Node(7, lambda: ("broker.example", self.port)))
+
+    def serve_group_logs(self, log_of: Callable[[int], Any]) -> None:
+        """Set the logs of the group topic."""
+
+        async def call(job: Callable[[], T]) -> T:
+            return job()
+
+        self.topics.serve_internal_logs(GROUP_TOPIC, InternalLogs(log_of, call))
 
     def _random_bytes(self, size: int) -> bytes:
         # Different after a restart, too, as chance would have it.

@@ -19,11 +19,11 @@ POLICY_VIOLATION = ErrorCode.POLICY_VIOLATION
 
 @pytest.fixture
 async def small(monkeypatch) -> Scene:
-    """A server that is full with six topics or twelve partitions, and has one topic of two. Its
-    group topic counts: one topic of four partitions.
+    """A server that is full with seven topics or sixteen partitions, and has one topic of two. Its
+    internal topics count: two of four partitions.
     """
-    monkeypatch.setattr("groupkeeper.topics.topic_admin.TOPICS_MOST", 6)
-    monkeypatch.setattr("groupkeeper.topics.topic_admin.PARTITIONS_MOST", 12)
+    monkeypatch.setattr("groupkeeper.topics.topic_admin.TOPICS_MOST", 7)
+    monkeypatch.setattr("groupkeeper.topics.topic_admin.PARTITIONS_MOST", 16)
     scene = Scene()
     await scene.create("t", partitions=2)
     return scene

@@ -246,7 +246,7 @@ async def test_the_settings_decide_for_topics_without_configs(
 async def test_the_group_topic_is_left_alone() -> None:
     scene = await (await scene_with(0)).restart(log_retention_ms=1, log_retention_bytes=0)
     group_logs: list[int] = []
-    scene.topics.serve_group_logs(group_logs.append)
+    scene.serve_group_logs(group_logs.append)
     await check(scene)
     assert group_logs == []
 

@@ -149,11 +149,11 @@ async def test_creating_and_deleting_topics_is_done_in_slices() -> None:
 async def test_everything_is_told_in_slices() -> None:
     scene, _ = await full(1_000)
     response = await scene.ask(12, MetadataRequest(topics=None))
-    assert len(response.topics) == 1_001
+    assert len(response.topics) == 1_002
     assert scene.slices > 1_000 // ITEMS
     request = ListConfigResourcesRequest(resource_types=[2])
     listed = await scene.ask(1, request)
-    assert len(listed.config_resources) == 1_001
+    assert len(listed.config_resources) == 1_002
     assert scene.slices > 1_000 // ITEMS
 
 

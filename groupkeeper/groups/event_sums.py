@@ -1,0 +1,172 @@
+"""Sums up what happens often: one event for many commits of a member, or many stale requests.
+
+Counting is done on the event loop and costs a dictionary lookup; the events are made later, on the
+thread that writes them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.causes import Who
+from groupkeeper.coordinator.facts import NotedFact, OffsetsCommitted, RequestRefused
+from groupkeeper.observe.events import event_of, who_of
+from groupkeeper.protocol.group_events import SHORTENED, Event
+
+COMMITS_S: Final = 60.0
+"""How long the commits of a member are counted before they are told."""
+MEMBERS_MOST: Final = 1_000
+"""Members of a partition whose commits are counted at a time; those of others are left out."""
+PLACES_MOST: Final = 1_000
+"""Topic partitions that are told of one member and minute; more are told as a number."""
+REFUSALS_S: Final = 10.0
+"""How long the stale requests of a sender, with one API and error, are counted after the first one,
+which is told at once."""
+SENDERS_MOST: Final = 1_000
+"""Senders of a partition whose stale requests are counted at a time; those of others are left
+out."""
+NAMES_MOST: Final = 4_000
+"""The most characters of the ids of one sender; those of longer ones are left out, too."""
+
+
+@dataclass(slots=True)
+class CommitSum:
+    """The commits of one member."""
+
+    caller: Caller
+    member: str
+    instance: str | None
+    head: tuple[str, int, str]
+    """Group, generation and state at the last commit. Its fact is not kept: that has the whole
+    request."""
+    at: tuple[int, int]
+    """Unix and monotonic milliseconds of the last commit."""
+    requests: int = 0
+    places: int = 0
+    partitions: dict[str, dict[int, None]] = field(default_factory=dict)
+    skipped: int = 0
+    """How many partitions were not looked at, as there were too many."""
+
+    def event(self) -> Event | None:
+        """What is stored."""
+        group, generation, state = self.head
+        fields: dict[str, Any] = {
+            "who": who_of(Who.calling(self.caller, self.member, self.instance)),
+            "requests": self.requests,
+            "partitions": {topic: sorted(some) for topic, some in self.partitions.items()},
+        }
+        if self.skipped:
+            fields[SHORTENED] = {"partitions": self.places + self.skipped}
+        wall, now = self.at
+        place = -1, -1, -1
+        return Event(*place, wall, now, group, "commits", generation, str(state), 0, fields)
+
+
+class CommitSums:
+    """The commits of a partition's groups since the last `take`."""
+
+    def __init__(self) -> None:
+        self._members: dict[tuple[str, str, str, str], CommitSum] = {}
+        self.left_out = 0
+        """Commits that were not counted since the last `take`."""
+
+    def __bool__(self) -> bool:
+        return bool(self._members)
+
+    def add(self, noted: NotedFact) -> None:
+        """Count a commit that is durable."""
+        fact = noted.fact
+        assert isinstance(fact, OffsetsCommitted)
+        request, peer = fact.request, fact.caller.peer
+        key = fact.group, request.member_id, peer.client_id, peer.host
+        known = self._members.get(key)
+        if known is None:
+            if len(self._members) >= MEMBERS_MOST or sum(map(len, key)) > NAMES_MOST:
+                self.left_out += 1
+                return
+            who = request.member_id, request.group_instance_id
+            known = self._members[key] = CommitSum(fact.caller, *who, ("", 0, ""), (0, 0))
+        known.requests += 1
+        known.head = fact.group, fact.generation, fact.state
+        known.at = noted.wall, noted.now
+        for topic in request.topics:
+            some = known.partitions.get(topic.name)
+            if some is None:
+                some = known.partitions[topic.name] = {}
+            for each in topic.partitions:
+                if each.partition_index in some:
+                    continue
+                if known.places >= PLACES_MOST:
+                    known.skipped = max(known.skipped, fact.offsets - known.places)
+                    return
+                some[each.partition_index] = None
+                known.places += 1
+
+    def take(self) -> Iterator[CommitSum]:
+        """What was counted, and begin anew."""
+        members, self._members, self.left_out = self._members, {}, 0
+        yield from members.values()
+
+
+@dataclass(slots=True)
+class RefusalSum:
+    """Stale requests of one sender with one API and error, after the first one."""
+
+    due: float
+    """When they are told, in seconds of the caller's clock."""
+    count: int = 0
+    first_ms: int = 0
+    last: NotedFact | None = None
+
+    def event(self) -> Event | None:
+        """What is stored."""
+        assert self.last is not None
+        event = event_of(self.last)
+        if event is not None:
+            fields = {"count": self.count, "first_ms": self.first_ms}
+            event = replace(event, fields={**event.fields, **fields})
+        return event
+
+
+class RefusalSums:
+    """The stale requests of a partition's groups."""
+
+    def __init__(self) -> None:
+        self._senders: dict[tuple[str, ...], RefusalSum] = {}
+        """In the order in which they are due."""
+
+    def admits(self, noted: NotedFact, now: float) -> bool | None:
+        """Whether a stale request is told at once; False if it is counted, None if it is left out.
+        `now` is in seconds of one clock.
+        """
+        fact = noted.fact
+        assert isinstance(fact, RequestRefused)
+        who = fact.who
+        key = fact.group, who.member, who.client_id, who.host, fact.api, fact.error
+        known = self._senders.get(key)
+        if known is None:
+            if len(self._senders) >= SENDERS_MOST or sum(map(len, key)) > NAMES_MOST:
+                return None
+            self._senders[key] = RefusalSum(now + REFUSALS_S)
+            return True
+        if not known.count:
+            known.first_ms = noted.wall
+        known.count += 1
+        known.last = noted
+        return False
+
+    @property
+    def due(self) -> float | None:
+        """When `take` has to be called next; None if nothing is counted."""
+        return next((each.due for each in self._senders.values()), None)
+
+    def take(self, now: float) -> Iterator[RefusalSum]:
+        """What is due. Who has sent no more is forgotten, so that the next one is told at once."""
+        for key, known in list(self._senders.items()):
+            if known.due > now:
+                break
+            del self._senders[key]
+            if known.count:
+                yield known
+                self._senders[key] = RefusalSum(now + REFUSALS_S)

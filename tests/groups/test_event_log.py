@@ -1,0 +1,375 @@
+"""What is stored of what happens to groups: in which order and rounds, within which limits."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from groupkeeper.groups import event_limits, event_sums
+from groupkeeper.groups.event_log import EventLog
+from groupkeeper.groups.event_sums import COMMITS_S
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_events import TYPES
+from tests.support.partition_logs import RefusingDisk
+from tests.support.requests import commit_request
+from tests.support.served import Client, Lines, Served, groups_apart, settle
+from tests.support.stored_events import stored, types
+
+Serve = Callable[..., Served]
+
+ROUND = ["rebalance_started", "rebalance_joined", "rebalance_completed"]
+
+
+# -- order and rounds ------------------------------------------------------------------------------
+
+
+def test_a_round_of_a_group_is_stored_in_order(served: Served) -> None:
+    settle(served.client())
+    events = stored(served)
+    assert [event.type for event in events] == ["group_created", "member_joined", *ROUND]
+    assert {event.group for event in events} == {"g"}
+    assert [event.seq for event in events] == list(range(5))
+    assert {event.type for event in events} <= TYPES.keys()
+
+
+def test_records_and_their_events_share_one_round_and_one_sync(served: Served) -> None:
+    client = served.client()
+    member_id = client.join("g").member_id
+    types(served)
+    before = served.syncs()
+    assert client.sync(member_id, 1, **{member_id: b"plan"}).error_code == 0
+    assert served.syncs() == before + 1
+    assert types(served)[-1] == "rebalance_completed"
+    assert served.syncs() == before + 1
+
+
+def test_commits_cost_no_event_of_their_own(served: Served) -> None:
+    client = served.client()
+    member_id, generation = settle(client)
+    before = len(stored(served))
+    syncs = served.syncs()
+    for offset in range(10):
+        client.commit(offset, member_id=member_id, generation=generation)
+    assert served.syncs() == syncs + 10
+    assert len(stored(served)) == before
+    served.advance(COMMITS_S)
+    event = stored(served)[-1]
+    assert (event.type, event.fields["requests"]) == ("commits", 10)
+    assert event.fields["partitions"] == {"orders": [0]}
+    assert event.fields["who"]["member"] == member_id
+    assert (event.state, event.generation) == ("Stable", generation)
+    served.advance(2 * COMMITS_S)
+    assert types(served).count("commits") == 1, "only while there is activity"
+
+
+def test_commits_that_are_not_told_yet_are_told_at_the_stop(served: Served) -> None:
+    client = served.client()
+    member_id, generation = settle(client)
+    client.commit(1, member_id=member_id, generation=generation)
+    served.stop()
+    served.start()
+    served.settled()
+    assert types(served)[-3:] == ["commits", "coordinator_closed", "coordinator_loaded"]
+
+
+def test_commits_of_too_many_members_and_places_are_counted_only(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_sums, "MEMBERS_MOST", 1)
+    monkeypatch.setattr(event_sums, "PLACES_MOST", 2)
+    client = served.client()
+    places = {("orders", n): 1 for n in range(5)}
+    client.call(8, commit_request(places, "g"))
+    client.call(8, commit_request(places, served_beside(served)))
+    served.advance(COMMITS_S + 2)
+    events = {event.type: event for event in stored(served)}
+    assert events["commits"].fields["partitions"] == {"orders": [0, 1]}
+    assert events["commits"].fields["shortened"] == {"partitions": 5}
+    assert events["events_dropped"].fields["types"] == {"commits": 1}
+
+
+def served_beside(served: Served) -> str:
+    """Another group of the same partition."""
+    ids = (f"g{number}" for number in range(1000))
+    return next(each for each in ids if served.driver(each) is served.driver("g"))
+
+
+def test_stale_requests_of_one_sender_are_one_event_in_ten_seconds(served: Served) -> None:
+    client = served.client()
+    member_id, generation = settle(client)
+    before = len(stored(served))
+    for _ in range(40):
+        assert client.beat(member_id, generation + 1) == ErrorCode.ILLEGAL_GENERATION
+        served.advance(0.5)
+        client.beat(member_id, generation)
+    served.advance(11)
+    refused = [event for event in stored(served)[before:] if event.type == "requests_refused"]
+    assert refused[0].fields["count"] == 1, "the first one at once"
+    assert sum(event.fields["count"] for event in refused) == 40
+    assert len(refused) <= 4
+    later = refused[1].fields
+    assert later["first_ms"] < later["last_ms"] <= later["first_ms"] + 10_000
+    client.beat(member_id, generation + 1)
+    assert types(served)[-1] == "requests_refused"
+
+
+def test_what_wrote_no_records_waits_for_the_next_round(served: Served) -> None:
+    client = served.client()
+    settle(client, group_instance_id="SAM")
+    types(served)
+    before = served.syncs()
+    assert client.beat("nobody", 1, instance_id="SAM") == ErrorCode.FENCED_INSTANCE_ID
+    client.commit(1, "another")
+    assert served.syncs() == before + 1
+    served.advance(0.3)
+    assert served.syncs() <= before + 2
+
+
+def test_what_wrote_no_records_is_stored_after_a_tenth_of_a_second(serve: Serve) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    settle(client, group_instance_id="SAM")
+    types(served)
+    before = served.syncs()
+    for _ in range(20):
+        assert client.beat("nobody", 1, instance_id="SAM") == ErrorCode.FENCED_INSTANCE_ID
+    served.advance(0.05)
+    assert served.syncs() == before, "a refusal costs no sync"
+    served.advance(0.1)
+    assert served.syncs() == before + 1
+    assert types(served).count("member_fenced") == 20
+
+
+def test_events_without_records_go_before_those_of_later_records(serve: Serve) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    settle(client, group_instance_id="SAM")
+    client.beat("nobody", 1, instance_id="SAM")
+    settle(client, "other")
+    assert types(served)[-6:] == ["member_fenced", "group_created", "member_joined", *ROUND]
+
+
+def test_a_partition_without_events_has_no_files_and_no_log(serve: Serve) -> None:
+    served = serve()
+    settle(served.client())
+    types(served)
+    names = [name for name in served.disk.children("data") if name.startswith("__group_events")]
+    assert names == [f"__group_events-{served.driver('g').index}"]
+
+
+# -- starts and stops ------------------------------------------------------------------------------
+
+
+def test_events_outlive_a_stop_and_a_kill(served: Served) -> None:
+    settle(served.client())
+    types(served)
+    served.restart()
+    served.settled()
+    assert types(served)[-1] == "coordinator_loaded"
+    served.stop()
+    served.start()
+    served.settled()
+    events = stored(served)
+    kinds = ["coordinator_loaded", "coordinator_closed", "coordinator_loaded"]
+    assert [event.type for event in events][5:] == kinds
+    assert events[-2].fields == {"why": "stopped"}
+    loaded = events[-1].fields
+    assert (loaded["groups"], loaded["members"], loaded["records"]) == (1, 1, 1)
+    assert [event.epoch for event in events] == [1] * 5 + [2] * 2 + [3]
+    assert [event.seq for event in events] == [0, 1, 2, 3, 4, 0, 1, 0]
+
+
+def test_what_waits_when_the_server_stops_is_written(served: Served) -> None:
+    client = served.client()
+    settle(client, group_instance_id="SAM")
+    client.beat("nobody", 1, instance_id="SAM")
+    served.stop()
+    served.start()
+    served.settled()
+    assert types(served)[-3:] == ["member_fenced", "coordinator_closed", "coordinator_loaded"]
+
+
+def test_a_partition_that_is_loaded_again_goes_on_in_its_event_log(served: Served) -> None:
+    client = served.client()
+    settle(client)
+    types(served)
+    served.fail("g")
+    served.settled()
+    settle(client, "g2")
+    kinds = types(served)
+    assert kinds[5:7] == ["coordinator_closed", "coordinator_loaded"]
+    assert "the lock was removed" in stored(served)[5].fields["why"]
+
+
+def test_a_lost_lock_is_told_to_both_logs(served: Served) -> None:
+    settle(served.client())
+    types(served)
+    index = served.driver("g").index
+    served.disk.remove(f"data/leases/{index}")
+    served.advance(2)
+    served.settled()
+    settle(served.client(), "g", group_instance_id="SAM")
+    assert "coordinator_loaded" in types(served)
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+def test_when_events_are_off_nothing_is_stored(serve: Serve) -> None:
+    served = serve("group.events.enabled=false")
+    settle(served.client())
+    served.advance(1)
+    assert stored(served) == []
+    assert not any("__group_events" in name for name in served.disk.children("data"))
+
+
+def test_what_was_stored_can_be_read_when_events_are_off(serve: Serve) -> None:
+    served = serve()
+    settle(served.client())
+    before = types(served)
+    served.stop()
+    served.machine.settings = serve("group.events.enabled=false").machine.settings
+    served.start()
+    served.settled()
+    settle(served.client(), group_instance_id="SAM")
+    assert types(served) == [*before, "coordinator_closed"]
+
+
+def test_a_damaged_event_log_costs_the_groups_nothing(serve: Serve, lines: Lines) -> None:
+    served = serve()
+    client = served.client()
+    settle(client)
+    types(served)
+    index = served.driver("g").index
+    served.stop()
+    folder = f"data/__group_events-{index}"
+    for name in served.disk.children(folder):
+        served.disk.remove(f"{folder}/{name}")
+    served.start()
+    served.settled()
+    client = served.client()
+    settle(client, group_instance_id="SAM")
+    assert client.commit(5, "g3") == 0
+    served.advance(10)
+    assert set(served.states()) == {"active"}
+    [line] = [line for line in lines() if line["event"] == "events are not stored"]
+    assert folder in line["error"] and line["level"] == "error"
+    counts = served.server.metrics.counts
+    assert counts["events_dropped", "rebalance_completed"] >= 1
+    assert 2 <= counts["event_logs_closed", "Corrupt"] <= 6, "tried again, ever more rarely"
+
+
+def test_a_bug_in_the_event_log_costs_the_groups_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    def boom(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    client = served.client()
+    monkeypatch.setattr(EventLog, "_batch", boom)
+    settle(client)
+    assert set(served.states()) == {"active"}
+    assert any(line["event"] == "events are not stored" for line in lines())
+    monkeypatch.undo()
+    served.advance(3)
+    settle(client, group_instance_id="SAM")
+    assert types(served)[-1] == "rebalance_completed"
+
+
+def test_what_was_dropped_is_told_when_events_are_stored_again(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = served.client()
+    settle(client, "first")
+    monkeypatch.setattr("groupkeeper.groups.event_batch.event_of", lambda noted: 1 // 0)
+    settle(client)
+    monkeypatch.undo()
+    served.advance(2)
+    assert client.commit(1) == ErrorCode.UNKNOWN_MEMBER_ID
+    settle(client, group_instance_id="SAM")
+    [dropped] = [event for event in stored(served) if event.type == "events_dropped"]
+    assert dropped.fields["count"] == sum(dropped.fields["types"].values())
+    assert "rebalance_completed" in dropped.fields["types"]
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+def test_events_of_one_sender_are_limited_and_the_others_counted(served: Served) -> None:
+    client, most = served.client(), event_limits.SENDER_EVENTS
+    settle(client, group_instance_id="SAM")
+    served.advance(1)
+    for _ in range(most + 20):
+        client.beat("nobody", 1, instance_id="SAM")
+    served.advance(2)
+    events = stored(served)
+    kinds = [event.type for event in events]
+    refused = kinds.count("member_fenced")
+    [dropped] = [event for event in events if event.type == "events_dropped"]
+    assert most <= refused < most + 20
+    assert dropped.fields["count"] == most + 20 - refused
+    assert dropped.fields["types"] == {"member_fenced": most + 20 - refused}
+    assert dropped.fields["who"]["host"] == "/127.0.0.1"
+    assert dropped.group == "g"
+    counted = served.server.metrics.counts["events_dropped", "member_fenced"]
+    assert counted == most + 20 - refused
+
+
+# -- personal data ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["keep", "hash", "omit"])
+def test_addresses_and_reasons_are_stored_as_the_setting_says(serve: Serve, mode: str) -> None:
+    served = serve(f"group.events.personal={mode}")
+    client: Client = served.client()
+    settle(client)
+    [joined] = [event for event in stored(served) if event.type == "member_joined"]
+    host = joined.fields["who"]["host"]
+    if mode == "keep":
+        assert host == "/127.0.0.1"
+    elif mode == "omit":
+        assert host is None
+    else:
+        assert len(host) == 16 and host != "/127.0.0.1"
+        again = stored(served)[2].fields["cause"]["who"]["host"]
+        assert again == host, "the same address has the same hash"
+    text = json.dumps([dict(event.fields) for event in stored(served)])
+    assert ("127.0.0.1" in text) == (mode == "keep")
+
+
+def test_groups_of_other_partitions_are_elsewhere(serve: Serve) -> None:
+    served = serve()
+    one, other = groups_apart(len(served.server.group_partitions))
+    settle(served.client(), one)
+    settle(served.client(), other)
+    assert {event.group for event in stored(served, one)} == {one}
+    assert {event.group for event in stored(served, other)} == {other}
+
+
+def test_a_full_disk_for_events_costs_the_groups_nothing(serve: Serve) -> None:
+    served = serve("offsets.topic.num.partitions=1", start=False)
+    served.machine.make_files = RefusingDisk
+    served.start()
+    client = served.client()
+    settle(client, "before")
+    types(served, "before")
+    files = served.machine.files
+    assert isinstance(files, RefusingDisk)
+    files.full = ("data/__group_events-0",)
+    began = served.loop.time()
+    for number in range(30):
+        settle(client, f"g{number}")
+        served.advance(0.05)
+    assert served.loop.time() - began < 10, "no answer waits for the event log"
+    assert set(served.states()) == {"active"}
+    counts = served.server.metrics.counts
+    assert counts["events_dropped", "rebalance_completed"] > 0
+    assert counts["partitions_closed", "AppendFailed"] == 0
+    files.full = ()
+    served.advance(61)
+    settle(client, "after")
+    kinds = types(served)
+    assert kinds[-1] == "rebalance_completed" and "events_dropped" in kinds
+    told = [event.group for event in stored(served) if event.type == "rebalance_completed"]
+    lost = counts["events_dropped", "rebalance_completed"]
+    assert len(told) + lost == 32 and told[0] == "before"

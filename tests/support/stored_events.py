@@ -1,0 +1,33 @@
+"""The events that a server has stored, as readers find them."""
+
+from collections.abc import Iterator
+
+from groupkeeper.protocol.group_events import Event, decode
+from groupkeeper.protocol.record_batch import decode_records, iter_batches
+from groupkeeper.storage.log import Log
+from tests.support.served import Served
+
+
+def events_in(log: Log | None) -> Iterator[Event]:
+    """All events of a log; none if it is not open."""
+    for piece in log.batches(log.start_offset) if log is not None else ():
+        for header in iter_batches(piece):
+            for record in decode_records(piece, header):
+                event = decode(record.key, record.value or b"")
+                assert record.timestamp_ms == event.at_ms
+                yield event
+
+
+def stored(served: Served, group_id: str = "g") -> list[Event]:
+    """The events of the group's partition, after all that waits was written; in order."""
+    served.advance(0.3)
+    served.run(served.server._writer.call(served.server.store.catch_up))
+    index = served.driver(group_id).index
+    events = list(events_in(served.server.event_logs.log_of(index)))
+    places = [(event.epoch, event.seq) for event in events]
+    assert places == sorted(set(places)), "their order is that of the log"
+    return events
+
+
+def types(served: Served, group_id: str = "g") -> list[str]:
+    return [event.type for event in stored(served, group_id)]
