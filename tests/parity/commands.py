@@ -30,12 +30,11 @@ Who plays which part is in docs/glossary.md.
     repeat     NUMBER COMMAND: so many of it at once, on one connection
 
 A group is `g` unless `group=` says otherwise, the client id is the name unless `client=` says
-otherwise. `null` is null, `''` the empty text, `x*4096` as metadata or as the reason to leave a text
-of that length. In
-`protocols=` a subscription is written as topics joined by `+`, `*2` behind it owns that many
-partitions of the first, `^9` at the end adds as many bytes of user data, `0x..` are bytes as
-they are, and nothing is no bytes. `plan=none` is an empty list of assignments; a leader who is
-not told otherwise gives everybody `for <name>`.
+otherwise. `null` is null, `''` the empty text, `x*4096` as metadata or as the reason to leave a
+text of that length. In `protocols=` a subscription is written as topics joined by `+`, `*2` behind
+it owns that many partitions of the first, `^9` at the end adds as many bytes of user data, `0x..`
+are bytes as they are, and nothing is no bytes. `plan=none` is an empty list of assignments; a
+leader who is not told otherwise gives everybody `for <name>`.
 """
 
 import json

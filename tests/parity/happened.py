@@ -98,21 +98,21 @@ def difference(
     return lines
 
 
-def parsed(line: str) -> tuple[str, dict[str, str]]:
-    """Type and fields of a line without its `event:`. Raises ValueError."""
-    kind, *words = shlex.split(line)
+def parsed(line: str) -> tuple[int, str, dict[str, str]]:
+    """How often, type and fields of a line without its `event:`. Raises ValueError."""
+    first, *words = shlex.split(line)
+    times = int(first) if first.isdigit() else 1
+    kind = words.pop(0) if first.isdigit() else first
     pairs = [word.partition("=") for word in words]
     if odd := [name for name, equals, _ in pairs if not equals]:
         raise ValueError(f"not name=value: {' '.join(odd)}")
-    return kind, {name: value for name, _, value in pairs}
+    return times, kind, {name: value for name, _, value in pairs}
 
 
 def _spelled(line: str) -> list[str]:
     """The line with quotes where they are needed, and nowhere else; as often as it says."""
-    number, _, rest = line.partition(" ")
-    return (
-        [_written(*parsed(rest))] * int(number) if number.isdigit() else [_written(*parsed(line))]
-    )
+    times, kind, fields = parsed(line)
+    return [_written(kind, fields)] * times
 
 
 def _written(kind: str, fields: Mapping[str, str]) -> str:
@@ -123,7 +123,7 @@ def _lines(wanted: Sequence[str], events: Sequence[Event], names: Names) -> list
     """The events as lines: as the written ones where these are true, else with what tells most."""
     lines = []
     for index, event in enumerate(events):
-        kind, fields = parsed(wanted[index]) if index < len(wanted) else ("", {})
+        _, kind, fields = parsed(wanted[index]) if index < len(wanted) else (0, "", {})
         if kind != event.type:
             fields = {name: "" for name in ("who", "cause", "likely", "why") if _has(event, name)}
         told = {name: _told(event, name, text, names) for name, text in fields.items()}
@@ -146,17 +146,18 @@ def _told(event: Event, name: str, wanted: str, names: Names) -> str:
 
 def _value(event: Event, name: str) -> Any:
     fields = event.fields
-    cause = fields.get("cause") or {}
+    cause = fields.get("cause", {})
     first, _, rest = name.partition(".")
     if name == "cause":
-        return cause.get("code")
+        return cause.get("code", _MISSING)
     if name == "by":
-        return cause.get("who")
+        return cause.get("who", _MISSING)
     if name == "who":
-        return fields["who"] if "who" in fields else cause.get("who")
-    value = (cause or fields).get(first) if first in _CAUSE else fields.get(first)
-    if first not in fields and first not in _CAUSE:
-        value = getattr(event, first, _MISSING)
+        return fields.get("who", cause.get("who", _MISSING))
+    if first in _CAUSE:
+        value = (cause or fields).get(first, _MISSING)
+    else:
+        value = fields.get(first, getattr(event, first, _MISSING))
     return value.get(rest, _MISSING) if rest and isinstance(value, Mapping) else value
 
 
