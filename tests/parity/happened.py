@@ -87,10 +87,10 @@ def difference(
 ) -> list[str]:
     """The commands that led to other events than those written, each with both texts."""
     lines: list[str] = []
-    for command, written, events in zip(commands, expected, happened, strict=True):
-        if not written:
+    for command, said, events in zip(commands, expected, happened, strict=True):
+        if not said:
             continue
-        wanted = [line for each in written if each != NONE for line in _spelled(each)]
+        wanted = [line for each in said if each != NONE for line in _spelled(each)]
         found = _lines(wanted, events, names)
         if found != wanted:
             lines.append(f"  > {command}")
@@ -112,10 +112,11 @@ def parsed(line: str) -> tuple[int, str, dict[str, str]]:
 def _spelled(line: str) -> list[str]:
     """The line with quotes where they are needed, and nowhere else; as often as it says."""
     times, kind, fields = parsed(line)
-    return [_written(kind, fields)] * times
+    return [written(kind, fields)] * times
 
 
-def _written(kind: str, fields: Mapping[str, str]) -> str:
+def written(kind: str, fields: Mapping[str, str]) -> str:
+    """A line without its `event:`."""
     return shlex.join([kind, *(f"{name}={value}" for name, value in fields.items())])
 
 
@@ -126,8 +127,8 @@ def _lines(wanted: Sequence[str], events: Sequence[Event], names: Names) -> list
         _, kind, fields = parsed(wanted[index]) if index < len(wanted) else (0, "", {})
         if kind != event.type:
             fields = {name: "" for name in ("who", "cause", "likely", "why") if _has(event, name)}
-        told = {name: _told(event, name, text, names) for name, text in fields.items()}
-        lines.append(_written(event.type, told))
+        found = {name: told(event, name, text, names) for name, text in fields.items()}
+        lines.append(written(event.type, found))
     return lines
 
 
@@ -135,8 +136,8 @@ def _has(event: Event, name: str) -> bool:
     return _value(event, name) not in (None, _MISSING)
 
 
-def _told(event: Event, name: str, wanted: str, names: Names) -> str:
-    """The event's value; of a time the written one, if it is near enough."""
+def told(event: Event, name: str, wanted: str, names: Names) -> str:
+    """The event's value as text; of a time the written one, if it is near enough."""
     value = _value(event, name)
     if not name.endswith("_ms") or not isinstance(value, int):
         return _text(value, names)
