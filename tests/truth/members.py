@@ -1,7 +1,7 @@
 """Situations in which a member goes: not polled, gone, leaving, removed."""
 
 from tests.clients.libraries import AIOKAFKA, CONFLUENT
-from tests.truth.on_java import JAVA
+from tests.truth.foreign import FRANZ_GO, JAVA
 from tests.truth.play import KAFKA_PYTHON, LONG_MS, POLL_MS, SESSION_MS, Play
 from tests.truth.situations import situation
 
@@ -36,6 +36,33 @@ def _slow_poll(play: Play) -> None:
 
 
 @situation(
+    "the poll loop is too slow during a rebalance",
+    CONFLUENT,  # stays until the time is up: it waits for the poll that gives partitions back
+    expected="""
+        rebalance_started who=gamma cause=member_joined
+        member_removed who=beta by=beta cause=join_timeout likely=slow_member
+        rebalance_joined ended_by=timeout missing=beta:removed
+    """,
+)
+@situation(
+    "the poll loop is too slow during a rebalance",
+    *(KAFKA_PYTHON, JAVA),
+    expected="""
+        rebalance_started who=gamma cause=member_joined
+        member_removed who=beta by=beta cause=member_left likely=max_poll_exceeded
+        rebalance_cause_added who=beta cause=member_left likely=max_poll_exceeded
+        rebalance_joined ended_by=all_joined missing=none
+    """,
+)
+def _slow_poll_in_round(play: Play) -> None:
+    alpha, beta = play.settled("alpha", "beta", poll_ms=POLL_MS)
+    play.consumed(alpha, beta)
+    play.now()
+    beta.tell("stall", seconds=_STALL_S)
+    play.join("gamma", poll_ms=POLL_MS)
+
+
+@situation(
     "the event loop is blocked",
     AIOKAFKA,
     expected="""
@@ -55,7 +82,7 @@ def _blocked(play: Play) -> None:
 
 @situation(
     "killed with kill -9",
-    *(KAFKA_PYTHON, CONFLUENT, AIOKAFKA, JAVA),
+    *(KAFKA_PYTHON, CONFLUENT, AIOKAFKA, JAVA, FRANZ_GO),
     expected="""
         member_removed who=beta by=beta cause=session_expired likely=crash_or_network
             evidence.connection=closed evidence.session_timeout_ms=3s
@@ -128,6 +155,21 @@ def _static_gone(play: Play) -> None:
     beta.kill()
 
 
+@situation(
+    "a static member is closed, does not leave, and does not come back",
+    *(KAFKA_PYTHON, CONFLUENT, JAVA, FRANZ_GO),
+    expected="""
+        member_removed who=beta cause=session_expired likely=crash_or_network
+            evidence.connection=closed
+        rebalance_started who=beta cause=session_expired
+    """,
+)
+def _static_closed(play: Play) -> None:
+    _, beta = play.settled("alpha", "beta", static=True)
+    play.now()
+    beta.ask("close")
+
+
 # -- leaving ---------------------------------------------------------------------------------------
 
 
@@ -145,6 +187,15 @@ def _static_gone(play: Play) -> None:
     expected="""
         member_removed who=beta by=beta cause=member_left likely=shutdown
             'reason=the consumer is being closed'
+        rebalance_started who=beta cause=member_left likely=shutdown
+    """,
+)
+@situation(
+    "closed",
+    FRANZ_GO,
+    expected="""
+        member_removed who=beta by=beta cause=member_left likely=shutdown
+            'reason=client leaving group per normal operation'
         rebalance_started who=beta cause=member_left likely=shutdown
     """,
 )
@@ -170,9 +221,10 @@ def _unsubscribed(play: Play) -> None:
 @situation(
     "an administrator removes a static member",
     KAFKA_PYTHON,
-    expected="""
-        member_removed who=beta cause=member_removed_by_admin likely=null 'reason=a test'
-        rebalance_started cause=member_removed_by_admin 'reason=a test' members=1
+    expected=f"""
+        member_removed who=beta by={KAFKA_PYTHON.name} cause=member_removed_by_admin
+            likely=null 'reason=a test'
+        rebalance_started who={KAFKA_PYTHON.name} cause=member_removed_by_admin members=1
     """,
 )
 def _removed(play: Play) -> None:

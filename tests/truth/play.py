@@ -11,7 +11,7 @@ from tests.clients.scene import Group, Workers
 from tests.support.process import Server
 from tests.support.wire import Client, connect
 from tests.truth.cable import Cable
-from tests.truth.on_java import JAVA, JavaWorker
+from tests.truth.foreign import COMMANDS, ForeignWorker
 from tests.truth.reading import Story
 
 PARTITIONS = 3
@@ -57,7 +57,7 @@ class Play:
         self.server.start()
         if self.cable is not None:
             self.cable.to(self.server.kafka)
-        self.workers = JavaWorkers(self.server, folder)
+        self.workers = AllWorkers(self.server, folder)
         self.admin = self.workers.start(KAFKA_PYTHON)
         self.group = Group(situation.client, self.workers, self.admin)
         self._story = Story(self.group.name, PARTITIONS)
@@ -119,14 +119,14 @@ class Play:
         return self._story.lines()
 
 
-class JavaWorkers(Workers):
-    """Workers, of which some are Java's."""
+class AllWorkers(Workers):
+    """Workers on clients of all languages."""
 
     def start(self, library: Library) -> Worker:
         """Start one."""
-        if library is not JAVA:
+        if library.name not in COMMANDS:
             return super().start(library)
-        worker = JavaWorker(library, self.server.bootstrap, self.changed)
+        worker = ForeignWorker(library, self.server.bootstrap, self.changed)
         worker.start(self.folder / f"{len(self.all)}-{library.name}.log")
         self.all.append(worker)
         return worker

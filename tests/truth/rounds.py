@@ -6,7 +6,7 @@ from groupkeeper.protocol.embedded import Subscription
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.clients.libraries import AIOKAFKA, CONFLUENT
 from tests.support.codecs import encode_subscription
-from tests.truth.on_java import JAVA
+from tests.truth.foreign import BY_HAND, JAVA
 from tests.truth.play import KAFKA_PYTHON, LONG_MS, POLL_MS, Play
 from tests.truth.situations import situation
 
@@ -171,7 +171,7 @@ def _stopped_joiner(play: Play) -> None:
 
 @situation(
     "a leader never sends the assignment",
-    KAFKA_PYTHON,
+    BY_HAND,
     expected="""
         member_removed who=tester cause=sync_timeout likely=crash_or_network
         rebalance_started who=tester cause=sync_timeout from_state=CompletingRebalance
@@ -186,14 +186,13 @@ def _leader_never_syncs(play: Play) -> None:
 
 @situation(
     "an id is handed out and never used",
-    KAFKA_PYTHON,
+    BY_HAND,
     expected="""
         member_removed who=tester cause=pending_member_expired
         no rebalance_started
     """,
 )
 def _pending(play: Play) -> None:
-    play.settled("alpha")
     play.now()
     with play.client() as client:
         assert client.call(5, _join(play, session_ms=1_000, rebalance_ms=4_000)).error_code == 79

@@ -71,10 +71,10 @@ def _shrunk(play: Play) -> None:
 @situation(
     "a group is deleted",
     KAFKA_PYTHON,
-    expected="""
+    expected=f"""
         group_emptied cause=member_left who=alpha
-        offsets_deleted count=6 why=group_deleted
-        group_deleted why=request
+        offsets_deleted who={KAFKA_PYTHON.name} count=6 why=group_deleted
+        group_deleted who={KAFKA_PYTHON.name} why=request
     """,
 )
 def _deleted(play: Play) -> None:
@@ -88,8 +88,8 @@ def _deleted(play: Play) -> None:
 @situation(
     "offsets are reset",
     KAFKA_PYTHON,
-    expected="""
-        offsets_reset partitions=0,1 from=1,1 to=0,5
+    expected=f"""
+        offsets_reset who={KAFKA_PYTHON.name} partitions=0,1 from=1,1 to=0,5
     """,
 )
 def _reset(play: Play) -> None:
