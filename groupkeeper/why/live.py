@@ -19,7 +19,7 @@ _TIMERS: Final[Mapping[str, str]] = {
     " assignment are removed",
     "session": "the session of {who} ends unless it sends a heartbeat",
     "new_member": "{who} is removed unless the join phase ends before",
-    "pending_member": "the member id {who} is given up",
+    "pending_member": "the member id {who} is given up unless its client joins with it",
 }
 """Name of a timer -> what happens when it comes due."""
 
