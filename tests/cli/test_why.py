@@ -284,6 +284,24 @@ async def test_a_deleted_group_still_has_its_events(capsys: Capture) -> None:
     assert err == "groupkeeper: consumer group 'g' does not exist now\n"
 
 
+async def test_nothing_since_then_says_when_that_is(capsys: Capture) -> None:
+    node = EventNode(rounds(1).events)
+    assert await why(node, "--http", "off", "--since", "2030-01-01T03:00+01:00") == 0
+    err = capsys.readouterr().err
+    assert "no rebalances of group 'g' since 2030-01-01 02:00:00.000Z: try an earlier" in err
+
+
+async def test_a_narrow_terminal_is_not_overrun(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert await why(EventNode(rounds(1).events), "--http", "off") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) > 80
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert await why(EventNode(rounds(1).events), "--http", "off") == 0
+    assert 50 < max(map(len, capsys.readouterr().out.splitlines()[1:])) <= 60
+
+
 async def test_no_events_yet(capsys: Capture) -> None:
     assert await why(EventNode([]), "--http", "off") == 0
     assert "no rebalances of group 'g' are stored yet" in capsys.readouterr().err
