@@ -93,8 +93,6 @@ class EventLog:
         self._dropped: Counter[str] = Counter()
         """Events left out before they were made, and not told yet."""
         self._under_way: EventBatch | None = None
-        self._commits: list[NotedFact] = []
-        """Commits of the round under way."""
         self._commit_sums = CommitSums()
         self._refusal_sums = RefusalSums()
         self._timer: asyncio.TimerHandle | None = None
@@ -169,7 +167,6 @@ class EventLog:
     def driver_failed(self, why: str, facts: Sequence[NotedFact]) -> None:
         """The partition is closed. `facts`: those that waited for no records."""
         self._under_way = None
-        self._commits.clear()
         self._note(facts, {})
         self._closed(why)
 
@@ -237,6 +234,8 @@ class EventLog:
         """The events to write now. `left_out`: facts that were not handed out, by class; cleared.
         `group`: the batch of the records that are written with them.
         """
+        if not (facts or left_out or self._waiting or self._dropped or self._maker.has_dropped):
+            return None  # nearly always
         try:
             self._note(facts, left_out)
             left_out.clear()
@@ -248,11 +247,9 @@ class EventLog:
     def _note(self, facts: Sequence[NotedFact], left_out: Mapping[str, int]) -> None:
         for noted in facts:
             kind = type(noted.fact)
-            if kind is OffsetsCommitted:
-                self._commits.append(noted)
-            elif kind is RequestRefused:
+            if kind is RequestRefused:
                 self._note_refusal(noted)
-            elif kind is not GroupsLoaded:
+            elif kind is not GroupsLoaded and noted.fact.is_event:
                 self._waiting.append(noted)
         for fact, count in left_out.items():
             self._dropped[type_of(fact)] += count
@@ -306,14 +303,15 @@ class EventLog:
 
     # -- what is summed up ---------------------------------------------------------------------
 
-    def settle(self) -> None:
-        """The records of the last `take` are durable, and their replies have left."""
-        if not self._commits:
+    def count(self, facts: Sequence[NotedFact]) -> None:
+        """Count the commits among facts whose records are durable, and whose replies have left."""
+        if not self._services.enabled:
             return
-        for noted in self._commits:
-            self._commit_sums.add(noted)
-        self._commits.clear()
-        if self._commits_due is None and not self._stopping:
+        add = self._commit_sums.add
+        for noted in facts:
+            if type(noted.fact) is OffsetsCommitted:
+                add(noted)
+        if self._commits_due is None and self._commit_sums and not self._stopping:
             self._commits_due = self._loop.call_later(COMMITS_S, self._commits_are_due)
 
     def _commits_are_due(self) -> None:
