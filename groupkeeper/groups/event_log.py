@@ -207,7 +207,6 @@ class EventLog:
                     "groups": fact.groups,
                     "members": fact.members,
                     "duration_ms": duration_ms,
-                    "dropped_bytes": 0,
                 }
                 self._tell("coordinator_loaded", fields)
 
