@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from random import Random
 
@@ -64,16 +64,21 @@ class Used:
     """Bytes of a data directory."""
 
     log: int
+    events: int
+    """Those of the requests; a member's commits make one more event a minute."""
     journal: int
 
     @classmethod
     def of(cls, server: Server) -> "Used":
         time.sleep(REST_S)
         data = server.folder / "data"
-        log = sum(file.stat().st_size for file in data.glob("__consumer_offsets-*/*.log"))
+        log, events = (
+            sum(file.stat().st_size for file in data.glob(f"{topic}-*/*.log"))
+            for topic in ("__consumer_offsets", "__group_events")
+        )
         # What follows the last round are zeros, written ahead of the next ones.
         ends = (len(file.read_bytes().rstrip(b"\0")) for file in (data / "journals").iterdir())
-        return cls(log, sum(-(-end // SECTOR) * SECTOR for end in ends))
+        return cls(log, events, sum(-(-end // SECTOR) * SECTOR for end in ends))
 
 
 def requests(base: Path, commits: int, rebalances: int) -> Iterator[Row]:
@@ -99,8 +104,8 @@ def _cost(server: Server, act: Callable[[], int]) -> Row:
     before = Used.of(server)
     number = act()
     after = Used.of(server)
-    sizes = (after.log - before.log, after.journal - before.journal)
-    return [f"{size / number:,.0f}" for size in sizes]
+    pairs = zip(astuple(before), astuple(after), strict=True)
+    return [f"{(now - then) / number:,.0f}" for then, now in pairs]
 
 
 def _rebalanced(group: Group, times: int) -> int:
@@ -280,7 +285,7 @@ def main() -> int:
             stack.enter_context(on_core(GENERATOR_CORE))
         print(f"disk: {report.disk(base)}, load average {os.getloadavg()[0]:.1f}")
         if options.only in {None, "requests"}:
-            heads = ["bytes for", "log", "journal"]
+            heads = ["bytes for", "log", "events", "journal"]
             table(heads, requests(base, options.commits, options.rebalances))
         if options.only in {None, "days"}:
             rates = [float(rate) for rate in options.rates.split(",")]

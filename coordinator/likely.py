@@ -4,8 +4,9 @@ Pure: numbers and texts in, a guess and its evidence out. A guess is made only w
 nothing depends on it. What the guesses mean: `LIKELY` in `protocol.group_event_words`.
 
 Reasons are free text of clients. Java's are "consumer poll timeout has expired.", "the consumer is
-being closed" and "the consumer unsubscribed from all topics"; librdkafka and kafka-python send none
-when a poll comes too late, so that the time since the last commit has to tell.
+being closed" and "the consumer unsubscribed from all topics", franz-go's is "client leaving group
+per normal operation"; librdkafka and kafka-python send none when a poll comes too late, so that the
+time since the last commit has to tell.
 """
 
 from collections import deque
@@ -36,7 +37,10 @@ REASON_READ: Final = 200
 """How many characters of a reason are looked at."""
 
 _POLL_WORDS: Final = ("poll timeout", "poll interval", "max.poll.interval", "max_poll_interval")
-_END_WORDS: Final = ("being closed", "closing", "unsubscribed", "shutting down", "shutdown")
+_END_WORDS: Final = (
+    *("being closed", "closing", "unsubscribed", "shutting down", "shutdown"),
+    "leaving group per normal operation",
+)
 
 
 def said(reason: str | None) -> str | None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from groupkeeper.repair.contents import Contents, GroupContents, MessageContents, State
+from groupkeeper.repair.logs import is_event_log
 from groupkeeper.repair.recognition import Recognized
 from groupkeeper.repair.survey import DamagedCatalog, DamagedLog, Survey
 from groupkeeper.repair.writing import Repaired
@@ -224,7 +225,7 @@ def _catalog_lines(catalog: DamagedCatalog, most: int | None) -> Iterator[str]:
 
 def _sound_lines(survey: Survey) -> Iterator[str]:
     groups = [each for each in survey.sound.values() if isinstance(each, GroupContents)]
-    topics = [each for each in survey.sound.values() if isinstance(each, MessageContents)]
+    messages = {n: each for n, each in survey.sound.items() if isinstance(each, MessageContents)}
     if groups:
         total = GroupContents(
             sum(each.records for each in groups),
@@ -233,9 +234,11 @@ def _sound_lines(survey: Survey) -> Iterator[str]:
             sum(each.offsets for each in groups),
         )
         yield f"Sound: {counted(len(groups), 'log')} of groups, with {_contents(total)}"
-    if topics:
-        messages = counted(sum(each.records for each in topics), "message")
-        yield f"Sound: {counted(len(topics), 'log')} of topics, with {messages}"
+    for of_events, whose, what in ((True, "group events", "event"), (False, "topics", "message")):
+        logs = [each for name, each in messages.items() if is_event_log(name) is of_events]
+        if logs:
+            records = counted(sum(each.records for each in logs), what)
+            yield f"Sound: {counted(len(logs), 'log')} of {whose}, with {records}"
 
 
 # -- for machines ----------------------------------------------------------------------------------

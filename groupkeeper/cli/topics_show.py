@@ -16,8 +16,8 @@ from groupkeeper.cli.cluster import Cluster, Refused, cluster_options, with_opti
 if TYPE_CHECKING:
     from groupkeeper.client import Client
 
-INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-"""As Kafka's tools know them, whatever the broker says: `Topic.INTERNAL_TOPICS`."""
+INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__group_events")
+"""As Kafka's tools know them, whatever the broker says (`Topic.INTERNAL_TOPICS`), and ours."""
 NO_TOPIC = (3, 17)
 """UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION."""
 MIN_ISR = "min.insync.replicas"

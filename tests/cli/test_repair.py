@@ -83,6 +83,7 @@ def test_without_damage_there_is_nothing_to_repair(directory: Path, capsys: Capt
     assert snapshot(directory) == before
     code, out = run(capsys, directory)
     assert re.match(r"Sound: 4 logs of groups, with \d+ groups, 1 member, \d+ offsets \(in ", out)
+    assert re.search(r"^Sound: 4 logs of group events, with \d+ events$", out, re.MULTILINE)
     assert "Sound: 2 logs of topics, with 60 messages\n" in out
 
 

@@ -23,7 +23,7 @@ def run(bootstrap: str, capsys: Capture) -> Run:
 
 
 def test_list(run: Run) -> None:
-    assert run("list") == (0, "__consumer_offsets\nparcels\nreceipts\n", "")
+    assert run("list") == (0, "__consumer_offsets\n__group_events\nparcels\nreceipts\n", "")
     assert run("list --exclude-internal --topic .*s") == (0, "parcels\nreceipts\n", "")
     assert run("list --topic parcels,rec.*") == (0, "parcels\nreceipts\n", "")
     assert run("list --topic nothing") == (0, "", "")

@@ -65,8 +65,11 @@ class Group:
         session_ms: int = LONG_SESSION_MS,
         auto_commit: bool = False,
         library: Library | None = None,
+        more: dict[str, Any] | None = None,
     ) -> Worker:
-        """Start a process with a member of the group; it joins in its own time."""
+        """Start a process with a member of the group; it joins in its own time. `more`: settings
+        under Kafka's names.
+        """
         worker = self.workers.start(library or self.library)
         worker.tell(
             "start",
@@ -76,6 +79,7 @@ class Group:
             heartbeat_ms=HEARTBEAT_MS,
             instance_id=instance_id,
             auto_commit=auto_commit,
+            more=more,
         )
         return worker
 

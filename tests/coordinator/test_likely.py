@@ -40,6 +40,7 @@ def removal(scene: Scene) -> Cause:
         ("Application maximum poll interval (300000ms) exceeded", "max_poll_exceeded"),
         ("the consumer is being closed", "shutdown"),
         ("the consumer unsubscribed from all topics", "shutdown"),
+        ("client leaving group per normal operation", "shutdown"),
         ("Shutting down", "shutdown"),
         ("deploying version 7", None),
         ("x" * 1_000 + " being closed", None),

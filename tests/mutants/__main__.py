@@ -20,9 +20,11 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.mutants.catalogue import MUTANTS
+from tests.mutants import catalogue
+from tests.mutants.events import EVENT_MUTANTS
 from tests.mutants.mutant import Mutant
 
+MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS)
 ROOT = Path(__file__).parents[2]
 TREE = ("coordinator", "protocol", "storage", "groupkeeper", "tests", "benchmarks")
 FILES = ("pyproject.toml",)

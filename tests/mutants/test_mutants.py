@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.catalogue import MUTANTS
+from tests.mutants import catalogue
+from tests.mutants.events import EVENT_MUTANTS
 from tests.mutants.mutant import Misplaced, Mutant
 
+MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS)
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,7 +34,8 @@ def test_its_killers_are_tests(mutant: Mutant) -> None:
     for killer in mutant.killers:
         path, _, name = killer.partition("[")[0].partition("::")
         module = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-        assert name in {each.name for each in module.body if isinstance(each, ast.FunctionDef)}
+        functions = ast.FunctionDef | ast.AsyncFunctionDef
+        assert name in {each.name for each in module.body if isinstance(each, functions)}
 
 
 @pytest.mark.parametrize("text", ["", "twice = 1\ntwice = 1\n"])

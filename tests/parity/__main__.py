@@ -30,6 +30,7 @@ from tests.parity.transcript import (
     Run,
     Transcript,
     head_of,
+    is_event,
     load,
     merged,
     written,
@@ -76,9 +77,8 @@ class Stage:
             return
         self._coming.discard(run)
         if not self._coming:
-            self.broker.kill()
             try:
-                await self.broker.start()
+                await self.broker.restart()
             finally:  # without a broker they fail; nobody waits for ever
                 self._restarted.set()
 
@@ -210,7 +210,7 @@ async def _staged(
     ours = kind == "groupkeeper"
     results: dict[Run, tuple[list[str], int]] = {}
     async with Opened(kind, profile, REAL) as stage:
-        gate = asyncio.Semaphore(1_000 if profile == "failover" else AT_ONCE)
+        gate = asyncio.Semaphore(_at_once(profile))
         runs = [run for each in transcripts for run in each.runs()]
         stage.expect(runs)
 
@@ -221,6 +221,11 @@ async def _staged(
 
         await asyncio.gather(*map(one, runs))
     return results
+
+
+def _at_once(profile: str) -> int:
+    """All, where those that want a restart wait for each other."""
+    return AT_ONCE if PROFILES[profile].restarted is None else 1_000
 
 
 class Opened:
@@ -255,7 +260,7 @@ async def record(transcripts: list[Transcript], console: Console) -> int:
         by_profile[transcript.on].append(transcript)
     for profile, there in by_profile.items():
         async with Opened("kafka", profile, RECORDING) as stage:
-            gate = asyncio.Semaphore(1_000 if profile == "failover" else AT_ONCE)
+            gate = asyncio.Semaphore(_at_once(profile))
             runs = {id(each): each.runs() for each in there}
             stage.expect([run for each in runs.values() for run in each])
             recorded = (_recorded(stage, each, runs[id(each)], gate) for each in there)
@@ -281,7 +286,7 @@ async def _recorded(
 
     played = dict(await asyncio.gather(*map(one, runs)))
     for index, step in enumerate(transcript.steps):
-        ours = [line for line in step.expected if "~" in line.partition(":")[0]]
+        ours = [line for line in step.expected if is_event(line) or "~" in line.partition(":")[0]]
         step.expected = merged({version: lines[index] for version, lines in played.items()}) + ours
 
 

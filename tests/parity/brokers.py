@@ -43,6 +43,10 @@ class Profile:
 
     settings: dict[str, str]
     release: str = NEWEST
+    restarted: dict[str, str] | None = None
+    """What transcripts may restart the broker with; None where they may not."""
+    orderly: bool = False
+    """A restart is no kill: the broker is told to stop."""
 
 
 PROFILES = {
@@ -52,7 +56,9 @@ PROFILES = {
     "retention": Profile(
         {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}
     ),
-    "failover": Profile({}),
+    "failover": Profile({}, restarted={}),
+    "shrunk": Profile({}, restarted={"group.max.size": "1"}),
+    "stopped": Profile({}, restarted={}, orderly=True),
     "classic": Profile({"group.coordinator.rebalance.protocols": "classic"}),
     "older": Profile({"offsets.retention.check.interval.ms": "500"}, OLDER),
 }
@@ -82,6 +88,7 @@ class Broker:
     def __init__(self, name: str, profile: Profile, folder: Path) -> None:
         self.name = name
         self.port = 0
+        self._profile = profile
         self._settings = COMMON | profile.settings
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -107,6 +114,19 @@ class Broker:
             return subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=ROOT
             )
+
+    async def restart(self) -> None:
+        """As the profile says; returns when groups are served again."""
+        if self._profile.orderly and self._process is not None:
+            self._process.terminate()
+            await asyncio.to_thread(self._process.wait, _READY_S)
+        self.kill()
+        self._settings |= self._profile.restarted or {}
+        self.configure()
+        await self.start()
+
+    def configure(self) -> None:
+        """Let the settings be those of the next start."""
 
     def kill(self) -> None:
         """SIGKILL, and gone."""
@@ -137,15 +157,19 @@ class Kafka(Broker):
         self.port = free_port()
         self._jars = class_path(profile.release)
         self._file = folder / "server.properties"
-        text = _PROPERTIES.format(port=self.port, controller=free_port(), folder=folder)
-        text += "".join(f"{name}={value}\n" for name, value in self._settings.items())
-        self._file.write_text(text, encoding="utf-8")
+        ports = {"port": self.port, "controller": free_port()}
+        self._properties = _PROPERTIES.format(**ports, folder=folder)
+        self.configure()
         tool = ["kafka.tools.StorageTool", "format", "-t", "Z3JvdXBrZWVwZXItcGFyaXR5", "-c"]
         # With eligible leader replicas (KIP-966) a topic's min.insync.replicas is the cluster's.
         without = ["--feature", "eligible.leader.replicas.version=0"]
         features = without if profile.release == NEWEST else []
         format_storage = ["java", "-cp", self._jars, *tool, str(self._file), *features]
         subprocess.run(format_storage, check=True, capture_output=True, timeout=_READY_S)
+
+    def configure(self) -> None:
+        lines = (f"{name}={value}\n" for name, value in self._settings.items())
+        self._file.write_text(self._properties + "".join(lines), encoding="utf-8")
 
     def command(self) -> list[str]:
         memory = ["-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]

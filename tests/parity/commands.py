@@ -28,13 +28,14 @@ Who plays which part is in docs/glossary.md.
                              the topic's id, "zero" the id of none, "3 records" a batch of so
                              many, and "3 keyed records" one with keys
     raw        key= version= body=hex
+    repeat     NUMBER COMMAND: so many of it at once, on one connection
 
 A group is `g` unless `group=` says otherwise, the client id is the name unless `client=` says
-otherwise. `null` is null, `''` the empty text, `x*4096` as metadata a text of that length. In
-`protocols=` a subscription is written as topics joined by `+`, `*2` behind it owns that many
-partitions of the first, `^9` at the end adds as many bytes of user data, `0x..` are bytes as
-they are, and nothing is no bytes. `plan=none` is an empty list of assignments; a leader who is
-not told otherwise gives everybody `for <name>`.
+otherwise. `null` is null, `''` the empty text, `x*4096` as metadata or as the reason to leave a
+text of that length. In `protocols=` a subscription is written as topics joined by `+`, `*2` behind
+it owns that many partitions of the first, `^9` at the end adds as many bytes of user data, `0x..`
+are bytes as they are, and nothing is no bytes. `plan=none` is an empty list of assignments; a
+leader who is not told otherwise gives everybody `for <name>`.
 """
 
 import json
@@ -154,7 +155,7 @@ class Speech:
         )
 
     def leave(self, person: Person, words: Words, version: int) -> Any:
-        group_id, reason = self._group(words), words.take("reason")
+        group_id, reason = self._group(words), _lengthened(words.take("reason"))
         if version < 3:
             member_id = self._member(person, words)
             return LeaveGroupRequest(group_id=group_id, member_id=member_id)

@@ -8,6 +8,7 @@ longer for answers that should come: what is written down is what came.
 """
 
 import asyncio
+import itertools
 import shlex
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -37,12 +38,14 @@ class Patience:
     expected_s: float = 8.0
     slow_s: float = 8.0
     """How long an answer may take that no group holds back."""
+    apart_s: float = 0.0
+    """Before each command, so that what happened is told apart by its millisecond."""
 
 
 PARKED = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP)
 """What waits for others; and all that is behind it on its connection."""
 
-VIRTUAL = Patience(parked_s=0.4, quiet_s=0.08, expected_s=2.0)
+VIRTUAL = Patience(parked_s=0.4, quiet_s=0.08, expected_s=2.0, apart_s=0.002)
 REAL = Patience()
 RECORDING = Patience(parked_s=0.5, quiet_s=0.12, expected_s=0.9)
 
@@ -116,12 +119,16 @@ class Player:
         self._wires: dict[str, Wire] = {}
         self._sent: list[Sent] = []
         self.restart: Callable[[], Awaitable[None]] | None = None
+        self.began: list[float] = []
+        """When each command began, by the loop's clock."""
 
     async def play(self, expected: list[list[str]] | None = None) -> list[list[str]]:
         """The lines that follow each command. `expected`: what to be patient for."""
         played = []
         for index, command in enumerate(self._run.commands()):
             hoped = expected[index] if expected else []
+            await self._wait_until(lambda: False, self._patience.apart_s)
+            self.began.append(self._now())
             played.append(await self._perform(command, hoped))
         await self._wait_until(lambda: False, self._patience.quiet_s)
         if played:
@@ -150,10 +157,20 @@ class Player:
             case "restart_broker":
                 await self._restarted()
                 return []
+            case "repeat":
+                return await self._repeated(int(words[0]), shlex.join(words[1:]), hoped)
         sent = await self._send(self._speech.request(command))
         await self._answered(sent, hoped)
         lines = self._lines(None)
         return lines if sent.told else [*lines, f"{sent.who} .. {sent.api} waits"]
+
+    async def _repeated(self, number: int, command: str, hoped: list[str]) -> list[str]:
+        """Requests that are under way together; lines that are alike are told once."""
+        for _ in range(number):
+            sent = await self._send(self._speech.request(command))
+        await self._answered(sent, hoped)
+        groups = ((line, len(list(alike))) for line, alike in itertools.groupby(self._lines(None)))
+        return [f"{line} ({count} times)" if count > 1 else line for line, count in groups]
 
     async def _send(self, request: Request) -> Sent:
         wire = await self._wire(request.who)

@@ -97,12 +97,17 @@ class Names:
 
     def text(self, value: str) -> str:
         """A text of an answer, without what chance has put in; `x*9` when it is long."""
+        value = self.plain(value)
+        return f"{value!r}" if not value or re.search(r"[\s=]", value) else value
+
+    def plain(self, value: str) -> str:
+        """The same without quotes."""
         if len(value) > _LONG and value == value[0] * len(value):
             return f"{value[0]}*{len(value)}"
         value = self._members.get(value, value).replace(self.prefix, "")
         for member_id, name in self._members.items():
             value = value.replace(member_id, name)
-        return f"{value!r}" if not value or re.search(r"[\s=]", value) else value
+        return value
 
     def bytes(self, data: bytes) -> str:
         if data in self._bytes:

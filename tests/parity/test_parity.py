@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from groupkeeper.coordinator.causes import CauseCode
+from groupkeeper.protocol.group_event_words import LIKELY
+from groupkeeper.protocol.group_events import TYPES, Event
 from groupkeeper.protocol.registry import APIS
-from tests.parity import virtual
+from tests.parity import happened, virtual
 from tests.parity.compare import difference
 from tests.parity.conformance import KIPS, versions_played
 from tests.parity.people import KEYS
+from tests.parity.telling import Names
 from tests.parity.transcript import SHOWN_BY_TESTS, Run, load, reasons
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +30,9 @@ RUNS = [run for each in TRANSCRIPTS for run in each.runs()]
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_transcript(run: Run) -> None:
-    told = difference(run.commands(), run.expected(ours=True), virtual.play(run))
+    played = virtual.play(run)
+    told = difference(run.commands(), run.expected(ours=True), played.lines)
+    told += happened.difference(run.commands(), run.events(), played.events, played.names)
     assert not told, "\n".join(told)
 
 
@@ -51,3 +57,46 @@ def test_what_a_transcript_covers_has_a_row_in_the_table() -> None:
 def test_every_version_about_groups_is_played(api: str) -> None:
     oldest, newest = APIS[KEYS[api]].served
     assert PLAYED[api] == set(range(oldest, newest + 1))
+
+
+EVENTS = [
+    happened.parsed(line)
+    for run in RUNS
+    for lines in run.events()
+    for line in lines
+    if line != happened.NONE
+]
+
+
+def _written(name: str) -> set[str]:
+    return {fields[name] for _, _, fields in EVENTS if name in fields}
+
+
+def test_every_cause_every_guess_and_every_type_of_event_is_in_a_transcript() -> None:
+    """`operator` and `policy` are reserved, and no code of the core."""
+    assert {kind for _, kind, _ in EVENTS} == set(TYPES)
+    assert _written("cause") == {str(code) for code in CauseCode}
+    assert _written("likely") == {*LIKELY, "null"}
+
+
+def test_enough_transcripts_say_what_is_stored() -> None:
+    telling = {run.transcript.name for run in RUNS if any(run.events())}
+    assert len(telling) >= 40
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("group_created who=lea", ""),
+        ("group_created who=fred", "+ group_created who=lea"),
+        ("group_deleted who=lea", "+ group_created who=lea"),
+        ("none", "+ group_created who=lea"),
+        ("2 group_created who=lea", "- group_created who=lea"),
+        ("group_created reason=null", "no such field"),
+    ],
+)
+def test_an_event_line_that_is_not_true_is_a_difference(line: str, told: str) -> None:
+    who = {"member": "", "client_id": "lea"}
+    event = Event(0, 0, 0, 0, 0, "run.g", "group_created", fields={"who": who})
+    lines = happened.difference(["join lea"], [[line]], [[event]], Names("run.", 0))
+    assert (told in "\n".join(lines)) if told else not lines

@@ -16,8 +16,9 @@ explain, headers (`covers: KIP-345, KIP-814`), then commands and what they led t
 `for v in 0-9` plays the transcript once with every version; an expected line of which only some
 versions are true says so in front: `{0-6} SAM <- ...`. A line that starts with `~key:` is what
 Groupkeeper answers in the place of the lines above it, on purpose: `differences.txt` has the
-reason under that key. What the commands are is said in `commands.py`, how answers are written in
-`telling.py`; nothing here talks to a broker.
+reason under that key. Lines that start with `event:` are ours alone, too: `happened.py` says what
+they are. What the commands are is said in `commands.py`, how answers are written in `telling.py`;
+nothing here talks to a broker.
 """
 
 import re
@@ -30,7 +31,10 @@ DIFFERENCES = Path(__file__).parent / "differences.txt"
 
 SHOWN_BY_TESTS = {"paused-process": "tests/connections/test_pause.py"}
 """Deliberate differences that no transcript can show, and the tests that do."""
+RESTARTED = ("failover", "shrunk", "stopped")
+"""The profiles whose broker may be restarted."""
 NOTHING = "nothing"
+EVENT = "event: "
 
 _VERSIONS = re.compile(r"for v in ((?:\d+(?:-\d+)?)(?:, *\d+(?:-\d+)?)*)")
 _ONLY = re.compile(r"\{([\d, -]+)\} (.*)")
@@ -93,13 +97,23 @@ class Run:
         """What is to happen after each command: with Groupkeeper, or with Kafka."""
         return [self._lines(step.expected, ours) for step in self.transcript.steps]
 
-    def _lines(self, written: list[str], ours: bool) -> list[str]:
-        lines, others, differs = [], [], False
+    def events(self) -> list[list[str]]:
+        """The events that each command leads to, without `event:`; none where none are written."""
+        steps = (self._true(step.expected) for step in self.transcript.steps)
+        return [[line.removeprefix(EVENT) for line in step if is_event(line)] for step in steps]
+
+    def _true(self, written: list[str]) -> Iterator[str]:
+        """The lines that are about this version."""
         for line in written:
             only = _ONLY.match(line)
-            if only and self.version not in _numbers(only[1]):
+            if not only or self.version in _numbers(only[1]):
+                yield self._filled(only[2] if only else line)
+
+    def _lines(self, written: list[str], ours: bool) -> list[str]:
+        lines, others, differs = [], [], False
+        for text in self._true(written):
+            if is_event(text):
                 continue
-            text = self._filled(only[2] if only else line)
             otherwise = _OTHERWISE.match(text)
             if otherwise is None:
                 lines.append(text)
@@ -111,6 +125,12 @@ class Run:
 
     def _filled(self, text: str) -> str:
         return text if self.version is None else text.replace("$v", str(self.version))
+
+
+def is_event(line: str) -> bool:
+    """Whether a line, maybe of some versions only, is about an event."""
+    only = _ONLY.match(line)
+    return (only[2] if only else line).startswith(EVENT)
 
 
 def load(paths: list[Path] | None = None) -> list[Transcript]:
@@ -142,8 +162,8 @@ def _take(current: Transcript, line: str, comments: list[str], where: str) -> li
         current.notes.append(line)
     elif line.startswith("> "):
         current.steps.append(Step(line[2:].strip(), comments))
-        if line == "> restart_broker" and current.on != "failover":
-            raise ValueError(f"{where}: only with 'on: failover'")
+        if line == "> restart_broker" and current.on not in RESTARTED:
+            raise ValueError(f"{where}: only with 'on: {' or '.join(RESTARTED)}'")
         return []
     elif current.steps:
         current.steps[-1].expected.append(line)

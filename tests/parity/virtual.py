@@ -2,8 +2,12 @@
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 from typing import Any
 
+from groupkeeper.protocol.group_events import Event
+from groupkeeper.settings.table import load
+from tests.parity import happened
 from tests.parity.brokers import COMMON, PROFILES, prepare
 from tests.parity.player import VIRTUAL, Dial, NotReadyError, Player
 from tests.parity.telling import Names
@@ -11,9 +15,21 @@ from tests.parity.transcript import Run
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
 from tests.support.virtual_loop import Pipe, VirtualLoop
 
+STORED_S = 0.5
+"""Longer than events without records wait for a round."""
 
-def play(run: Run) -> list[list[str]]:
-    """The lines that follow each command."""
+
+@dataclass(slots=True)
+class Played:
+    """What followed each command: answers as lines, and events if the transcript has any."""
+
+    lines: list[list[str]]
+    events: list[list[Event]]
+    names: Names
+
+
+def play(run: Run) -> Played:
+    """Raises TimeoutError if the server does not get ready."""
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
     latency, Pipe.LATENCY_S = Pipe.LATENCY_S, (0.0001, 0.0002)
@@ -29,16 +45,20 @@ def play(run: Run) -> list[list[str]]:
         loop.close()
 
 
-async def _played(run: Run, loop: VirtualLoop) -> list[list[str]]:
-    settings = COMMON | PROFILES[run.transcript.on].settings
-    machine = Machine(loop, lambda line: None, *("=".join(each) for each in settings.items()))
+async def _played(run: Run, loop: VirtualLoop) -> Played:
+    profile = PROFILES[run.transcript.on]
+    settings = COMMON | profile.settings
+    machine = Machine(loop, lambda line: None, *_assigned(settings))
     await machine.start()
 
     async def dial(protocol: asyncio.Protocol) -> Any:
         return loop.dial(ADDRESS, protocol)
 
     async def restart() -> None:
+        if profile.orderly and machine.server is not None:
+            await machine.server.stop()
         machine.kill()
+        machine.settings, _ = load(assignments=_assigned(settings | (profile.restarted or {})))
         await asyncio.sleep(0.5)
         await machine.start()
         await _ready(dial)
@@ -48,7 +68,19 @@ async def _played(run: Run, loop: VirtualLoop) -> list[list[str]]:
     wall = lambda: START_OF_TIME_MS + int(loop.time() * 1000)  # noqa: E731
     player = Player(run, names, dial, VIRTUAL, wall)
     player.restart = restart
-    return await player.play(run.expected(ours=True))
+    lines = await player.play(run.expected(ours=True))
+    ended = wall()
+    events: list[Event] = []
+    if any(run.events()):
+        await asyncio.sleep(STORED_S)
+        events = await happened.read(dial, names, int(settings["offsets.topic.num.partitions"]))
+    began = [START_OF_TIME_MS + int(at * 1000) for at in player.began]
+    mine = [each for each in events if each.at_ms <= ended]
+    return Played(lines, happened.by_step(mine, began), names)
+
+
+def _assigned(settings: dict[str, str]) -> list[str]:
+    return ["=".join(each) for each in settings.items()]
 
 
 async def _ready(dial: Dial) -> None:

@@ -169,10 +169,17 @@ class Server:
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str], checkout: Path | None = None
+        self,
+        folder: Path,
+        settings: Mapping[str, str],
+        checkout: Path | None = None,
+        advertise: Address | None = None,
     ) -> None:
-        """`checkout`: whose code runs; this one's unless another is given."""
+        """`checkout`: whose code runs; this one's unless another is given. `advertise`: where
+        clients are sent to, if not to the port that is listened on.
+        """
         self.checkout = checkout or ROOT
+        self._more = () if advertise is None else ("--advertise", "{}:{}".format(*advertise))
         self.settings = settings
         self.data_dir = folder / "data"
         self.log = folder / "server.log"
@@ -200,7 +207,7 @@ class Server:
         """Start, and do not wait."""
         self.process = Process(
             *("--listen", self.bootstrap, "--http", "127.0.0.1:0"),
-            *("--data-dir", str(self.data_dir), *assigned(self.settings)),
+            *("--data-dir", str(self.data_dir), *assigned(self.settings), *self._more),
             log=self.log,
             cwd=self.checkout,
             environment={**os.environ, "PYTHONPATH": str(self.checkout)},

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from groupkeeper.protocol.group_events import TOPIC as EVENT_TOPIC
 from tests.chaos.damage.bases import SETTINGS, Base
 from tests.chaos.damage.harm import CATALOG, JOURNAL, OTHER, TOPIC_LAST, Damage
 from tests.chaos.damage.truth import Look, Loss, look
@@ -139,7 +140,9 @@ def judge(killed: bool, damage: Damage | None, seen: Look, lines: Sequence[str])
         return Outcome(REFUSED if _named(damage, lines) else UNNAMED, words)
     if seen.checksums and not _told_of(damage, lines):
         return Outcome(CHECKSUM, _told(seen.checksums))
-    return Outcome(NOTICED if seen.checksums else RECOVERED)
+    of_events = damage.path.startswith(EVENT_TOPIC)  # one that fails keeps nobody from its group
+    noticed = seen.checksums or (of_events and _named(damage, lines))
+    return Outcome(NOTICED if noticed else RECOVERED)
 
 
 def _told(losses: Sequence[Loss]) -> str:

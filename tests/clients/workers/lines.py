@@ -70,6 +70,14 @@ class Worker:
         """Poll the consumer once; the records as [topic, partition, offset, value]."""
         raise NotImplementedError
 
+    def do_stall(self, seconds):
+        """Poll nothing for that long, as somebody does who works on the last records."""
+        time.sleep(seconds)
+
+    def do_block(self, seconds):
+        """Let the thread stand still that polls."""
+        time.sleep(seconds)
+
     def do_tally(self, partitions, count, seconds):
         """Read partitions, without a group, until there are as many records as were numbered.
 
@@ -103,6 +111,11 @@ def numbered(count, size):
     """Values of that many bytes each, which begin with a number of their own: see `do_tally`."""
     rest = b"x" * (size - NUMBER_DIGITS)
     return [b"%0*d" % (NUMBER_DIGITS, number) + rest for number in range(count)]
+
+
+def underscored(settings):
+    """Kafka's names of settings as those of arguments."""
+    return {name.replace(".", "_"): value for name, value in (settings or {}).items()}
 
 
 def pairs(partitions):

@@ -7,7 +7,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListen
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
-from lines import POLL_MS, Worker, log, numbered, pairs, until
+from lines import POLL_MS, Worker, log, numbered, pairs, underscored, until
 
 
 class Listener(ConsumerRebalanceListener):
@@ -17,13 +17,15 @@ class Listener(ConsumerRebalanceListener):
     def on_partitions_assigned(self, assigned):
         self.worker.assigned(assigned)
 
-    def on_partitions_revoked(self, revoked):
+    async def on_partitions_revoked(self, revoked):
         self.worker.revoked(revoked)
+        await asyncio.sleep(self.worker.revocation_s)
 
 
 class AIOKafka(Worker):
     consumer = None
     connected = None  # the administration client, connected on first use
+    revocation_s = 0.0
 
     def __init__(self, bootstrap):
         self.bootstrap = bootstrap
@@ -46,22 +48,42 @@ class AIOKafka(Worker):
     # ------------------------------------------------------------ consuming
 
     def do_start(
-        self, topics, group, session_ms, heartbeat_ms, instance_id=None, auto_commit=False
+        self,
+        topics,
+        group,
+        session_ms,
+        heartbeat_ms,
+        instance_id=None,
+        auto_commit=False,
+        more=None,
     ):
+        """`more`: settings under Kafka's names."""
         settings = {
             "group_id": group,
             "session_timeout_ms": session_ms,
             "heartbeat_interval_ms": heartbeat_ms,
             "enable_auto_commit": auto_commit,
             "group_instance_id": instance_id,
+            **underscored(more),
         }
         self.run(self._start(topics, settings))
         self.polls = True
 
     async def _start(self, topics, settings):
         self.consumer = self._consumer(**settings)
-        self.consumer.subscribe(topics, listener=Listener(self))
+        self.do_subscribe(topics)
         await self.consumer.start()
+
+    def do_subscribe(self, topics):
+        self.consumer.subscribe(topics, listener=Listener(self))
+
+    def do_stall(self, seconds):
+        """The loop turns, so heartbeats are sent, and nobody asks for records."""
+        self.run(asyncio.sleep(seconds))
+
+    def do_dawdle(self, seconds):
+        """Let every revocation of partitions take so long, while heartbeats are sent."""
+        self.revocation_s = seconds
 
     def do_read(self, partitions, offset=None):
         """Read partitions without a group, from their beginning or from one offset."""

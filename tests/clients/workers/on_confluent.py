@@ -43,24 +43,36 @@ class Confluent(Worker):
     # ------------------------------------------------------------ consuming
 
     def do_start(
-        self, topics, group, session_ms, heartbeat_ms, instance_id=None, auto_commit=False
+        self,
+        topics,
+        group,
+        session_ms,
+        heartbeat_ms,
+        instance_id=None,
+        auto_commit=False,
+        more=None,
     ):
+        """`more`: settings under Kafka's names."""
         settings = {
             "group.id": group,
             "session.timeout.ms": session_ms,
             "heartbeat.interval.ms": heartbeat_ms,
             "enable.auto.commit": auto_commit,
+            **(more or {}),
         }
         if instance_id is not None:
             settings["group.instance.id"] = instance_id
         self.consumer = self._consumer(settings)
+        self.do_subscribe(topics)
+        self.polls = True
+
+    def do_subscribe(self, topics):
         self.consumer.subscribe(
             topics,
             on_assign=lambda _, partitions: self.assigned(partitions),
             on_revoke=lambda _, partitions: self.revoked(partitions),
             on_lost=lambda _, partitions: self.revoked(partitions),
         )
-        self.polls = True
 
     def do_read(self, partitions, offset=OFFSET_BEGINNING):
         """Read partitions without joining a group, from their beginning or from one offset."""

@@ -15,7 +15,7 @@ from kafka import (
 )
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.errors import KafkaTimeoutError, NoError, for_code
-from lines import POLL_MS, Worker, log, numbered, pairs, until
+from lines import POLL_MS, Worker, log, numbered, pairs, underscored, until
 
 
 class Listener(ConsumerRebalanceListener):
@@ -43,13 +43,22 @@ class KafkaPython(Worker):
     # ------------------------------------------------------------ consuming
 
     def do_start(
-        self, topics, group, session_ms, heartbeat_ms, instance_id=None, auto_commit=False
+        self,
+        topics,
+        group,
+        session_ms,
+        heartbeat_ms,
+        instance_id=None,
+        auto_commit=False,
+        more=None,
     ):
+        """`more`: settings under Kafka's names."""
         settings = {
             "group_id": group,
             "session_timeout_ms": session_ms,
             "heartbeat_interval_ms": heartbeat_ms,
             "enable_auto_commit": auto_commit,
+            **underscored(more),
         }
         if instance_id is not None:
             settings["group_instance_id"] = instance_id
@@ -59,6 +68,9 @@ class KafkaPython(Worker):
 
     def _subscribe(self, topics):
         self.consumer.subscribe(topics, listener=Listener(self))
+
+    def do_subscribe(self, topics):
+        self._subscribe(topics)
 
     def do_read(self, partitions, offset=None):
         """Read partitions without a group, from their beginning or from one offset."""

@@ -1,0 +1,115 @@
+// A worker on franz-go: the part of the vocabulary of tests/clients/workers that situations use. A
+// command is a line of JSON in, answers and events are lines of JSON out.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+type command struct {
+	ID          int            `json:"id"`
+	Do          string         `json:"do"`
+	Topics      []string       `json:"topics"`
+	Group       string         `json:"group"`
+	SessionMS   int            `json:"session_ms"`
+	HeartbeatMS int            `json:"heartbeat_ms"`
+	InstanceID  *string        `json:"instance_id"`
+	More        map[string]any `json:"more"`
+}
+
+var told sync.Mutex
+
+func tell(event map[string]any) {
+	told.Lock()
+	defer told.Unlock()
+	line, err := json.Marshal(event)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(line))
+}
+
+func ms(number int) time.Duration { return time.Duration(number) * time.Millisecond }
+
+func owned(event string) func(context.Context, *kgo.Client, map[string][]int32) {
+	return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+		pairs := [][2]any{}
+		for topic, numbers := range partitions {
+			for _, number := range numbers {
+				pairs = append(pairs, [2]any{topic, number})
+			}
+		}
+		tell(map[string]any{"event": event, "partitions": pairs})
+	}
+}
+
+func start(bootstrap string, wanted command) (*kgo.Client, error) {
+	options := []kgo.Opt{
+		kgo.SeedBrokers(bootstrap),
+		kgo.ConsumerGroup(wanted.Group),
+		kgo.ConsumeTopics(wanted.Topics...),
+		kgo.SessionTimeout(ms(wanted.SessionMS)),
+		kgo.HeartbeatInterval(ms(wanted.HeartbeatMS)),
+		kgo.ClientID(wanted.More["client.id"].(string)),
+		kgo.Balancers(kgo.RangeBalancer()),
+		kgo.DisableAutoCommit(),
+		kgo.OnPartitionsAssigned(owned("assigned")),
+		kgo.OnPartitionsRevoked(owned("revoked")),
+		kgo.OnPartitionsLost(owned("revoked")),
+	}
+	if wanted.InstanceID != nil {
+		options = append(options, kgo.InstanceID(*wanted.InstanceID))
+	}
+	client, err := kgo.NewClient(options...)
+	if err == nil {
+		go poll(client)
+	}
+	return client, err
+}
+
+func poll(client *kgo.Client) {
+	for {
+		fetches := client.PollFetches(context.Background())
+		if fetches.IsClientClosed() {
+			return
+		}
+		records := [][4]any{}
+		fetches.EachRecord(func(each *kgo.Record) {
+			place := [4]any{each.Topic, each.Partition, each.Offset, string(each.Value)}
+			records = append(records, place)
+		})
+		if len(records) > 0 {
+			tell(map[string]any{"event": "records", "records": records})
+		}
+	}
+}
+
+func main() {
+	var client *kgo.Client
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() { // whoever started this is gone at the end: neither leave nor commit
+		var wanted command
+		err := json.Unmarshal(lines.Bytes(), &wanted)
+		switch wanted.Do {
+		case "start":
+			client, err = start(os.Args[1], wanted)
+		case "close":
+			client.Close()
+		default:
+			err = fmt.Errorf("unknown: %s", wanted.Do)
+		}
+		if err != nil {
+			tell(map[string]any{"answer": wanted.ID, "error": "Failed", "text": err.Error()})
+			continue
+		}
+		tell(map[string]any{"answer": wanted.ID, "result": nil})
+	}
+}

@@ -1,0 +1,149 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.StringDeserializer;
+
+/**
+ * A worker on Java's consumer: the part of the vocabulary of tests/clients/workers that situations
+ * use. A command is a line of flat JSON in, answers and events are lines of JSON out.
+ */
+public final class OnJava implements ConsumerRebalanceListener {
+    private static final Pattern PAIR =
+        Pattern.compile("\"([^\"]+)\": (?:\\[\"([^\"]*)\"\\]|\"([^\"]*)\"|([^,{}\\[\\]\"]+))");
+
+    private final String bootstrap;
+    private KafkaConsumer<String, String> consumer;
+
+    private OnJava(String bootstrap) {
+        this.bootstrap = bootstrap;
+    }
+
+    public static void main(String[] arguments) {
+        ConcurrentLinkedQueue<String> commands = new ConcurrentLinkedQueue<>();
+        Thread reader = new Thread(() -> read(commands));
+        reader.setDaemon(true);
+        reader.start();
+        new OnJava(arguments[0]).serve(commands);
+    }
+
+    private static void read(ConcurrentLinkedQueue<String> commands) {
+        try (BufferedReader in = new BufferedReader(new InputStreamReader(System.in))) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                commands.add(line);
+            }
+        } catch (java.io.IOException error) {
+            error.printStackTrace();
+        }
+        Runtime.getRuntime().halt(0); // whoever started this is gone: neither leave nor commit
+    }
+
+    private void serve(ConcurrentLinkedQueue<String> commands) {
+        while (true) {
+            String line = commands.poll();
+            try {
+                if (line != null) {
+                    answer(line);
+                } else if (consumer != null) {
+                    poll();
+                } else {
+                    Thread.sleep(20);
+                }
+            } catch (Exception error) {
+                error.printStackTrace();
+                tell("{\"event\": \"failed\", \"error\": \"" + error.getClass().getSimpleName() + "\"}");
+            }
+        }
+    }
+
+    private void answer(String line) throws Exception {
+        Map<String, String> words = new HashMap<>();
+        Matcher pairs = PAIR.matcher(line);
+        while (pairs.find()) {
+            String text = pairs.group(2) != null ? pairs.group(2) : pairs.group(3);
+            words.put(pairs.group(1), text != null ? text : pairs.group(4).trim());
+        }
+        switch (words.get("do")) {
+            case "start" -> start(words);
+            case "commit" -> consumer.commitSync();
+            case "stall" -> Thread.sleep((long) (1000 * Double.parseDouble(words.get("seconds"))));
+            case "subscribe" -> consumer.subscribe(List.of(words.get("topics")), this);
+            case "unsubscribe" -> consumer.unsubscribe();
+            case "close" -> {
+                consumer.close();
+                consumer = null;
+            }
+            default -> throw new IllegalArgumentException(line);
+        }
+        tell("{\"answer\": " + words.get("id") + ", \"result\": null}");
+    }
+
+    private void start(Map<String, String> words) {
+        Map<String, Object> settings = new HashMap<>();
+        for (Map.Entry<String, String> word : words.entrySet()) {
+            if (word.getKey().contains(".")) {
+                settings.put(word.getKey(), word.getValue());
+            }
+        }
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("group.id", words.get("group"));
+        settings.put("session.timeout.ms", words.get("session_ms"));
+        settings.put("heartbeat.interval.ms", words.get("heartbeat_ms"));
+        settings.put("enable.auto.commit", words.get("auto_commit"));
+        settings.put("auto.offset.reset", "earliest");
+        if (!words.get("instance_id").equals("null")) {
+            settings.put("group.instance.id", words.get("instance_id"));
+        }
+        consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer());
+        consumer.subscribe(List.of(words.get("topics")), this);
+    }
+
+    private void poll() {
+        List<String> records = new ArrayList<>();
+        for (ConsumerRecord<String, String> each : consumer.poll(Duration.ofMillis(100))) {
+            records.add(String.format(
+                "[\"%s\", %d, %d, \"%s\"]",
+                each.topic(), each.partition(), each.offset(), each.value()));
+        }
+        if (!records.isEmpty()) {
+            tell("{\"event\": \"records\", \"records\": [" + String.join(", ", records) + "]}");
+        }
+    }
+
+    @Override
+    public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+        tell("assigned", consumer.assignment());
+    }
+
+    @Override
+    public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+        tell("revoked", partitions);
+    }
+
+    private static void tell(String event, Collection<TopicPartition> partitions) {
+        List<String> places = new ArrayList<>();
+        for (TopicPartition each : partitions) {
+            places.add("[\"" + each.topic() + "\", " + each.partition() + "]");
+        }
+        String list = "[" + String.join(", ", places) + "]";
+        tell("{\"event\": \"" + event + "\", \"partitions\": " + list + "}");
+    }
+
+    private static void tell(String line) {
+        synchronized (System.out) {
+            System.out.println(line);
+            System.out.flush();
+        }
+    }
+}
