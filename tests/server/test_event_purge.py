@@ -6,11 +6,13 @@ from typing import NamedTuple
 import pytest
 
 from groupkeeper.cleaner.log_cleaner import PURGE_PAUSE_S
-from groupkeeper.groups import event_purge
+from groupkeeper.groups import event_limits, event_purge
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.record_batch import Record, decode_records, iter_batches
+from tests.support.backups import DEST, backed_up, disk_with, tree
 from tests.support.partition_logs import RefusingDisk
+from tests.support.requests import heartbeat
 from tests.support.served import Client, Lines, Served, settle
 from tests.support.stored_events import stored
 
@@ -379,3 +381,85 @@ def test_a_deletion_that_failed_purges_nothing(serve: Serve) -> None:
     assert "" not in of_group(served, "gone")
     assert "group_created" in of_group(served, "gone")
     assert served.client().fetched("gone"), "the group is still there"
+
+
+def test_a_group_that_is_deleted_during_a_purge_is_purged_by_the_next_one(serve: Serve) -> None:
+    served = serve(*PURGE)
+    run_through(served, "one")
+    run_through(served, "two")
+    client = served.client()
+    request = DeleteGroupsRequest(groups_names=["two"])
+    served.machine.compacting = lambda: client.send(1, request)
+    delete(served, "one")
+    served.advance(CLEANED_S)
+    served.machine.compacting = lambda: None
+    assert client.take().results[0].error_code == 0
+    assert of_group(served, "one") == ["", "group_deleted"]
+    assert len(of_group(served, "two")) > 2
+    assert "purge" in served.disk.children(FOLDER)
+    served.advance(PURGE_PAUSE_S)
+    assert of_group(served, "two") == ["", "group_deleted"]
+    assert "purge" not in served.disk.children(FOLDER)
+
+
+def test_a_purge_that_failed_is_tried_again(serve: Serve, lines: Lines) -> None:
+    served = serve(*PURGE)
+    member_id = run_through(served, "gone")
+
+    def fail() -> None:
+        raise OSError("no room")
+
+    served.machine.compacting = fail
+    delete(served, "gone")
+    served.advance(CLEANED_S)
+    assert [line["error"] for line in lines() if line["event"] == "compaction failed"] == [
+        "no room"
+    ]
+    assert is_in_folder(served, member_id)
+    served.machine.compacting = lambda: None
+    served.advance(PURGE_PAUSE_S)
+    assert not is_in_folder(served, member_id)
+
+
+def test_refusals_of_the_round_of_the_deletion_are_purged_or_told_alone(serve: Serve) -> None:
+    served = serve(*PURGE)
+    member_id = run_through(served, "gone")
+    client, other = served.client(), served.client()
+    assert client.beat(member_id, 9, "gone") == ErrorCode.UNKNOWN_MEMBER_ID
+    stale = client.frame(4, heartbeat(member_id, 9, "gone"))
+    request = DeleteGroupsRequest(groups_names=["gone"])
+    served.at_once({client: stale + stale, other: other.frame(1, request)})
+    assert other.take().results[0].error_code == 0
+    served.advance(200)
+    assert of_group(served, "gone") == ["", "group_deleted"]
+    assert not is_in_folder(served, member_id)
+
+
+def test_it_is_not_told_whose_events_of_a_purged_group_were_dropped(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_limits, "SENDER_EVENTS", 1)
+    served = serve(*PURGE)
+    served.advance(1)
+    member_id = run_through(served, "gone")
+    delete(served, "gone")
+    served.advance(3)
+    dropped = [event for event in stored(served) if event.type == "events_dropped"]
+    assert dropped
+    assert all(event.fields["who"] is None for event in dropped)
+    assert not is_in_folder(served, member_id)
+
+
+def test_a_backup_that_is_started_is_purged(serve: Serve) -> None:
+    served = serve(*PURGE)
+    member_id = run_through(served, "gone")
+    delete(served, "gone")
+    backed_up(served.disk)
+    copy = serve(*PURGE, start=False)
+    copy.machine.disk = copy.disk = disk_with(tree(served.disk, DEST))
+    copy.start()
+    copy.settled()
+    assert is_in_folder(copy, member_id)
+    copy.advance(CLEANED_S)
+    assert of_group(copy, "gone") == ["", "group_deleted"]
+    assert not is_in_folder(copy, member_id)
