@@ -28,7 +28,6 @@ from groupkeeper.storage.errors import ACCEPT_FILE, StorageError
 from groupkeeper.storage.file_copy import Copier, FileCopy
 from groupkeeper.storage.manifest import FILE_NAME as MANIFEST
 from groupkeeper.storage.manifest import FinishedSegment, parse_manifest
-from groupkeeper.storage.purge import FILE_NAME as PURGE
 from groupkeeper.storage.segment import DIGITS, LOG_SUFFIX, base_of
 from groupkeeper.storage.segment_writer import CLEANED
 from groupkeeper.storage.start import FILE_NAME as START
@@ -38,7 +37,7 @@ from groupkeeper.storage.whole import overwrite, read_whole
 TRIES: Final = 100
 """How often a folder is copied before giving up: a swap or a deletion takes a few."""
 
-SMALL: Final = (MANIFEST, EPOCHS, START, ACCEPT_FILE, PURGE, "partition.metadata")
+SMALL: Final = (MANIFEST, EPOCHS, START, ACCEPT_FILE, "partition.metadata")
 """Files that are read and written as a whole."""
 
 LEFT_OUT: Final = (CLEANED, ".tmp", ".sound", ".deleted")

@@ -21,11 +21,6 @@ class Candidate(NamedTuple):
     sources: Sequence[SourceSegment]
     """The oldest segments of the log: those that were compacted before, and others."""
 
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return sum(source.size for source in self.sources)
-
 
 TO_PURGE: Final = Candidate(overdue=True, dirty_ratio=1.0, sources=())
 """A log with tombstones, whose segments are known when it has begun a new one."""

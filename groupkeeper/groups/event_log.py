@@ -313,7 +313,6 @@ class EventLog:
         """As `LogOwner.not_written`. If the groups' records failed, the driver begins anew."""
         batch, self._under_way = self._under_way, None
         if batch is not None:
-            self._purges.settle()
             self._drop(batch.items)
             self._fail(error)
 

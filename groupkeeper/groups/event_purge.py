@@ -55,16 +55,17 @@ class Purges:
     def note(self, deleted: NotedFact) -> Purge:
         """The tombstone for a deletion, to be written with it."""
         purge = Purge(deleted.fact.group, deleted.wall)
-        self._noted.append(purge)
+        if deleted.with_records:
+            self._noted.append(purge)
+        else:  # the group was never stored, and is gone: owed from now on
+            self._owe([purge])
         return purge
 
     def settle(self) -> None:
         """The deletions that were noted are durable."""
-        room = max(0, OWED_MOST - len(self.owed))
-        self.owed += self._noted[:room]
-        if len(self._noted) > room:
-            _log.error("events of deleted groups are not purged", **self._about(self._noted[room:]))
-        self._noted.clear()
+        if self._noted:
+            self._owe(self._noted)
+            self._noted = []
 
     def forget(self) -> None:
         """The deletions that were noted failed."""
@@ -72,7 +73,6 @@ class Purges:
 
     def written(self) -> None:
         """All tombstones are durable."""
-        self._noted.clear()
         self.owed.clear()
         self._told = False
 
@@ -85,6 +85,12 @@ class Purges:
                 **self._about(self.owed),
                 until="the log can be written; if the process ends before, they are kept",
             )
+
+    def _owe(self, purges: Sequence[Purge]) -> None:
+        room = max(0, OWED_MOST - len(self.owed))
+        self.owed += purges[:room]
+        if len(purges) > room:
+            _log.error("events of deleted groups are not purged", **self._about(purges[room:]))
 
     def _about(self, purges: Sequence[Purge]) -> Mapping[str, Any]:
         names = ", ".join(each.group for each in purges[:NAMED])

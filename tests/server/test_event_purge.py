@@ -12,7 +12,7 @@ from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.record_batch import Record, decode_records, iter_batches
 from tests.support.backups import DEST, backed_up, disk_with, tree
 from tests.support.partition_logs import RefusingDisk
-from tests.support.requests import heartbeat
+from tests.support.requests import heartbeat, join_request
 from tests.support.served import Client, Lines, Served, settle
 from tests.support.stored_events import stored
 
@@ -121,6 +121,7 @@ def test_nothing_is_told_later_of_a_purged_group(serve: Serve) -> None:
     client = served.client()
     for _ in range(3):
         assert client.beat(member_id, 9, "gone") == ErrorCode.UNKNOWN_MEMBER_ID
+    served.advance(0.5)
     delete(served, "gone")
     served.advance(200)
     assert of_group(served, "gone") == ["", "group_deleted"]
@@ -344,6 +345,7 @@ def test_a_purge_waits_for_an_event_log_that_cannot_be_written(serve: Serve, lin
     delete(served, "again")
     [line] = [line for line in lines() if "not purged yet" in line["event"]]
     assert (line["partition"], line["count"], line["groups"]) == (0, 1, "gone")
+    assert not served.server.metrics.counts["events_dropped", "requests_refused"]
     refuse(served)
     served.advance(130)
     assert of_group(served, "gone") == [""]
@@ -378,6 +380,9 @@ def test_a_deletion_that_failed_purges_nothing(serve: Serve) -> None:
     assert answer.results[0].error_code != 0
     refuse(served)
     served.advance(130)
+    run_through(served, "later")
+    served.advance(1)
+    run_through(served, "later")
     assert "" not in of_group(served, "gone")
     assert "group_created" in of_group(served, "gone")
     assert served.client().fetched("gone"), "the group is still there"
@@ -399,6 +404,22 @@ def test_a_group_that_is_deleted_during_a_purge_is_purged_by_the_next_one(serve:
     assert "purge" in served.disk.children(FOLDER)
     served.advance(PURGE_PAUSE_S)
     assert of_group(served, "two") == ["", "group_deleted"]
+    assert "purge" not in served.disk.children(FOLDER)
+
+
+def test_a_purge_of_more_keys_than_fit_into_memory_goes_on_later(serve: Serve) -> None:
+    served = serve(*PURGE, "log.cleaner.dedupe.buffer.size=1048576")
+    names = [f"{number:0>30000}" for number in range(36)]
+    client = served.client()
+    for name in names:
+        assert client.commit(1, name) == 0
+    delete(served, *names)
+    served.advance(CLEANED_S)
+    assert of_group(served, names[0]) == ["", "group_deleted"]
+    assert len(of_group(served, names[-1])) > 2
+    assert "purge" in served.disk.children(FOLDER)
+    served.advance(PURGE_PAUSE_S)
+    assert of_group(served, names[-1]) == ["", "group_deleted"]
     assert "purge" not in served.disk.children(FOLDER)
 
 
@@ -438,16 +459,33 @@ def test_refusals_of_the_round_of_the_deletion_are_purged_or_told_alone(serve: S
 def test_it_is_not_told_whose_events_of_a_purged_group_were_dropped(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_limits, "SENDER_EVENTS", 1)
     served = serve(*PURGE)
-    served.advance(1)
     member_id = run_through(served, "gone")
+    served.advance(2)
+    monkeypatch.setattr(event_limits, "SENDER_EVENTS", 0)
+    client = served.client()
+    assert client.beat(member_id, 9, "gone")
+    served.advance(0.2)
+    assert client.sync(member_id, 9, "gone").error_code
+    served.advance(0.2)
+    assert is_in_folder(served, "events_dropped")
+    monkeypatch.undo()
     delete(served, "gone")
-    served.advance(3)
-    dropped = [event for event in stored(served) if event.type == "events_dropped"]
-    assert dropped
-    assert all(event.fields["who"] is None for event in dropped)
+    served.advance(CLEANED_S)
+    assert of_group(served, "gone") == ["", "group_deleted", "events_dropped"]
     assert not is_in_folder(served, member_id)
+
+
+def test_a_group_that_was_never_stored_is_purged_too(serve: Serve) -> None:
+    served = refusing(serve)
+    client = served.client()
+    assert client.call(4, join_request("pending", "")).error_code == ErrorCode.MEMBER_ID_REQUIRED
+    delete(served, "pending")
+    refuse(served)
+    served.advance(65)
+    run_through(served, "kept")
+    served.advance(CLEANED_S)
+    assert of_group(served, "pending")[0] == ""
 
 
 def test_a_backup_that_is_started_is_purged(serve: Serve) -> None:
