@@ -40,7 +40,8 @@ class Unwritten:
     """Upper bound of the records' bytes as a batch."""
     facts: list[NotedFact]
     """All facts up to `mark` that were not handed out before, in order: those of the steps that
-    wrote these records, to be stored with them, and of those between them that wrote nothing."""
+    wrote these records, to be stored with them, and of those between them that wrote nothing. A
+    step whose only fact is no event (`Fact.is_event`) is left out."""
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ class ReplyGate:
                 self._queue.append((records, step.size))
             self.appended += len(step.records)
             step.records = []
-        if facts:
+        if facts and (len(facts) > 1 or facts[0].fact.is_event):
             self._keep(facts)
         if self.appended == self.durable:
             step.told = facts

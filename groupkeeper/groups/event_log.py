@@ -98,8 +98,6 @@ class EventLog:
         """Events left out before they were made, and not told yet."""
         self._purges = Purges(index, enabled=services.purges)
         self._under_way: EventBatch | None = None
-        self._commits: list[NotedFact] = []
-        """Commits of the round under way."""
         self._commit_sums = CommitSums()
         self._refusal_sums = RefusalSums()
         self._timer: asyncio.TimerHandle | None = None
@@ -175,7 +173,6 @@ class EventLog:
     def driver_failed(self, why: str, facts: Sequence[NotedFact]) -> None:
         """The partition is closed. `facts`: those that waited for no records."""
         self._under_way = None
-        self._commits.clear()
         self._purges.forget()
         self._note(facts, {})
         self._closed(why)
@@ -243,6 +240,8 @@ class EventLog:
         """The events to write now. `left_out`: facts that were not handed out, by class; cleared.
         `group`: the batch of the records that are written with them.
         """
+        if not (facts or left_out or self._waiting or self._dropped or self._maker.has_dropped):
+            return None  # nearly always
         try:
             self._note(facts, left_out)
             left_out.clear()
@@ -258,14 +257,11 @@ class EventLog:
             self._waiting += self._refusal_sums.take_of(purged)
         for noted in facts:
             kind, group = type(noted.fact), noted.fact.group
-            if kind is OffsetsCommitted:
-                if noted.order > purged.get(group, -1):
-                    self._commits.append(noted)
-            elif kind is RequestRefused and group not in purged:
+            if kind is RequestRefused and group not in purged:
                 self._note_refusal(noted)
             elif kind is GroupDeleted and group in purged:
                 self._waiting += self._purges.note(noted), noted
-            elif kind is not GroupsLoaded:
+            elif kind is not GroupsLoaded and noted.fact.is_event:
                 self._waiting.append(noted)
         for fact, count in left_out.items():
             self._dropped[type_of(fact)] += count
@@ -322,17 +318,19 @@ class EventLog:
 
     # -- what is summed up ---------------------------------------------------------------------
 
-    def settle(self) -> None:
-        """The records of the last `take` are durable, and their replies have left."""
+    def count(self, facts: Sequence[NotedFact]) -> None:
+        """Count the commits among facts whose records are durable, and whose replies have left."""
+        if not self._services.enabled:
+            return
         self._purges.settle()
         if not self._is_open:
             self._purges.tell_owed()
-        if not self._commits:
-            return
-        for noted in self._commits:
-            self._commit_sums.add(noted)
-        self._commits.clear()
-        if self._commits_due is None and not self._stopping:
+        add, purged = self._commit_sums.add, self._purges.deletions(facts)
+        for noted in facts:
+            if type(noted.fact) is OffsetsCommitted:
+                if noted.order > purged.get(noted.fact.group, -1):
+                    add(noted)
+        if self._commits_due is None and self._commit_sums and not self._stopping:
             self._commits_due = self._loop.call_later(COMMITS_S, self._commits_are_due)
 
     def _commits_are_due(self) -> None:
