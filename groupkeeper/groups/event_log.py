@@ -327,9 +327,10 @@ class EventLog:
             self._purges.tell_owed()
         add, purged = self._commit_sums.add, self._purges.deletions(facts)
         for noted in facts:
-            if type(noted.fact) is OffsetsCommitted:
-                if noted.order > purged.get(noted.fact.group, -1):
-                    add(noted)
+            if type(noted.fact) is OffsetsCommitted and (
+                not purged or noted.order > purged.get(noted.fact.group, -1)
+            ):
+                add(noted)
         if self._commits_due is None and self._commit_sums and not self._stopping:
             self._commits_due = self._loop.call_later(COMMITS_S, self._commits_are_due)
 
