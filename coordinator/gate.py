@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
-from groupkeeper.coordinator.facts import NotedFact
+from groupkeeper.coordinator.facts import GroupDeleted, NotedFact
 from groupkeeper.coordinator.step import GroupResponse, KeyValue, Step
 
 Replies = list[tuple[ReplyTo, GroupResponse]]
@@ -108,13 +108,17 @@ class ReplyGate:
             step.replies = []
 
     def _keep(self, facts: list[NotedFact]) -> None:
-        self._untaken_facts += len(facts)
-        if self._untaken_facts <= self.facts_most:
-            self._untaken.append((self.appended, facts))
+        if not self.facts_most:
             return
-        self._untaken_facts -= len(facts)
-        if self.facts_most:
-            self.left_out.update(type(noted.fact).__name__ for noted in facts)
+        kept = facts
+        if self._untaken_facts + len(facts) > self.facts_most:
+            # Events are purged by deletions, and no more of these wait than their records do.
+            kept = [noted for noted in facts if isinstance(noted.fact, GroupDeleted)]
+            left_out = (noted for noted in facts if not isinstance(noted.fact, GroupDeleted))
+            self.left_out.update(type(noted.fact).__name__ for noted in left_out)
+        if kept:
+            self._untaken_facts += len(kept)
+            self._untaken.append((self.appended, kept))
 
     def take(self) -> Unwritten | None:
         """The records to write next, or None; more may follow."""

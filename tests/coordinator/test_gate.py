@@ -6,6 +6,7 @@ import pytest
 
 from groupkeeper.coordinator.facts import (
     Fact,
+    GroupDeleted,
     MemberFenced,
     NotedFact,
     OffsetsCommitted,
@@ -292,6 +293,23 @@ def test_no_more_facts_wait_than_may_and_the_others_are_counted() -> None:
     assert gate.left_out == {"MemberFenced": 2}
     refuse(scene)
     assert kinds(scene.partition.take_facts()) == [MemberFenced]
+
+
+def test_deletions_wait_however_many_facts_do() -> None:
+    scene = Scene(hold=True)
+    gate = scene.partition.gate
+    gate.facts_most = 2
+    for group in "abc":
+        scene.commit("admin", group_id=group)
+    scene.delete("a", "b", "c")
+    written = scene.partition.take()
+    assert written is not None
+    assert kinds(written.facts).count(GroupDeleted) == 3
+    assert gate.left_out
+    assert "GroupDeleted" not in gate.left_out
+    refuse(scene)
+    scene.partition.written(written)
+    assert len(scene.partition.take_facts()) == 1, "there is room again"
 
 
 def test_no_fact_waits_if_none_is_stored() -> None:
