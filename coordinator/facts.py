@@ -7,7 +7,7 @@ keeps references to what a reader may want to look at, and leaves the looking to
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, Who
@@ -17,6 +17,9 @@ from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 @dataclass(slots=True)
 class Fact:
     """Something that happened to one group."""
+
+    is_event: ClassVar[bool] = True
+    """It is stored as an event of its own. Others happen too often: they are summed up."""
 
     group: str
     generation: int
@@ -234,6 +237,8 @@ class GroupDropped(Fact):
 @dataclass(slots=True)
 class OffsetsCommitted(Fact):
     """Offsets were accepted; they are acknowledged once durable."""
+
+    is_event: ClassVar[bool] = False
 
     offsets: int
     request: OffsetCommitRequest = field(repr=False)

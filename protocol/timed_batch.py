@@ -18,7 +18,8 @@ class TimedRecord(NamedTuple):
 
     timestamp_ms: int
     key: bytes
-    value: bytes
+    value: bytes | None
+    """None: a tombstone."""
 
 
 def encode_timed_batch(
@@ -35,8 +36,8 @@ def encode_timed_batch(
                 _signed(delta),
                 _signed(len(key)),
                 key,
-                _signed(len(value)),
-                value,
+                _signed(-1 if value is None else len(value)),
+                value or b"",
                 b"\x00",
             )
         )
@@ -47,7 +48,12 @@ def encode_timed_batch(
 
 def size_of_timed(records: Sequence[TimedRecord]) -> int:
     """Upper bound of the bytes of such a batch."""
-    return HEADER_SIZE + sum(OVERHEAD + len(each.key) + len(each.value) for each in records)
+    return HEADER_SIZE + sum(size_of_record(each) for each in records)
+
+
+def size_of_record(record: TimedRecord) -> int:
+    """Upper bound of the bytes of a record in a batch."""
+    return OVERHEAD + len(record.key) + len(record.value or b"")
 
 
 def _signed(number: int) -> bytes:

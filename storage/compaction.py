@@ -52,6 +52,10 @@ class CompactionJob:
     dedupe_bytes: int
     """Memory for keys. When it is full, the range ends early."""
     limits: Limits
+    purges: bool = False
+    """Only tombstones supersede other records. Segments become one only if a single one might have
+    been written in their time: the log is deleted by age.
+    """
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -113,7 +117,7 @@ def compact(files: Files, job: CompactionJob, check: Check = lambda: None) -> Co
         keys = _map_keys(files, job, check)
         retention_ms, expiration_ms = job.delete_retention_ms, job.producer_id_expiration_ms
         rewriter = Rewriter(keys, job.now_ms, retention_ms, expiration_ms)
-        groups = list(_groups([each for each in job.segments if each.base < keys.end], job.limits))
+        groups = list(_groups([each for each in job.segments if each.base < keys.end], job))
         kept = 0
         segments = []
         for group in groups:
@@ -136,7 +140,7 @@ def compact(files: Files, job: CompactionJob, check: Check = lambda: None) -> Co
 
 def _map_keys(files: Files, job: CompactionJob, check: Check) -> KeyMap:
     end = job.segments[-1].end if job.segments else job.first_dirty
-    keys = KeyMap(job.first_dirty, end, job.dedupe_bytes)
+    keys = KeyMap(job.first_dirty, end, job.dedupe_bytes, purges=job.purges)
     for segment in job.segments:
         for piece in read_pieces(files, job.folder, segment, check):
             keys.take(piece)
@@ -165,12 +169,12 @@ def _rewrite(
 
 
 def _groups(
-    segments: Sequence[SourceSegment], limits: Limits
+    segments: Sequence[SourceSegment], job: CompactionJob
 ) -> Iterator[tuple[SourceSegment, ...]]:
     """Neighbours that fit into one segment, even if all of their records are kept."""
     group: list[SourceSegment] = []
     for segment in segments:
-        if group and not _fits(group, segment, limits):
+        if group and not _fits(group, segment, job):
             yield tuple(group)
             group = []
         group.append(segment)
@@ -178,7 +182,8 @@ def _groups(
         yield tuple(group)
 
 
-def _fits(group: Sequence[SourceSegment], segment: SourceSegment, limits: Limits) -> bool:
+def _fits(group: Sequence[SourceSegment], segment: SourceSegment, job: CompactionJob) -> bool:
+    limits = job.limits
     sizes = [*(each.size for each in group), segment.size]
     # An index entry is made after more than so many bytes, and for a batch at most.
     interval = max(limits.index_interval_bytes + 1, HEADER_SIZE)
@@ -187,4 +192,5 @@ def _fits(group: Sequence[SourceSegment], segment: SourceSegment, limits: Limits
         sum(sizes) <= limits.segment_bytes
         and entries * max(OFFSET_ENTRY, TIME_ENTRY) <= limits.index_bytes
         and segment.end - 1 - group[0].base <= MAX_RELATIVE_OFFSET
+        and not (job.purges and segment.newest_ms - group[0].first_ms > limits.segment_ms)
     )

@@ -68,8 +68,10 @@ class _Producer:
 class KeyMap:
     """Takes all pieces of a log from its start on, then answers."""
 
-    def __init__(self, first_dirty: int, end: int, max_bytes: int) -> None:
-        """The log ends at offset `end`. At least one batch is mapped, whatever it takes."""
+    def __init__(self, first_dirty: int, end: int, max_bytes: int, *, purges: bool = False) -> None:
+        """The log ends at offset `end`. At least one batch is mapped, whatever it takes. `purges`:
+        only tombstones are entered, and so supersede others.
+        """
         self.newest: dict[bytes, int] = {}
         """Key to its newest offset; of some keys that offset is beyond the range."""
         self.newest_offsets = array("q")
@@ -79,6 +81,7 @@ class KeyMap:
         self.blocked_by = NO_PRODUCER
         """The producer id of the open transaction before which the range ends."""
         self.first_dirty = first_dirty
+        self.purges = purges
         self._max_bytes = max_bytes
         self._bytes = 0
         self._is_full = False
@@ -102,7 +105,9 @@ class KeyMap:
                     continue
                 lone = lone_key(buffer, at + HEADER_SIZE, end)
                 if lone is not None:
-                    key = lone[0]
+                    key, has_value = lone
+                    if has_value and self.purges:
+                        continue
                     if key in newest or self._has_room(KEY_BYTES + len(key)):
                         newest[key] = base
                     else:
@@ -151,7 +156,11 @@ class KeyMap:
     def _map(self, piece: Piece, header: BatchHeader, transaction: _OpenTransaction | None) -> bool:
         """Enter the keys of a batch, for now into its transaction; False if they do not fit."""
         records = keyed_records(records_data(piece.buffer, header), header)
-        offsets = {key: offset for offset, key, _, _, _ in records if key is not None}
+        offsets = {
+            key: offset
+            for offset, key, has_value, _, _ in records
+            if key is not None and not (has_value and self.purges)
+        }
         target = self.newest if transaction is None else transaction.newest
         new = [key for key in offsets if key not in target]
         size = KEY_BYTES * len(new) + sum(map(len, new))

@@ -21,6 +21,7 @@ from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import ManifestFile
 from groupkeeper.storage.marks import Mark
+from groupkeeper.storage.purge import PurgeNote
 from groupkeeper.storage.reading import bytes_from, read_batches, timestamp_at
 from groupkeeper.storage.recovery_point import make_point
 from groupkeeper.storage.scan import Batch, locate_batches
@@ -38,6 +39,7 @@ class Contents:
     epochs: EpochFile
     manifest: ManifestFile
     next_offset: int = 0
+    purge_noted: bool = False
     unsynced: bool = False
     """Bytes were cut off the last segment, and that is not synced yet."""
 
@@ -59,6 +61,7 @@ class Log:
         self._manifest = contents.manifest
         self._unsynced = contents.unsynced
         self._unsynced_names = False
+        self.purge = PurgeNote(files, folder, exists=contents.purge_noted)
         self.name = folder.rpartition("/")[2]
         self.start_offset = self._segments[0].base_offset if self._segments else 0
         """The first offset that is kept; the batch that holds it may begin before it."""

@@ -20,6 +20,7 @@ from groupkeeper.storage.log import Contents, Log
 from groupkeeper.storage.manifest import FILE_NAME as MANIFEST_FILE
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.marks import Mark, RecoveryPoint, newest
+from groupkeeper.storage.purge import FILE_NAME as PURGE_FILE
 from groupkeeper.storage.recovery import Known, mend_tail, sound_end
 from groupkeeper.storage.salvage import Gap, SoundSegment, fill, mend, scan
 from groupkeeper.storage.scan import FIELDS
@@ -134,6 +135,7 @@ class LogFolder:
         for segment in segments[:-1]:
             segment.load_index()
         contents = Contents((*segments,), EpochFile(self._files, self._folder), self._manifest)
+        contents.purge_noted = PURGE_FILE in self._names
         if segments:
             segments[-1].finished = None  # it takes appends, if those after it are lost
             self._cut_tail(segments[-1], contents)

@@ -37,6 +37,9 @@ class SourceSegment(NamedTuple):
     """Bytes."""
     crc: int | None
     """CRC-32C of all its bytes, if it is known."""
+    first_ms: int = -1
+    """Unix time of its first batch, and of its newest record: needed for a purge only."""
+    newest_ms: int = -1
 
 
 class Piece(NamedTuple):

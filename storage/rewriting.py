@@ -2,7 +2,8 @@
 
 Kept is a record beyond the range of the compaction, and in it the newest one of each key, unless it
 is a tombstone whose delete horizon has passed. Records without a key and those of aborted
-transactions go. A batch that stays whole is copied byte for byte.
+transactions go. In a purge only tombstones were mapped, and all that they do not supersede is kept,
+except those whose horizon has passed. A batch that stays whole is copied byte for byte.
 
 A marker is kept while a batch of its transaction was read in the same pass; from then on it has a
 delete horizon, as a tombstone has from the first pass over it. So readers that are slower than a
@@ -58,7 +59,8 @@ class Rewriter:
     def take(self, piece: Piece, writer: SegmentWriter) -> None:
         """Write what is kept of the next piece. Raises Corrupt and OSError."""
         buffer, newest = piece.buffer, self._keys.newest_offsets
-        first_dirty, range_end = self._keys.first_dirty, self._keys.end
+        range_end = self._keys.end
+        skips_from = range_end if self._keys.purges else self._keys.first_dirty
         start = at = end = records = 0
         kept: list[Fields] = []
         """The batches from `start` on."""
@@ -73,7 +75,7 @@ class Rewriter:
             is_lone = count == 1 and not attributes and producer_id == NO_PRODUCER
             if base >= range_end:
                 changed: bytes | None = None
-            elif is_lone and base >= first_dirty and newest[following] > base + delta:
+            elif is_lone and base >= skips_from and newest[following] > base + delta:
                 changed = b""  # no offset of the batch is the newest of a key: most end here
             else:
                 changed = self._lone(piece, at, end, base) if is_lone else self._changed(piece, at)
@@ -134,9 +136,10 @@ class Rewriter:
 
         Also if it belongs to an aborted transaction. False: the records have to be read.
         """
-        if header.is_control or header.base_offset < self._keys.first_dirty:
+        keys = self._keys
+        if header.is_control or header.base_offset < keys.first_dirty or keys.purges:
             return False
-        newest = self._keys.newest_offsets
+        newest = keys.newest_offsets
         return newest[bisect_left(newest, header.base_offset)] > header.last_offset
 
     def _kept(self, data: bytes, header: BatchHeader) -> tuple[list[Place], bool]:
@@ -150,7 +153,10 @@ class Rewriter:
         kept = []
         has_tombstone = False
         for offset, key, has_value, start, end in records:
-            if key is None or offset < newest(key, -1):
+            if key is None:
+                if not self._keys.purges:
+                    continue
+            elif offset < newest(key, -1):
                 continue
             if has_value:
                 kept.append((start, end))

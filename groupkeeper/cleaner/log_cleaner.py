@@ -7,20 +7,23 @@ Source: Kafka's LogCleaner and LogCleanerManager.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 from typing import Any, Final
 from weakref import WeakSet
 
 from groupkeeper.backoff import RetryTimes
-from groupkeeper.cleaner.plan import Candidate, candidate
+from groupkeeper.cleaner.plan import TO_PURGE, Candidate, all_finished, candidate
 from groupkeeper.clock import Clock
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import CleanerStats
 from groupkeeper.storage.compaction import Compacted, CompactionJob
 from groupkeeper.storage.errors import Corrupt, StorageError
 from groupkeeper.storage.log import Log
+from groupkeeper.storage.pieces import SourceSegment
 from groupkeeper.storage.segment_writer import remove_cleaned
 from groupkeeper.storage.swap import Swap
 from groupkeeper.topics.log_policy import LogPolicy
@@ -33,6 +36,9 @@ longest: each try may read all of it."""
 
 LOOKED_AT_IN_A_SLICE: Final = 200
 """Logs; about a millisecond."""
+
+PURGE_PAUSE_S: Final = 600.0
+"""Between two purges of a log, each of which reads and writes all of it."""
 
 TOKEN_BYTES: Final = 4
 """Of the random part of the names of the files that a compaction writes."""
@@ -56,6 +62,9 @@ class CleanableLog:
     """Where files of the log may be read and renamed, beside its appends."""
     appending: Thread
     """Where appends are made."""
+    roll: Callable[[], int | None] | None = None
+    """Of a log that is purged, not compacted: begins a new segment where appends are made, so that
+    all tombstones are before it. Returns how many were announced; None: the log is not open."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -99,6 +108,8 @@ class LogCleaner:
         self._random_bytes = services.random_bytes
         self._compact = services.compact
         self._retries: RetryTimes[str] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
+        self._purged: dict[str, float] = {}
+        """When the last purge of a log began, in seconds of the clock."""
         self._damaged: WeakSet[Log] = WeakSet()
         """Logs with damaged segments: not tried again before they are opened again."""
         self._task: asyncio.Task[None] | None = None
@@ -123,7 +134,7 @@ class LogCleaner:
     def _neediest(self) -> Slices[tuple[CleanableLog, Candidate] | None]:
         """The log that needs compaction most, and what of it."""
         best: tuple[CleanableLog, Candidate] | None = None
-        now, wall = self._clock.seconds(), self._clock.wall()
+        now = self._clock.seconds()
         looked = 0
         self._stats.uncleanable = len(self._damaged)
         for source in self._sources:
@@ -134,17 +145,26 @@ class LogCleaner:
                 log = each.log
                 if log in self._damaged or log.failed or self._retries.waits(log.name, now):
                     continue
-                found = candidate(log, each.policy, wall)
+                found = self._candidate(each, now)
                 if found is not None and (best is None or found[:2] > best[1][:2]):
                     best = each, found
         return best
+
+    def _candidate(self, each: CleanableLog, now: float) -> Candidate | None:
+        if each.roll is None:
+            return candidate(each.log, each.policy, self._clock.wall())
+        begun = self._purged.get(each.log.name, -inf)
+        return TO_PURGE if now >= begun + PURGE_PAUSE_S else None
 
     async def _clean(self, target: CleanableLog, found: Candidate) -> None:
         log, began = target.log, self._clock.seconds()
         token = self._random_bytes(TOKEN_BYTES).hex()
         compacted: Compacted | None = None
         try:
-            compacted = await self._replace(target, found, token)
+            if target.roll is not None:
+                compacted = await self._purge(target, target.roll, token)
+            else:
+                compacted = await self._compacted(target, found, token)
         except (StorageError, OSError) as error:
             self._failed(log, error)
         if compacted is None:  # failed, closed meanwhile, or the segments were deleted
@@ -154,22 +174,45 @@ class LogCleaner:
         took = self._clock.seconds() - began
         self._stats.record(took, compacted.bytes_read, compacted.bytes_written)
         _log.info(
-            "log compacted",
+            "log compacted" if target.roll is None else "log purged",
             log=log.name,
-            bytes_before=found.size,
+            bytes_before=compacted.bytes_read,
             bytes_after=compacted.bytes_written,
             records_removed=compacted.records_read - compacted.records_kept,
             seconds=round(took, 3),
         )
 
-    async def _replace(
+    async def _compacted(
         self, target: CleanableLog, found: Candidate, token: str
     ) -> Compacted | None:
         """Compact, and put the result into the log. None: it does not fit any more."""
+        compacted = await self._compact(self._job(target, found.sources, token))
+        if compacted.first_dirty == target.log.first_dirty:
+            self._blocked(target.log, compacted.blocked_by)
+        return await self._replace(target, compacted, token)
+
+    async def _purge(
+        self, target: CleanableLog, roll: Callable[[], int | None], token: str
+    ) -> Compacted | None:
+        """Remove what tombstones supersede, of all records up to now. None: as `_compacted`."""
         log = target.log
-        compacted = await self._compact(self._job(target, found, token))
-        if compacted.first_dirty == log.first_dirty:
-            self._blocked(log, compacted.blocked_by)
+        self._purged[log.name] = self._clock.seconds()
+        tombstones = await target.appending(roll)
+        if tombstones is None:
+            return None
+        sources = await target.aside(lambda: all_finished(log))
+        compacted = await self._compact(self._job(target, sources, token))
+        if await self._replace(target, compacted, token) is None:
+            return None
+        purged_to, end = compacted.first_dirty, max((each.end for each in sources), default=0)
+        if purged_to >= end and not log.closed:  # else: too many keys for one purge
+            await target.appending(partial(log.purge.purged, tombstones))
+        return compacted
+
+    async def _replace(
+        self, target: CleanableLog, compacted: Compacted, token: str
+    ) -> Compacted | None:
+        log = target.log
         swap = Swap(log, compacted)
         if not await target.aside(lambda: swap.prepare(token, target.archive)):
             return None
@@ -177,18 +220,21 @@ class LogCleaner:
         await target.aside(swap.finish if switched else swap.discard)
         return compacted if switched else None
 
-    def _job(self, target: CleanableLog, found: Candidate, token: str) -> CompactionJob:
+    def _job(
+        self, target: CleanableLog, sources: Sequence[SourceSegment], token: str
+    ) -> CompactionJob:
         log = target.log
         return CompactionJob(
             folder=log.folder,
             token=token,
-            segments=tuple(found.sources),
+            segments=tuple(sources),
             first_dirty=log.first_dirty,
             now_ms=self._clock.wall(),
             delete_retention_ms=target.policy.delete_retention_ms,
             producer_id_expiration_ms=self._config.producer_id_expiration_ms,
             dedupe_bytes=self._config.dedupe_bytes,
             limits=log.limits,
+            purges=target.roll is not None,
         )
 
     def _blocked(self, log: Log, producer_id: int) -> None:

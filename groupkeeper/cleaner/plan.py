@@ -4,7 +4,7 @@ Source: Kafka's LogCleanerManager, `cleanableOffsets` and `grabFilthiestCompacte
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.pieces import SourceSegment
@@ -21,10 +21,20 @@ class Candidate(NamedTuple):
     sources: Sequence[SourceSegment]
     """The oldest segments of the log: those that were compacted before, and others."""
 
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return sum(source.size for source in self.sources)
+
+TO_PURGE: Final = Candidate(overdue=True, dirty_ratio=1.0, sources=())
+"""A log with tombstones, whose segments are known when it has begun a new one."""
+
+
+def all_finished(log: Log) -> Sequence[SourceSegment]:
+    """All finished segments of a log, with their times. Reads a header of each; raises OSError."""
+    sources = []
+    for segment, end in log.finished:
+        if segment.first_timestamp < 0:
+            segment.read_first_timestamp()
+        times = segment.first_timestamp, segment.index.max_timestamp
+        sources.append(SourceSegment(segment.base_offset, end, segment.size, _crc(segment), *times))
+    return sources
 
 
 def candidate(log: Log, policy: LogPolicy, now_ms: int) -> Candidate | None:
@@ -39,8 +49,7 @@ def candidate(log: Log, policy: LogPolicy, now_ms: int) -> Candidate | None:
             if policy.min_lag_ms and segment.index.max_timestamp > now_ms - policy.min_lag_ms:
                 break
             dirty.append(segment)
-        crc = segment.finished.crc if segment.finished is not None else None
-        sources.append(SourceSegment(segment.base_offset, end, segment.size, crc))
+        sources.append(SourceSegment(segment.base_offset, end, segment.size, _crc(segment)))
     dirty_bytes = sum(segment.size for segment in dirty)
     if not dirty_bytes:
         return None
@@ -49,6 +58,10 @@ def candidate(log: Log, policy: LogPolicy, now_ms: int) -> Candidate | None:
     if not overdue and ratio <= policy.min_dirty_ratio:
         return None
     return Candidate(overdue, ratio, sources)
+
+
+def _crc(segment: Segment) -> int | None:
+    return segment.finished.crc if segment.finished is not None else None
 
 
 def _has_older(segments: Sequence[Segment], timestamp_ms: int) -> bool:

@@ -51,12 +51,14 @@ def control_record(record: Record) -> str:
 
 
 def group_event(record: Record) -> str:
-    """A record of `__group_events`: its value is JSON already."""
+    """A record of `__group_events`: its value is JSON already, or nothing."""
+    if record.value is None:
+        return plain(record)
     try:
-        decode(record.key, record.value or b"")
+        decode(record.key, record.value)
     except ValueError as problem:
         return f"{plain(record)} unreadable: {_dump(str(problem))}"
-    return f"key: {_text(record.key)} payload: {(record.value or b'').decode()}"
+    return f"key: {_text(record.key)} payload: {record.value.decode()}"
 
 
 def consumer_offset(record: Record) -> str:

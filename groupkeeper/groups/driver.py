@@ -232,7 +232,7 @@ class PartitionDriver:
                 self._services.replies.send(replies)
             if facts:
                 self._services.readers.tell(self._origin, facts)
-            self._events.settle()
+            self._events.count(facts)
             if partition.held_back:
                 partition.resume(self._services.clock.now())
                 self._set_alarm()

@@ -7,23 +7,30 @@ from typing import Any, Final
 
 from groupkeeper.coordinator.facts import NotedFact
 from groupkeeper.groups.event_limits import EVENT_BYTES, Personal, SenderLimit, fitting, sender_of
+from groupkeeper.groups.event_purge import Purge
 from groupkeeper.groups.event_sums import CommitSum, RefusalSum
 from groupkeeper.groups.partition_log import LateRecords
 from groupkeeper.observe.events import event_of
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.record_batch import HEADER_SIZE
-from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord
+from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord, size_of_record
 
 FACT_BYTES: Final = 300
 """What an event takes, for the size of a round: a guess."""
 DROPPED_MS: Final = 1_000
 """At most one `events_dropped` in so long a time."""
 
-Item = NotedFact | CommitSum | RefusalSum | Event
+Told = NotedFact | CommitSum | RefusalSum | Event
 """What becomes an event. An Event is given its place (seq, epoch, node) here."""
+Item = Told | Purge
+"""What becomes a record."""
 
 
-def _event_of(item: Item) -> Event | None:
+def _key(group: str | None) -> bytes:
+    return (group or "").encode("utf-8", "backslashreplace")
+
+
+def _event_of(item: Told) -> Event | None:
     if isinstance(item, NotedFact):
         return event_of(item)
     return item if isinstance(item, Event) else item.event()
@@ -54,6 +61,11 @@ class Dropped:
         if types:
             self.types.update(types)
             self.senders, self.group = [None, None], None
+
+    def forget_senders(self) -> None:
+        """A group is purged: nothing is told later of its clients."""
+        if self.types:
+            self.senders = [None, None]
 
     def event(self, at_ms: int, mono_ms: int) -> Event:
         """The event that tells of them."""
@@ -106,7 +118,7 @@ class EventMaker:
         batches: list[list[TimedRecord]] = []
         room = 0
         for record in self._made(items, at):
-            size = OVERHEAD + len(record.key) + len(record.value)
+            size = size_of_record(record)
             if size > room:
                 batches.append([])
                 room = self._most - HEADER_SIZE
@@ -116,6 +128,10 @@ class EventMaker:
 
     def _made(self, items: Iterable[Item], at: tuple[int, int]) -> Iterable[TimedRecord]:
         for item in items:
+            if isinstance(item, Purge):
+                self._dropped.forget_senders()
+                yield TimedRecord(item.at_ms, _key(item.group), None)
+                continue
             event = _event_of(item)
             if event is None:
                 continue
@@ -133,7 +149,7 @@ class EventMaker:
 
     def _record(self, event: Event) -> TimedRecord | None:
         placed = replace(event, seq=self._seq, epoch=self._epoch, node=self._node_id)
-        key = (event.group or "").encode("utf-8", "backslashreplace")
+        key = _key(event.group)
         most = self._most - HEADER_SIZE - OVERHEAD - len(key)
         value = fitting(self._personal.applied(placed), min(most, EVENT_BYTES))
         if value is None:
@@ -165,5 +181,5 @@ class EventBatch(LateRecords):
 
     def make(self) -> Sequence[Sequence[TimedRecord]]:
         batches = self._maker.records(self.items, self._dropped, self._at)
-        self.made = sum(map(len, batches))
+        self.made = sum(each.value is not None for records in batches for each in records)
         return batches

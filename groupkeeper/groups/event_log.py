@@ -21,14 +21,16 @@ from groupkeeper.backoff import Backoff
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.facts import (
     Fact,
+    GroupDeleted,
     GroupsLoaded,
     NotedFact,
     OffsetsCommitted,
     RequestRefused,
 )
 from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
-from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item
+from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item, Told
 from groupkeeper.groups.event_limits import Personal
+from groupkeeper.groups.event_purge import Purge, Purges
 from groupkeeper.groups.event_sums import (
     COMMITS_S,
     REFUSALS_S,
@@ -68,6 +70,8 @@ class EventServices:
     node_id: int
     message_max_bytes: int
     personal: Personal
+    purges: bool
+    """`group.events.purge`"""
 
 
 class EventLog:
@@ -92,9 +96,8 @@ class EventLog:
         self._waiting: list[Item] = []
         self._dropped: Counter[str] = Counter()
         """Events left out before they were made, and not told yet."""
+        self._purges = Purges(index, enabled=services.purges)
         self._under_way: EventBatch | None = None
-        self._commits: list[NotedFact] = []
-        """Commits of the round under way."""
         self._commit_sums = CommitSums()
         self._refusal_sums = RefusalSums()
         self._timer: asyncio.TimerHandle | None = None
@@ -157,6 +160,7 @@ class EventLog:
             bug = error if not isinstance(error, StorageError | OSError) else None
             about = {"partition": self._index, "error": str(error), "exc_info": bug}
             _log.error("events are not stored", groups="are served all the same", **about)
+        self._purges.tell_owed()
         # Who has lost the shard claims nothing by itself: the driver will, or must not.
         if not self._stopping and not isinstance(error, Fenced | LockLost):
             self._reopening = self._loop.create_task(self._open_again(self._backoff.failed()))
@@ -169,7 +173,7 @@ class EventLog:
     def driver_failed(self, why: str, facts: Sequence[NotedFact]) -> None:
         """The partition is closed. `facts`: those that waited for no records."""
         self._under_way = None
-        self._commits.clear()
+        self._purges.forget()
         self._note(facts, {})
         self._closed(why)
 
@@ -207,7 +211,6 @@ class EventLog:
                     "groups": fact.groups,
                     "members": fact.members,
                     "duration_ms": duration_ms,
-                    "dropped_bytes": 0,
                 }
                 self._tell("coordinator_loaded", fields)
 
@@ -237,6 +240,8 @@ class EventLog:
         """The events to write now. `left_out`: facts that were not handed out, by class; cleared.
         `group`: the batch of the records that are written with them.
         """
+        if not (facts or left_out or self._waiting or self._dropped or self._maker.has_dropped):
+            return None  # nearly always
         try:
             self._note(facts, left_out)
             left_out.clear()
@@ -246,13 +251,17 @@ class EventLog:
             return None
 
     def _note(self, facts: Sequence[NotedFact], left_out: Mapping[str, int]) -> None:
+        purged = self._purges.deletions(facts)
+        if purged:
+            self._waiting += self._commit_sums.take_of(purged)
+            self._waiting += self._refusal_sums.take_of(purged)
         for noted in facts:
-            kind = type(noted.fact)
-            if kind is OffsetsCommitted:
-                self._commits.append(noted)
-            elif kind is RequestRefused:
+            kind, group = type(noted.fact), noted.fact.group
+            if kind is RequestRefused and group not in purged:
                 self._note_refusal(noted)
-            elif kind is not GroupsLoaded:
+            elif kind is GroupDeleted and group in purged:
+                self._waiting += self._purges.note(noted), noted
+            elif kind is not GroupsLoaded and noted.fact.is_event:
                 self._waiting.append(noted)
         for fact, count in left_out.items():
             self._dropped[type_of(fact)] += count
@@ -264,9 +273,9 @@ class EventLog:
             self._drop(self._waiting[kept:])
             del self._waiting[kept:]
             return None
-        if not (self._waiting or self._dropped or self._maker.has_dropped):
+        if not (self._waiting or self._purges.owed or self._dropped or self._maker.has_dropped):
             return None
-        items, self._waiting = self._waiting, []
+        items, self._waiting = [*self._purges.owed, *self._waiting], []
         dropped, self._dropped = self._dropped, Counter()
         clock = self._services.clock
         batch = EventBatch(self._maker, items, dropped, (clock.wall(), clock.now()))
@@ -275,6 +284,8 @@ class EventLog:
 
     def _drop(self, items: Sequence[Item]) -> None:
         for item in items:
+            if isinstance(item, Purge):
+                continue  # it is owed
             kind = _type_of(item)
             self._dropped[kind] += 1
             self._services.metrics.counts["events_dropped", kind] += 1
@@ -285,6 +296,7 @@ class EventLog:
         """As `LogOwner.written`."""
         assert isinstance(unwritten, EventBatch)
         self._under_way = None
+        self._purges.written()
         self._backoff.reset()
         counts = self._services.metrics.counts
         counts["events_written", ""] += unwritten.made
@@ -306,14 +318,20 @@ class EventLog:
 
     # -- what is summed up ---------------------------------------------------------------------
 
-    def settle(self) -> None:
-        """The records of the last `take` are durable, and their replies have left."""
-        if not self._commits:
+    def count(self, facts: Sequence[NotedFact]) -> None:
+        """Count the commits among facts whose records are durable, and whose replies have left."""
+        if not self._services.enabled:
             return
-        for noted in self._commits:
-            self._commit_sums.add(noted)
-        self._commits.clear()
-        if self._commits_due is None and not self._stopping:
+        self._purges.settle()
+        if not self._is_open:
+            self._purges.tell_owed()
+        add, purged = self._commit_sums.add, self._purges.deletions(facts)
+        for noted in facts:
+            if type(noted.fact) is OffsetsCommitted and (
+                not purged or noted.order > purged.get(noted.fact.group, -1)
+            ):
+                add(noted)
+        if self._commits_due is None and self._commit_sums and not self._stopping:
             self._commits_due = self._loop.call_later(COMMITS_S, self._commits_are_due)
 
     def _commits_are_due(self) -> None:
@@ -350,7 +368,7 @@ class EventLog:
             self.wait()
 
 
-def _type_of(item: Item) -> str:
+def _type_of(item: Told) -> str:
     if isinstance(item, NotedFact):
         return type_of(type(item.fact).__name__)
     if isinstance(item, Event):

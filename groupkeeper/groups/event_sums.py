@@ -4,7 +4,7 @@ Counting is done on the event loop and costs a dictionary lookup; the events are
 thread that writes them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -108,6 +108,11 @@ class CommitSums:
         members, self._members, self.left_out = self._members, {}, 0
         yield from members.values()
 
+    def take_of(self, groups: Container[str]) -> Iterator[CommitSum]:
+        """What was counted of these groups, which begin anew."""
+        for key in [key for key in self._members if key[0] in groups]:
+            yield self._members.pop(key)
+
 
 @dataclass(slots=True)
 class RefusalSum:
@@ -170,3 +175,10 @@ class RefusalSums:
             if known.count:
                 yield known
                 self._senders[key] = RefusalSum(now + REFUSALS_S)
+
+    def take_of(self, groups: Container[str]) -> Iterator[RefusalSum]:
+        """What was counted of these groups, which begin anew."""
+        for key in [key for key in self._senders if key[0] in groups]:
+            known = self._senders.pop(key)
+            if known.count:
+                yield known

@@ -8,8 +8,7 @@ from typing import Final
 
 from groupkeeper.coordinator.facts import RebalanceCompleted
 from groupkeeper.coordinator.group import CONSUMER
-from groupkeeper.protocol.embedded import decode_assignment
-from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.embedded import read_assigned
 
 Partitions = dict[str, list[int]]
 
@@ -62,14 +61,9 @@ def moves(
 def _read(plan: Iterable[tuple[str, bytes]]) -> dict[str, Partitions] | None:
     read: dict[str, Partitions] = {}
     for member_id, data in plan:
-        mine: Partitions = {}
-        if data:
-            try:
-                assignment = decode_assignment(data)
-            except DecodeError:
-                return None
-            for each in assignment.assigned_partitions:
-                mine.setdefault(each.topic, []).extend(each.partitions)
+        mine = read_assigned(data) if data else {}
+        if mine is None:
+            return None
         read[member_id] = mine
     return read
 

@@ -23,6 +23,8 @@ from groupkeeper.observe.metrics import Metrics
 from groupkeeper.storage.archive import FOLDER, archive_folder, remove_older
 from groupkeeper.storage.compaction import Compacted, CompactionJob
 from groupkeeper.storage.files import Files
+from groupkeeper.storage.log import Log
+from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.topics import Topics
 
 FOREVER: Final = -1
@@ -48,20 +50,28 @@ class Threads:
     """Runs one there; None: a process of its own does."""
 
 
+@dataclass(slots=True, frozen=True)
+class GroupLogs:
+    """The logs of the internal topics."""
+
+    groups: EmbeddedLogs
+    events: EmbeddedLogs
+
+
 class Cleaning:
     """The cleaner of a server, and the retention of its archive."""
 
     def __init__(
         self,
         files: Files,
-        group_logs: EmbeddedLogs,
+        logs: GroupLogs,
         topics: Topics,
         threads: Threads,
         metrics: Metrics,
     ) -> None:
         self._files = files
         self._settings = settings = topics.settings
-        self._logs = group_logs
+        self._logs = logs
         self._topics = topics
         self._threads = threads
         self._process = CompactionProcess()
@@ -77,7 +87,9 @@ class Cleaning:
             self._clock, topics.response_tasks.turns, metrics.cleaner, files.random_bytes, self._run
         )
         self._cleaner = LogCleaner(
-            [self._group_logs, self._topic_logs, self._catalogs], config, services
+            [self._group_logs, self._event_logs, self._topic_logs, self._catalogs],
+            config,
+            services,
         )
         self._retention: asyncio.Task[None] | None = None
         self._topics_from = 0.0
@@ -111,8 +123,8 @@ class Cleaning:
     def _group_logs(self) -> Iterator[CleanableLog]:
         keeps_raw = self._settings.offsets_raw_retention_ms != 0
         policy = self._topics.effective.group_topic_policy
-        for partition in range(len(self._logs.by_partition)):
-            log = self._logs.log_of(partition)
+        for each in self._logs.groups.by_partition:
+            log = each.log
             if log is not None and not log.closed:
                 archive = archive_folder(self._data_dir, log.name) if keeps_raw else ""
                 yield CleanableLog(
@@ -122,6 +134,29 @@ class Cleaning:
                     self._threads.loader.call,
                     self._threads.writer.call,
                 )
+
+    def _event_logs(self) -> Iterator[CleanableLog]:
+        """Those that have tombstones: of groups whose events are to be purged."""
+        topics = self._topics
+        policy = topics.effective.policy(topics.catalog.by_name[EVENT_TOPIC])
+        for each in self._logs.events.by_partition:
+            log = each.log
+            if log is not None and not log.closed and log.purge.due:
+                yield CleanableLog(
+                    log,
+                    policy,
+                    "",
+                    self._threads.loader.call,
+                    self._threads.writer.call,
+                    partial(self._roll, log),
+                )
+
+    def _roll(self, log: Log) -> int | None:
+        """As `CleanableLog.roll`; between rounds."""
+        if self._threads.writer.store.usable_log(log.name) is not log:
+            return None
+        log.roll()
+        return log.purge.tombstones
 
     def _announce(self) -> None:
         wait_s = self._settings.log_retention_check_interval_ms / 1000

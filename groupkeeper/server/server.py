@@ -39,7 +39,7 @@ from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.server.cleaning import Cleaning, Compact, Threads
+from groupkeeper.server.cleaning import Cleaning, Compact, GroupLogs, Threads
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.server.retention_lines import RetentionLines
@@ -191,7 +191,8 @@ class Server:
         threads = Threads(
             self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
         )
-        self._cleaning = Cleaning(self._world.files, self.logs, self.topics, threads, self.metrics)
+        logs = GroupLogs(self.logs, self.event_logs)
+        self._cleaning = Cleaning(self._world.files, logs, self.topics, threads, self.metrics)
         self._cleaning.start(announce=self._directory.lacked_retention)
 
     def _event_services(self, clock: Clock) -> EventServices:
@@ -205,6 +206,7 @@ class Server:
             node_id=self._options.node_id,
             message_max_bytes=settings.message_max_bytes,
             personal=Personal(settings.group_events_personal, self.store.format.directory_id),
+            purges=settings.group_events_purge,
         )
 
     def _logs_of(self, topic: str, epochs: Sequence[int | None]) -> EmbeddedLogs:

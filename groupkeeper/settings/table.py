@@ -69,6 +69,11 @@ class Settings:
         ("keep", "hash", "omit"),
         "What is stored of addresses of clients and of the reasons that they give.",
     )
+    group_events_purge: bool = boolean(
+        False,
+        "When a group is deleted by request, remove its events from `__group_events`: from the "
+        "topic within minutes, from the journals as they fill, from backups never.",
+    )
     group_events_retention_ms: int = whole(
         604_800_000,
         "Age at which segments of `__group_events` are deleted; -1 for no limit.",
@@ -354,6 +359,14 @@ def _check_combinations(settings: Settings) -> None:
             "group.events.retention.ms = 0: give -1 to keep events without limit, or 1 or more; "
             "group.events.enabled=false stores none"
         )
+    if settings.group_events_purge:
+        for needed in ("group_events_enabled", "log_cleaner_enable"):
+            if not getattr(settings, needed):
+                key = needed.replace("_", ".")
+                raise SettingsError(
+                    f"group.events.purge = true does nothing with {key} = false: turn that on, or "
+                    "leave group.events.purge out"
+                )
     if settings.log_retention_time_ms == 0:
         keys = [f"log.retention.{unit}" for unit in ("ms", "minutes", "hours")]
         key = next(key for key in keys if getattr(settings, TABLE[key].attribute) is not None)

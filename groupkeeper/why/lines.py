@@ -104,11 +104,9 @@ def _offsets_deleted(fields: Part) -> str:
 
 def _loaded(fields: Part) -> str:
     groups, members = fields.get("groups") or 0, fields.get("members") or 0
-    torn = fields.get("dropped_bytes")
     return (
         f"the coordinator loaded {count(groups, 'group')} with {count(members, 'member')} in "
         f"{span(fields.get('duration_ms') or 0)}, after a start or a failure; sessions began anew"
-        + (f"; {torn} torn bytes were cut" if torn else "")
     )
 
 

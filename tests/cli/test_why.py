@@ -57,7 +57,7 @@ class EventNode(StubNode):
     def __init__(self, events: Sequence[Event] | None, setting: str | None = None) -> None:
         super().__init__(0, {"ConsumerGroupDescribe": None})
         self.records = [(b"g" if each.group else b"", each) for each in events or ()]
-        self.raw: list[tuple[bytes, bytes]] = []
+        self.raw: list[tuple[bytes, bytes | None]] = []
         self.has_topic = events is not None
         self.setting = setting
         self.state = "Stable"
@@ -72,10 +72,10 @@ class EventNode(StubNode):
         }
 
     @property
-    def log(self) -> list[tuple[bytes, bytes, int]]:
+    def log(self) -> list[tuple[bytes, bytes | None, int]]:
         """Key, value and time of each record."""
-        events = [(key, encode(each), each.at_ms) for key, each in self.records]
-        return events + [(key, value, NOON) for key, value in self.raw]
+        events = ((key, encode(each), each.at_ms) for key, each in self.records)
+        return [*events, *((key, value, NOON) for key, value in self.raw)]
 
     def _metadata(self, request: Any) -> MetadataResponse:
         broker = MetadataResponseBroker(node_id=0, host="127.0.0.1", port=self.port)
@@ -228,6 +228,15 @@ async def test_events_of_other_groups_are_passed_over(capsys: Capture) -> None:
     node.records.insert(0, (b"other", node.records[1][1]))
     assert await why(node, "--http", "off") == 0
     assert capsys.readouterr().out.count("  rebalance ") == 1
+
+
+async def test_tombstones_are_passed_over(capsys: Capture) -> None:
+    node = EventNode(rounds(1).events)
+    node.raw.append((b"g", None))
+    assert await why(node, "--http", "off") == 0
+    out, err = capsys.readouterr()
+    assert out.count("  rebalance ") == 1
+    assert not err
 
 
 async def test_what_a_newer_server_wrote_is_counted_in_one_line(capsys: Capture) -> None:

@@ -6,9 +6,11 @@ import pytest
 
 from groupkeeper.coordinator.facts import (
     Fact,
+    GroupDeleted,
     MemberFenced,
     NotedFact,
     OffsetsCommitted,
+    OffsetsRemoved,
     RebalanceCompleted,
 )
 from groupkeeper.coordinator.gate import Unwritten
@@ -208,32 +210,46 @@ def refuse(scene: Scene) -> None:
 
 def test_all_facts_up_to_a_batch_are_handed_out_with_it_in_order() -> None:
     scene = in_state("Stable")
+    scene.commit("lea", topic="u", partitions=(0, 1))
+    scene.partition.take_facts()
     scene.hold = True
-    scene.commit("lea", partitions=(0, 1))
+    scene.delete_offsets("u", 0)
     refuse(scene)
-    scene.commit("lea")
+    scene.delete_offsets("u", 1)
     unwritten = scene.partition.take()
     assert unwritten is not None
-    assert kinds(unwritten.facts) == [OffsetsCommitted, MemberFenced, OffsetsCommitted]
+    assert kinds(unwritten.facts) == [OffsetsRemoved, MemberFenced, OffsetsRemoved]
     _, told = scene.partition.written(unwritten)
     assert told == unwritten.facts
     assert [each.with_records for each in told] == [True, False, True]
 
 
+def test_commits_are_told_and_not_handed_out_one_by_one() -> None:
+    scene = in_state("Stable")
+    scene.partition.take_facts()
+    scene.hold = True
+    scene.commit("lea")
+    refuse(scene)
+    unwritten = scene.partition.take()
+    assert unwritten is not None
+    assert kinds(unwritten.facts) == [MemberFenced]
+    _, told = scene.partition.written(unwritten)
+    assert kinds(told) == [OffsetsCommitted, MemberFenced]
+
+
 def test_facts_after_a_batch_are_handed_out_with_the_next_one() -> None:
     scene = in_state("Stable", message_max_bytes=2_000)
+    scene.partition.take_facts()
     scene.hold = True
     scene.commit("lea", 1, partitions=range(20))
     refuse(scene)
     scene.commit("lea", 2, partitions=range(20))
     refuse(scene)
+    refuse(scene)
     handed_out = []
     while (unwritten := scene.partition.take()) is not None:
         handed_out.append(kinds(unwritten.facts))
-    assert handed_out == [
-        [OffsetsCommitted, MemberFenced],
-        [OffsetsCommitted, MemberFenced],
-    ]
+    assert handed_out == [[MemberFenced], [MemberFenced, MemberFenced]]
 
 
 def test_facts_without_records_are_handed_out_alone_once() -> None:
@@ -277,6 +293,23 @@ def test_no_more_facts_wait_than_may_and_the_others_are_counted() -> None:
     assert gate.left_out == {"MemberFenced": 2}
     refuse(scene)
     assert kinds(scene.partition.take_facts()) == [MemberFenced]
+
+
+def test_deletions_wait_however_many_facts_do() -> None:
+    scene = Scene(hold=True)
+    gate = scene.partition.gate
+    gate.facts_most = 2
+    for group in "abc":
+        scene.commit("admin", group_id=group)
+    scene.delete("a", "b", "c")
+    written = scene.partition.take()
+    assert written is not None
+    assert kinds(written.facts).count(GroupDeleted) == 3
+    assert gate.left_out
+    assert "GroupDeleted" not in gate.left_out
+    refuse(scene)
+    scene.partition.written(written)
+    assert len(scene.partition.take_facts()) == 1, "there is room again"
 
 
 def test_no_fact_waits_if_none_is_stored() -> None:

@@ -13,6 +13,7 @@ from groupkeeper.protocol.embedded import (
     TopicPartition,
     decode_assignment,
     decode_subscription,
+    read_assigned,
     subscribed_topics,
 )
 from groupkeeper.protocol.errors import DecodeError
@@ -60,7 +61,11 @@ def test_the_bytes_are_those_of_kafka_python(version: int) -> None:
 @pytest.mark.parametrize("version", range(4))
 def test_an_assignment_comes_back(version: int) -> None:
     value = Assignment(version=version, assigned_partitions=OWNED, user_data=None)
-    assert decode_assignment(encode_assignment(value)) == value
+    data = encode_assignment(value)
+    assert decode_assignment(data) == value
+    assert read_assigned(data) == {
+        each.topic: each.partitions for each in value.assigned_partitions
+    }
 
 
 def test_a_newer_version_is_read_as_the_newest_known() -> None:
@@ -76,6 +81,7 @@ def test_what_is_no_subscription_is_refused(data: bytes) -> None:
         decode_subscription(data)
     with pytest.raises(DecodeError):
         decode_assignment(data)
+    assert read_assigned(data) is None
     assert subscribed_topics(data) is None
 
 

@@ -17,7 +17,7 @@ RECORDS = st.lists(
         TimedRecord,
         st.integers(0, 2**42),
         st.binary(max_size=300),
-        st.binary(max_size=300),
+        st.none() | st.binary(max_size=300),
     ),
     min_size=1,
     max_size=20,

@@ -212,7 +212,8 @@ def test_a_topic_of_that_name_in_copied_data_is_named_and_kept(serve: Serve, lin
 def test_dump_shows_the_events(tmp_path: Path) -> None:
     log = open_log(Files(), f"{tmp_path}/__group_events-0", Limits())
     event = Event(0, 1, 0, 5, 5, "g", "group_created", fields={"who": None})
-    records = [TimedRecord(5, b"g", encode(event)), TimedRecord(6, b"g", b"odd")]
+    values = encode(event), b"odd", None
+    records = [TimedRecord(5 + number, b"g", value) for number, value in enumerate(values)]
     log.append(encode_timed_batch(0, 1, records))
     log.close()
     shown = CliRunner().invoke(command, ["dump", f"{tmp_path}/__group_events-0"]).output
@@ -223,3 +224,4 @@ def test_dump_shows_the_events(tmp_path: Path) -> None:
         '"round":0,"who":null}'
     )
     assert 'unreadable: "not a group event' in lines[1]
+    assert lines[2] == '| offset: 2 CreateTime: 7 key: "g" payload: null'

@@ -106,6 +106,72 @@ def test_an_empty_key_is_a_key(folder: Folder) -> None:
     assert offsets(folder) == [1, 2]
 
 
+# -- purges ----------------------------------------------------------------------------------------
+
+
+def test_a_purge_removes_what_is_before_a_tombstone_and_nothing_else(folder: Folder) -> None:
+    folder.purges = True
+    folder.add(plain(0, (A, b"1"), (B, b"1"), (A, b"2")), plain(3, (A, b"3")), plain(4, (B, b"2")))
+    folder.add(plain(5, (None, b"1")), plain(6, (A, b"4"), (A, None), (A, b"5"), (B, b"3")))
+    folder.add(plain(10, (A, b"6")), plain(11, (None, b"2"), (B, b"4")))
+    folder.compact(NOW)
+    assert offsets(folder) == [1, 4, 5, 7, 8, 9, 10, 11, 12]
+    assert {each.timestamp_ms for each in records_of(folder.contents())} == {TIME}
+
+
+def test_batches_that_a_purge_does_not_concern_stay_as_they_are(folder: Folder) -> None:
+    folder.purges = True
+    batches = [plain(0, (B, b"1"), (B, b"2")), plain(2, (None, b"1"), (C, b"1"))]
+    batches.append(plain(4, (B, b"3")))
+    folder.add(*batches, plain(5, (A, b"1")), plain(6, (A, None)))
+    folder.compact(NOW)
+    assert folder.contents().startswith(b"".join(batches))
+    assert offsets(folder) == [0, 1, 2, 3, 4, 6]
+
+
+def test_tombstones_of_earlier_purges_go_when_their_horizon_has_come(folder: Folder) -> None:
+    folder.purges = True
+    folder.add(plain(0, (A, b"1")), plain(1, (A, None)), plain(2, (A, b"2"), (B, b"1")))
+    folder.compact(NOW)
+    assert offsets(folder) == [1, 2, 3]
+    folder.add(plain(4, (B, None)), plain(5, (A, b"3")))
+    folder.compact(NOW + DAY)
+    assert offsets(folder) == [2, 4, 5]
+
+
+def test_a_newer_tombstone_purges_an_older_one(folder: Folder) -> None:
+    folder.purges = True
+    folder.add(plain(0, (A, None)), plain(1, (A, b"1"), (B, None)), plain(3, (A, None)))
+    folder.compact(NOW)
+    assert offsets(folder) == [2, 3]
+
+
+def test_a_purge_of_more_keys_than_fit_goes_on_where_it_ended(folder: Folder) -> None:
+    folder.purges = True
+    folder.dedupe_bytes = KEY_BYTES + 1
+    folder.add(plain(0, (A, b"1"), (B, b"1")), plain(2, (A, None)), plain(3, (B, None)))
+    assert folder.compact(NOW).first_dirty == 3
+    assert offsets(folder) == [1, 2, 3]
+    assert folder.compact(NOW).first_dirty == 4
+    assert offsets(folder) == [2, 3]
+
+
+@pytest.mark.parametrize(("later", "segments"), [(DAY, 1), (DAY + 1, 2)])
+def test_a_purge_joins_only_segments_that_might_be_one(
+    folder: Folder, later: int, segments: int
+) -> None:
+    with_limits(folder, segment_ms=DAY)
+    folder.purges = True
+    folder.add(plain(0, (A, b"1")))
+    folder.add(plain(1, (A, None)))
+    folder.segments = [
+        folder.segments[0]._replace(first_ms=TIME, newest_ms=TIME + HOUR),
+        folder.segments[1]._replace(first_ms=TIME + HOUR, newest_ms=TIME + later),
+    ]
+    folder.compact(NOW)
+    assert len(folder.segments) == segments
+
+
 # -- tombstones ------------------------------------------------------------------------------------
 
 

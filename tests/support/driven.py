@@ -105,6 +105,7 @@ class Driven:
                 node_id=0,
                 message_max_bytes=(config or GroupConfig()).message_max_bytes,
                 personal=Personal("keep", ""),
+                purges=False,
             ),
         )
         self.driver = PartitionDriver(0, log, events or NoLog(), services)

@@ -13,7 +13,9 @@ def events_in(log: Log | None) -> Iterator[Event]:
     for piece in log.batches(log.start_offset) if log is not None else ():
         for header in iter_batches(piece):
             for record in decode_records(piece, header):
-                event = decode(record.key, record.value or b"")
+                if record.value is None:
+                    continue
+                event = decode(record.key, record.value)
                 assert record.timestamp_ms == event.at_ms
                 yield event
 

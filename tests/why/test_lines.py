@@ -103,10 +103,10 @@ LINES = {
         "1 offset deleted by adminclient-1 (on 10.0.0.1) (orders 3)",
     ),
     "coordinator_loaded": (
-        {"records": 9, "groups": 2, "members": 1, "duration_ms": 40, "dropped_bytes": 12},
+        {"records": 9, "groups": 2, "members": 1, "duration_ms": 40},
         (
             "the coordinator loaded 2 groups with 1 member in 40 ms, after a start or a "
-            "failure; sessions began anew; 12 torn bytes were cut"
+            "failure; sessions began anew"
         ),
     ),
     "coordinator_closed": ({"why": "stopped"}, "the coordinator closed: stopped"),

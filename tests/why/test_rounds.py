@@ -69,7 +69,7 @@ def test_a_round_that_a_coordinator_did_not_finish_is_lost() -> None:
     told.at(500)
     told.tell("coordinator_closed", why="stopped")
     told.epoch = 2
-    told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5, dropped_bytes=0)
+    told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
     round_, closed, loaded = told.entries()
     assert isinstance(round_, Round)
     assert (round_.outcome, round_.duration_ms) == ("lost", 500)
