@@ -12,7 +12,7 @@ from groupkeeper.cli.tables import printable
 from groupkeeper.protocol.group_events import ENVELOPE, Event
 from groupkeeper.why.advice import advice
 from groupkeeper.why.lines import line
-from groupkeeper.why.live import live_key, live_text
+from groupkeeper.why.live import live_key, live_text, status_text
 from groupkeeper.why.rounds import UNDER_WAY, Entry, Round
 from groupkeeper.why.words import headline, paragraph
 
@@ -55,7 +55,7 @@ class Printer:
                 self.live(view)
             return
         width = shutil.get_terminal_size().columns - 1
-        sys.stdout.write(f"\r\x1b[2K{printable(live_text(view))[:width]}")
+        sys.stdout.write(f"\r\x1b[2K{printable(status_text(view))[:width]}")
         sys.stdout.flush()
         self._has_status = True
 
@@ -71,7 +71,7 @@ class Printer:
         parts = []
         if unknown:
             names = ", ".join(f"{each} ({times})" for each, times in unknown.most_common(5))
-            parts.append(f"{unknown.total()} types or fields of a newer server: {names}")
+            parts.append(f"{unknown.total()} types or fields of another version: {names}")
         if unreadable:
             parts.append(f"{unreadable} records that are no events ({example})")
         if parts:

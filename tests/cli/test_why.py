@@ -246,7 +246,7 @@ async def test_what_a_newer_server_wrote_is_counted_in_one_line(capsys: Capture)
     node.raw.append((b"g", b'{"v":2}'))
     assert await why(node, "--http", "off") == 0
     assert capsys.readouterr().err == (
-        "groupkeeper: skipped 1 types or fields of a newer server: quota_reached (1); 1 records "
+        "groupkeeper: skipped 1 types or fields of another version: quota_reached (1); 1 records "
         "that are no events (a group event of version 2; this reads version 1)\n"
     )
 
