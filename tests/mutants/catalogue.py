@@ -28,15 +28,15 @@ MUTANTS = (
     Mutant(
         "older value kept",
         REWRITING,
-        "if key is None or offset < newest(key, -1):",
-        "if key is None:",
+        "elif offset < newest(key, -1):",
+        "elif False:",
         (_COMPACTION + "test_records_are_superseded_across_segments_and_batches",),
     ),
     Mutant(
         "newest value lost",
         REWRITING,
-        "if key is None or offset < newest(key, -1):",
-        "if key is None or offset <= newest(key, -1):",
+        "elif offset < newest(key, -1):",
+        "elif offset <= newest(key, -1):",
         (_COMPACTION + "test_records_are_superseded_across_segments_and_batches",),
     ),
     Mutant(
@@ -49,8 +49,8 @@ MUTANTS = (
     Mutant(
         "unknown key type dropped",
         REWRITING,
-        "if key is None or offset < newest(key, -1):",
-        'if key is None or key[:2] > b"\\0\\2" or offset < newest(key, -1):',
+        "elif offset < newest(key, -1):",
+        'elif key[:2] > b"\\0\\2" or offset < newest(key, -1):',
         (_COMPACTION + "test_records_of_unknown_types_are_kept_by_key",),
     ),
     Mutant(
@@ -127,8 +127,8 @@ MUTANTS = (
     Mutant(
         "active segment cleaned",
         PLAN,
-        "for segment, end in log.finished:",
-        "for segment, end in [*log.finished, (log._segments[-1], log.next_offset)]:",
+        "    dirty: list[Segment] = []\n    for segment, end in log.finished:",
+        "    dirty: list[Segment] = []\n    for segment, end in [*log.finished, (log._segments[-1], log.next_offset)]:",
         (_CLEANER + "test_old_commits_are_compacted_and_the_newest_are_found_by_the_next_start",),
     ),
     Mutant(
