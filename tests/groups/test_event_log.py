@@ -10,6 +10,7 @@ from groupkeeper.groups.event_log import EventLog
 from groupkeeper.groups.event_sums import COMMITS_S
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TYPES
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequestTopic
 from tests.support.partition_logs import RefusingDisk
 from tests.support.requests import commit_request
 from tests.support.served import Client, Lines, Served, groups_apart, settle
@@ -86,6 +87,33 @@ def test_commits_of_too_many_members_and_places_are_counted_only(
     assert events["commits"].fields["partitions"] == {"orders": [0, 1]}
     assert events["commits"].fields["shortened"] == {"partitions": 5}
     assert events["events_dropped"].fields["types"] == {"commits": 1}
+
+
+def test_only_what_was_accepted_is_told_as_committed(served: Served) -> None:
+    client = served.client()
+    places = {("orders", 0): 1, ("orders", 99): 7, ("nowhere", 3): 8}
+    request = commit_request(places, "g")
+    request.topics += [OffsetCommitRequestTopic(name=f"absent {n}") for n in range(2_000)]
+    answer = client.call(8, request)
+    assert [row.error_code for topic in answer.topics for row in topic.partitions].count(0) == 1
+    served.advance(COMMITS_S)
+    [event] = [event for event in stored(served) if event.type == "commits"]
+    assert event.fields["partitions"] == {"orders": [0]}
+    assert "shortened" not in event.fields
+
+
+def test_topics_beyond_the_limit_of_places_are_not_named(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_sums, "PLACES_MOST", 1)
+    client = served.client()
+    client.call(8, commit_request({("orders", 0): 1}, "g"))
+    client.call(8, commit_request({("payments", 0): 1}, "g"))
+    client.call(8, commit_request({("orders", 0): 1, ("payments", 0): 1}, "g"))
+    served.advance(COMMITS_S)
+    [event] = [event for event in stored(served) if event.type == "commits"]
+    assert event.fields["partitions"] == {"orders": [0]}
+    assert event.fields["shortened"] == {"partitions": 2}
 
 
 def served_beside(served: Served) -> str:
