@@ -10,7 +10,7 @@ from groupkeeper.groups.event_limits import EVENT_BYTES, Personal, SenderLimit, 
 from groupkeeper.groups.event_purge import Purge
 from groupkeeper.groups.event_sums import CommitSum, RefusalSum
 from groupkeeper.groups.partition_log import LateRecords
-from groupkeeper.observe.events import event_of
+from groupkeeper.observe.events import event_of, type_of
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord, size_of_record
@@ -28,6 +28,15 @@ Item = Told | Purge
 
 def _key(group: str | None) -> bytes:
     return (group or "").encode("utf-8", "backslashreplace")
+
+
+def type_of_item(item: Told) -> str:
+    """The type of the event that it becomes."""
+    if isinstance(item, NotedFact):
+        return type_of(type(item.fact).__name__)
+    if isinstance(item, Event):
+        return item.type
+    return "commits" if isinstance(item, CommitSum) else "requests_refused"
 
 
 def _event_of(item: Told) -> Event | None:

@@ -13,12 +13,11 @@ each of its claims begins the event log anew (`begin`), under the same epoch.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import wraps
 from math import inf
-from typing import Final
+from typing import Concatenate, Final, ParamSpec
 
 from groupkeeper.backoff import Backoff
-from groupkeeper.clock import Clock
 from groupkeeper.coordinator.facts import (
     Fact,
     GroupDeleted,
@@ -28,20 +27,18 @@ from groupkeeper.coordinator.facts import (
     RequestRefused,
 )
 from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
-from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item, Told
-from groupkeeper.groups.event_limits import Personal
+from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item, type_of_item
 from groupkeeper.groups.event_purge import Purge, Purges
+from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.event_sums import (
     COMMITS_S,
     REFUSALS_S,
-    CommitSum,
     CommitSums,
     RefusalSums,
 )
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
 from groupkeeper.observe.events import type_of
 from groupkeeper.observe.logs import Logger
-from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.storage.errors import Fenced, LockLost, StorageError, SyncFailed
 
@@ -57,21 +54,22 @@ nobody waits for it."""
 _log = Logger("events")
 
 
-@dataclass(slots=True)
-class EventServices:
-    """What the event logs of a process share."""
+P = ParamSpec("P")
 
-    clock: Clock
-    metrics: Metrics
-    give_up: Callable[[BaseException], None]
-    """Called when the disk cannot be trusted any more: ends the process."""
-    enabled: bool
-    """`group.events.enabled`. If not, logs that exist are opened for readers only."""
-    node_id: int
-    message_max_bytes: int
-    personal: Personal
-    purges: bool
-    """`group.events.purge`"""
+
+def _alone(
+    method: "Callable[Concatenate[EventLog, P], None]",
+) -> "Callable[Concatenate[EventLog, P], None]":
+    """What the driver or the loop calls: a bug in it closes this log, and no group's partition."""
+
+    @wraps(method)
+    def guarded(self: "EventLog", /, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except Exception as bug:  # noqa: BLE001
+            self._fail(bug)
+
+    return guarded
 
 
 class EventLog:
@@ -170,6 +168,7 @@ class EventLog:
         self._reopening = None
         await self._open()
 
+    @_alone
     def driver_failed(self, why: str, facts: Sequence[NotedFact]) -> None:
         """The partition is closed. `facts`: those that waited for no records."""
         self._under_way = None
@@ -177,11 +176,15 @@ class EventLog:
         self._note(facts, {})
         self._closed(why)
 
+    @_alone
     def stop(self, facts: Sequence[NotedFact]) -> None:
         """The process ends: everything is written with the next round, or not at all. `facts`:
         those that waited for no records.
         """
         self._stopping = True
+        for timer in (self._timer, self._commits_due, self._refusals_due):
+            if timer is not None:
+                timer.cancel()
         self._note(facts, {})
         if self._reopening is not None:
             self._reopening.cancel()
@@ -190,9 +193,6 @@ class EventLog:
         self._closed("stopped")
         if self._waiting:
             self._append()
-        for timer in (self._timer, self._commits_due, self._refusals_due):
-            if timer is not None:
-                timer.cancel()
 
     async def release(self) -> None:
         """Give the log up: another process owns the shard. Raises StorageError and OSError."""
@@ -202,6 +202,7 @@ class EventLog:
 
     # -- what happened -------------------------------------------------------------------------
 
+    @_alone
     def loaded(self, facts: Sequence[Fact], duration_ms: int) -> None:
         """The partition is active. Nothing is told of one that had no records."""
         for fact in facts:
@@ -223,6 +224,7 @@ class EventLog:
         self._waiting.append(Event(-1, -1, -1, *at, None, kind, fields=fields))
         self.wait()
 
+    @_alone
     def wait(self) -> None:
         """Facts wait, and for no records: ask for a round if none comes soon."""
         if self._stopping:
@@ -286,7 +288,7 @@ class EventLog:
         for item in items:
             if isinstance(item, Purge):
                 continue  # it is owed
-            kind = _type_of(item)
+            kind = type_of_item(item)
             self._dropped[kind] += 1
             self._services.metrics.counts["events_dropped", kind] += 1
 
@@ -318,6 +320,7 @@ class EventLog:
 
     # -- what is summed up ---------------------------------------------------------------------
 
+    @_alone
     def count(self, facts: Sequence[NotedFact]) -> None:
         """Count the commits among facts whose records are durable, and whose replies have left."""
         if not self._services.enabled:
@@ -334,6 +337,7 @@ class EventLog:
         if self._commits_due is None and self._commit_sums and not self._stopping:
             self._commits_due = self._loop.call_later(COMMITS_S, self._commits_are_due)
 
+    @_alone
     def _commits_are_due(self) -> None:
         self._commits_due = None
         self._tell_commits()
@@ -353,6 +357,7 @@ class EventLog:
         if self._refusals_due is None and not self._stopping:
             self._refusals_due = self._loop.call_later(REFUSALS_S, self._refusals_are_due)
 
+    @_alone
     def _refusals_are_due(self) -> None:
         self._refusals_due = None
         now = self._services.clock.seconds()
@@ -366,11 +371,3 @@ class EventLog:
         self._waiting += self._refusal_sums.take(now)
         if len(self._waiting) > before:
             self.wait()
-
-
-def _type_of(item: Told) -> str:
-    if isinstance(item, NotedFact):
-        return type_of(type(item.fact).__name__)
-    if isinstance(item, Event):
-        return item.type
-    return "commits" if isinstance(item, CommitSum) else "requests_refused"

@@ -5,14 +5,15 @@ from collections.abc import Callable
 
 import pytest
 
-from groupkeeper.groups import event_limits, event_sums
+from groupkeeper.groups import event_batch, event_limits, event_sums
 from groupkeeper.groups.event_log import EventLog
-from groupkeeper.groups.event_sums import COMMITS_S
+from groupkeeper.groups.event_sums import COMMITS_S, CommitSums
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TYPES
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequestTopic
+from groupkeeper.storage import late_append
 from tests.support.partition_logs import RefusingDisk
-from tests.support.requests import commit_request
+from tests.support.requests import commit_request, join_request
 from tests.support.served import Client, Lines, Served, groups_apart, settle
 from tests.support.stored_events import stored, types
 
@@ -240,6 +241,19 @@ def test_a_lost_lock_is_told_to_both_logs(served: Served) -> None:
     assert "coordinator_loaded" in types(served)
 
 
+@pytest.mark.parametrize("wait", [0.2, 0.5, 0.7])
+def test_the_first_event_after_a_lost_lock_is_not_written(serve: Serve, wait: float) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    served.advance(wait)
+    served.client().send(3, join_request("g", ""))  # facts without records
+    served.advance(0.01)
+    served.disk.remove("data/leases/0")
+    served.advance(0.12)
+    log = served.server.event_logs.log_of(0)
+    assert log is None or log.next_offset == 0
+    served.settled()
+
+
 # -- failures --------------------------------------------------------------------------------------
 
 
@@ -287,17 +301,41 @@ def test_a_damaged_event_log_costs_the_groups_nothing(serve: Serve, lines: Lines
     assert 2 <= counts["event_logs_closed", "Corrupt"] <= 6, "tried again, ever more rarely"
 
 
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        (EventLog, "_batch"),
+        (EventLog, "_note"),
+        (EventLog, "_tell"),
+        (CommitSums, "add"),
+        (CommitSums, "take"),
+        (event_batch, "event_of"),
+        (late_append, "encode_timed_batch"),
+    ],
+)
 def test_a_bug_in_the_event_log_costs_the_groups_nothing(
-    served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines
+    served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines, where: object, name: str
 ) -> None:
     def boom(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
     client = served.client()
-    monkeypatch.setattr(EventLog, "_batch", boom)
+    client.commit(1)
+    served.fail("g")
+    monkeypatch.setattr(where, name, boom)
+    served.settled()
     settle(client)
+    assert client.commit(1, "g2") == 0
+    served.advance(COMMITS_S)
     assert set(served.states()) == {"active"}
+    closed = {key for key in served.server.metrics.counts if key[0] == "partitions_closed"}
+    assert closed == {("partitions_closed", "LockLost")}, "before the bug"
     assert any(line["event"] == "events are not stored" for line in lines())
+    served.stop()
+    served.start()
+    served.settled()
+    client = served.client()
+    assert client.fetched("g2") == {("orders", 0): 1}
     monkeypatch.undo()
     served.advance(3)
     settle(client, group_instance_id="SAM")
