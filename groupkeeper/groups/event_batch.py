@@ -144,7 +144,9 @@ class EventMaker:
             event = _event_of(item)
             if event is None:
                 continue
-            record = self._record(event) if self._limit.admits(event) else None
+            # What wrote records was answered: limiting it would leave a gap in what is told.
+            stored = isinstance(item, NotedFact) and item.with_records
+            record = self._record(event) if stored or self._limit.admits(event) else None
             if record is not None:
                 yield record
             else:

@@ -266,7 +266,7 @@ class EventLog:
             elif kind is not GroupsLoaded and noted.fact.is_event:
                 self._waiting.append(noted)
         for fact, count in left_out.items():
-            self._dropped[type_of(fact)] += count
+            self._count_dropped(type_of(fact), count)
 
     def _batch(self, group: LogBatch | None) -> LogBatch | None:
         if not self._is_open:
@@ -288,9 +288,11 @@ class EventLog:
         for item in items:
             if isinstance(item, Purge):
                 continue  # it is owed
-            kind = type_of_item(item)
-            self._dropped[kind] += 1
-            self._services.metrics.counts["events_dropped", kind] += 1
+            self._count_dropped(type_of_item(item), 1)
+
+    def _count_dropped(self, kind: str, count: int) -> None:
+        self._dropped[kind] += count
+        self._services.metrics.counts["events_dropped", kind] += count
 
     # -- outcomes ------------------------------------------------------------------------------
 
@@ -345,13 +347,13 @@ class EventLog:
 
     def _tell_commits(self) -> None:
         if self._commit_sums.left_out:
-            self._dropped["commits"] += self._commit_sums.left_out
+            self._count_dropped("commits", self._commit_sums.left_out)
         self._waiting += self._commit_sums.take()
 
     def _note_refusal(self, noted: NotedFact) -> None:
         admitted = self._refusal_sums.admits(noted, self._services.clock.seconds())
         if admitted is None:
-            self._dropped["requests_refused"] += 1
+            self._count_dropped("requests_refused", 1)
         elif admitted:
             self._waiting.append(noted)
         if self._refusals_due is None and not self._stopping:

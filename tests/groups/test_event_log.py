@@ -5,11 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from groupkeeper.groups import event_batch, event_limits, event_sums
+from groupkeeper.groups import driver, event_batch, event_limits, event_sums
 from groupkeeper.groups.event_log import EventLog
 from groupkeeper.groups.event_sums import COMMITS_S, CommitSums
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TYPES
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequestTopic
 from groupkeeper.storage import late_append
 from tests.support.partition_logs import RefusingDisk
@@ -379,6 +381,38 @@ def test_events_of_one_sender_are_limited_and_the_others_counted(served: Served)
     assert dropped.group == "g"
     counted = served.server.metrics.counts["events_dropped", "member_fenced"]
     assert counted == most + 20 - refused
+
+
+def test_a_commit_that_resets_many_topics_is_told_whole(served: Served) -> None:
+    client, most = served.client(), event_limits.SENDER_EVENTS
+    names = [f"t{number}" for number in range(most + 50)]
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    client.call(4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+    client.call(8, commit_request({(name, 0): 5 for name in names}, "g"))
+    assert types(served).count("offsets_reset") == most + 50
+
+
+def test_what_waits_beyond_the_limit_is_counted_unless_it_has_records(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "FACTS_MOST", 1)
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    settle(client)
+    groups = [f"g{number}" for number in range(5)]
+    for group in groups:
+        client.commit(1, group)
+    answer = client.call(2, DeleteGroupsRequest(groups_names=groups))
+    assert not any(each.error_code for each in answer.results)
+    served.advance(3)
+    events = stored(served)
+    deleted = [event for event in events if event.type == "group_deleted"]
+    assert [event.group for event in deleted] == groups
+    assert {event.fields["who"]["client_id"] for event in deleted} == {"tester"}
+    told = sum(event.fields["count"] for event in events if event.type == "events_dropped")
+    counts = served.server.metrics.counts
+    assert told == sum(n for (name, _), n in counts.items() if name == "events_dropped") > 0
+    assert "rebalance_completed" in types(served)
 
 
 # -- personal data ---------------------------------------------------------------------------------
