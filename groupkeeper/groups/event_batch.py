@@ -1,7 +1,7 @@
 """Makes the records of `__group_events`, on the thread that writes the round."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -117,6 +117,17 @@ class EventMaker:
         """Whether an `events_dropped` is due, at once or soon."""
         return bool(self._dropped.types)
 
+    def stand(self) -> Callable[[], None]:
+        """Returns what undoes the counts of the events that are left out and told from now on."""
+        dropped = self._dropped
+        kept = replace(dropped, types=dropped.types.copy(), senders=[*dropped.senders])
+        told_ms, left_out = self._told_ms, self._left_out.copy()
+
+        def undo() -> None:
+            self._dropped, self._told_ms, self._left_out = kept, told_ms, left_out
+
+        return undo
+
     def records(
         self, items: Iterable[Item], dropped: Mapping[str, int], at: tuple[int, int]
     ) -> list[list[TimedRecord]]:
@@ -172,7 +183,7 @@ class EventMaker:
 class EventBatch(LateRecords):
     """The events of one round, to be made with it."""
 
-    __slots__ = ("_at", "_dropped", "_maker", "items", "made")
+    __slots__ = ("_at", "_dropped", "_maker", "_undo", "items", "made")
 
     def __init__(
         self,
@@ -189,8 +200,16 @@ class EventBatch(LateRecords):
         self.items = items
         self.made = 0
         """How many events it became."""
+        self._undo: Callable[[], None] | None = None
+
+    def withdraw(self) -> Mapping[str, int]:
+        """It was not written. Returns what was left out before it, which is not told yet."""
+        if self._undo is not None:
+            self._undo()
+        return self._dropped
 
     def make(self) -> Sequence[Sequence[TimedRecord]]:
+        self._undo = self._maker.stand()
         batches = self._maker.records(self.items, self._dropped, self._at)
         self.made = sum(each.value is not None for records in batches for each in records)
         return batches

@@ -137,7 +137,7 @@ class EventLog:
         if self._failing:
             self._failing = False
             _log.info("events are stored again", partition=self._index)
-        if self._waiting:
+        if self._waiting or self._dropped or self._maker.has_dropped:
             self.wait()
 
     def _close(self) -> None:
@@ -313,6 +313,7 @@ class EventLog:
         """As `LogOwner.not_written`. If the groups' records failed, the driver begins anew."""
         batch, self._under_way = self._under_way, None
         if batch is not None:
+            self._dropped.update(batch.withdraw())
             self._drop(batch.items)
             self._fail(error)
 

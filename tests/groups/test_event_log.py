@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from groupkeeper.groups import driver, event_batch, event_limits, event_sums
+from groupkeeper.groups.event_batch import EventMaker
 from groupkeeper.groups.event_log import EventLog
 from groupkeeper.groups.event_sums import COMMITS_S, CommitSums
 from groupkeeper.protocol.errors import ErrorCode
@@ -241,6 +242,47 @@ def test_a_lost_lock_is_told_to_both_logs(served: Served) -> None:
     served.settled()
     settle(served.client(), "g", group_instance_id="SAM")
     assert "coordinator_loaded" in types(served)
+
+
+def test_what_was_dropped_is_told_even_if_nothing_else_happens(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boom(_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    settle(client)
+    served.advance(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(event_batch, "event_of", boom)
+        settle(client, "g2")
+    served.advance(3)
+    assert types(served)[-1] == "events_dropped"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_counts_of_what_was_dropped_outlive_a_round_that_fails(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, *, late: bool
+) -> None:
+    def boom(*_: object) -> None:
+        raise OSError("no memory")
+
+    monkeypatch.setattr(driver, "FACTS_MOST", 1)
+    served = serve("offsets.topic.num.partitions=1")
+    where = (late_append, "encode_timed_batch") if late else (EventMaker, "records")
+    with monkeypatch.context() as patch:
+        patch.setattr(*where, boom)
+        for number in range(5):  # facts are dropped by the gate, and the others with their rounds
+            settle(served.client(), f"g{number}")
+            served.advance(1)
+    served.advance(60)
+    settle(served.client(), "last")
+    served.advance(3)
+    told = [event.fields for event in stored(served) if event.type == "events_dropped"]
+    counts = served.server.metrics.counts
+    counted = sum(n for (name, _), n in counts.items() if name == "events_dropped")
+    assert sum(fields["count"] for fields in told) == counted > 20
 
 
 @pytest.mark.parametrize("wait", [0.2, 0.5, 0.7])
