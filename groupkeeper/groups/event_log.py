@@ -216,7 +216,7 @@ class EventLog:
                 self._tell("coordinator_loaded", fields)
 
     def _closed(self, why: str) -> None:
-        if self._maker.has_begun or self._waiting:
+        if self._maker.has_begun or self._waiting or self._under_way is not None:
             self._tell("coordinator_closed", {"why": why})
 
     def _tell(self, kind: str, fields: Mapping[str, object]) -> None:
@@ -277,6 +277,8 @@ class EventLog:
             return None
         if not (self._waiting or self._purges.owed or self._dropped or self._maker.has_dropped):
             return None
+        if self._stopping:  # facts of the round that was under way have come after it
+            self._waiting.sort(key=_is_last)
         items, self._waiting = [*self._purges.owed, *self._waiting], []
         dropped, self._dropped = self._dropped, Counter()
         clock = self._services.clock
@@ -374,3 +376,7 @@ class EventLog:
         self._waiting += self._refusal_sums.take(now)
         if len(self._waiting) > before:
             self.wait()
+
+
+def _is_last(item: Item) -> bool:
+    return isinstance(item, Event) and item.type == "coordinator_closed"

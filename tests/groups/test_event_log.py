@@ -221,6 +221,24 @@ def test_what_waits_when_the_server_stops_is_written(served: Served) -> None:
     assert types(served)[-3:] == ["member_fenced", "coordinator_closed", "coordinator_loaded"]
 
 
+@pytest.mark.parametrize("turns", range(12))
+def test_what_happens_during_the_first_round_is_written_at_the_stop(
+    serve: Serve, turns: int
+) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    client, other = served.client(), served.client()
+    first = client.frame(8, commit_request({("orders", 0): 1}, "g"))
+    served.at_once({client: first}, *[{}] * turns, {other: other.frame(3, join_request("h", ""))})
+    joined = served.driver("h").peek("h") is not None
+    served.stop()
+    served.start()
+    served.settled()
+    kinds = types(served)
+    assert kinds.count("group_created") == 1 + joined
+    assert kinds.count("coordinator_closed") == 1
+    assert kinds[-2:] == ["coordinator_closed", "coordinator_loaded"]
+
+
 def test_a_partition_that_is_loaded_again_goes_on_in_its_event_log(served: Served) -> None:
     client = served.client()
     settle(client)
