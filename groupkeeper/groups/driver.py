@@ -238,8 +238,6 @@ class PartitionDriver:
                 self._set_alarm()
             if partition.has_unwritten:  # more than one batch may hold
                 self._log.append_from(self)
-            elif partition.has_facts:  # at a stop, too: no timer asks for them any more
-                self._events.wait()
 
     def not_written(self, error: BaseException) -> None:
         """A batch failed: nothing of it may be acknowledged."""

@@ -339,7 +339,10 @@ class EventLog:
                 not purged or noted.order > purged.get(noted.fact.group, -1)
             ):
                 add(noted)
-        if self._commits_due is None and self._commit_sums and not self._stopping:
+        if self._stopping:  # no timer asks for what was noted during this round
+            self._tell_commits()
+            self._append()
+        elif self._commits_due is None and self._commit_sums:
             self._commits_due = self._loop.call_later(COMMITS_S, self._commits_are_due)
 
     @_alone

@@ -235,6 +235,7 @@ def test_what_happens_during_the_first_round_is_written_at_the_stop(
     served.settled()
     kinds = types(served)
     assert kinds.count("group_created") == 1 + joined
+    assert kinds.count("commits") == 1
     assert kinds.count("coordinator_closed") == 1
     assert kinds[-2:] == ["coordinator_closed", "coordinator_loaded"]
 
