@@ -93,7 +93,8 @@ def _store(
         member.committed_ms = step.now
         heard(group, member, caller.peer, step)
     head = group.group_id, group.generation, group.state  # the hot path: without Group.fact_head
-    step.note(OffsetsCommitted(*head, 0, len(assessed.records), request, caller))
+    who = request.member_id, request.group_instance_id
+    step.note(OffsetsCommitted(*head, 0, len(assessed.records), *who, assessed.offsets, caller))
     return ErrorCode.NONE
 
 

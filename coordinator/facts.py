@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, Who
-from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 
 
 @dataclass(slots=True)
@@ -241,7 +240,11 @@ class OffsetsCommitted(Fact):
     is_event: ClassVar[bool] = False
 
     offsets: int
-    request: OffsetCommitRequest = field(repr=False)
+    member: str
+    instance: str | None
+    partitions: Sequence[tuple[str, Mapping[int, bytes]]] = field(repr=False)
+    """What was accepted, by topic: partitions with their OffsetCommitValue. Not the request: that
+    may be large, and ask for what does not exist."""
     caller: Caller = field(repr=False)
 
 

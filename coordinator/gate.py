@@ -24,8 +24,9 @@ Released = tuple[Replies, list[NotedFact]]
 """The replies that may leave, and the facts that readers may see."""
 
 FACTS_MOST: Final = 5_000
-"""The most facts that wait for the event log. A round takes all that there are, so this is reached
-only while the log is slow; a fact takes half a kilobyte."""
+"""The most facts that wait for the event log; beyond, only those of steps with records are kept. A
+round takes all that there are, so this is reached only while the log is slow; a fact takes half a
+kilobyte."""
 
 
 @dataclass(slots=True)
@@ -112,10 +113,17 @@ class ReplyGate:
             return
         kept = facts
         if self._untaken_facts + len(facts) > self.facts_most:
-            # Events are purged by deletions, and no more of these wait than their records do.
-            kept = [noted for noted in facts if isinstance(noted.fact, GroupDeleted)]
-            left_out = (noted for noted in facts if not isinstance(noted.fact, GroupDeleted))
-            self.left_out.update(type(noted.fact).__name__ for noted in left_out)
+            kept, left_out = [], Counter[str]()
+            for noted in facts:
+                # What wrote records is answered, and told: no more of it waits than its records do.
+                # Deletions purge events, also of groups that had no records.
+                if (noted.with_records and noted.fact.is_event) or isinstance(
+                    noted.fact, GroupDeleted
+                ):
+                    kept.append(noted)
+                elif noted.fact.is_event:
+                    left_out[type(noted.fact).__name__] += 1
+            self.left_out += left_out
         if kept:
             self._untaken_facts += len(kept)
             self._untaken.append((self.appended, kept))

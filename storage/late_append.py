@@ -6,11 +6,14 @@ the event loop does not have, and it shares the fate of those records.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch
 from groupkeeper.storage.errors import AppendFailed, StorageError, SyncFailed
 from groupkeeper.storage.queued_log import Append, Encoded
 from groupkeeper.storage.scan import Batch
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -34,7 +37,8 @@ class LateAppend:
     """An append that is not made yet."""
 
     make: Callable[[], Append]
-    """What it raises leaves this append out of the round, and nothing else."""
+    """What it raises leaves this append out of the round, and nothing else; so does what encoding
+    the append raises."""
     belongs_to: "Append | LateAppend | None" = None
     """An earlier one of the same round: without that one, this one is left out, too."""
 
@@ -42,16 +46,25 @@ class LateAppend:
         """The append, or why there is none. `left_out`: what was, by `id` of the append."""
         if self.belongs_to is not None and id(self.belongs_to) in left_out:
             return left_out[id(self.belongs_to)]
-        try:
-            return self.make()
-        except SyncFailed:
-            raise
-        except StorageError as error:
-            return error
-        except Exception as bug:  # noqa: BLE001  # of whoever makes the records
-            failed = AppendFailed(f"its records could not be made: {bug!r}")
-            failed.__cause__ = bug
-            return failed
+        return _attempt(self.make)
+
+    @staticmethod
+    def encoded(append: Append, base_offset: int) -> Sequence[Encoded] | StorageError:
+        """`append.encode` of one that was made, or why it has failed."""
+        return _attempt(lambda: append.encode(base_offset))
+
+
+def _attempt(job: Callable[[], T]) -> T | StorageError:
+    try:
+        return job()
+    except SyncFailed:
+        raise
+    except StorageError as error:
+        return error
+    except Exception as bug:  # noqa: BLE001  # of whoever makes the records
+        failed = AppendFailed(f"its records could not be made: {bug!r}")
+        failed.__cause__ = bug
+        return failed
 
 
 def after(append: Append | LateAppend, other: Append | LateAppend) -> LateAppend:

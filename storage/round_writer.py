@@ -23,7 +23,7 @@ from groupkeeper.storage.journals import Journals
 from groupkeeper.storage.late_append import LateAppend
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.marks import Mark
-from groupkeeper.storage.queued_log import Append, QueuedLog
+from groupkeeper.storage.queued_log import Append, Encoded, QueuedLog
 from groupkeeper.storage.scan import Batch
 from groupkeeper.storage.segment import Stand
 
@@ -58,17 +58,15 @@ class RoundWriter:
         queue: list[tuple[QueuedLog, bytes, Batch]] = []
         pieces: list[bytes] = []
         for each in appends:
-            append = each.made(left_out) if isinstance(each, LateAppend) else each
-            error = self._error_for(append)
-            errors.append(error)
-            if error is not None:
-                left_out[id(each)] = error
+            encoded = self._encoded(each, left_out, ends)
+            if isinstance(encoded, StorageError):
+                errors.append(encoded)
+                left_out[id(each)] = encoded
                 continue
-            assert isinstance(append, Append)
-            name = append.log.name
-            log = self._logs[name]
-            for data, batch in append.encode(ends.get(name, log.end_offset)):
-                ends[name] = batch.last_offset + 1
+            errors.append(None)
+            log, batches = encoded
+            for data, batch in batches:
+                ends[log.log.name] = batch.last_offset + 1
                 queue.append((log, data, batch))
                 pieces += batch_entry(log.name_bytes, data)
         if not queue:
@@ -89,10 +87,25 @@ class RoundWriter:
             raise
         return errors
 
-    def _error_for(self, append: Append | StorageError) -> StorageError | None:
+    def _encoded(
+        self,
+        each: Append | LateAppend,
+        left_out: dict[int, StorageError],
+        ends: Mapping[str, int],
+    ) -> tuple[QueuedLog, Sequence[Encoded]] | StorageError:
+        """The batches of an append and their log, or why it is left out."""
+        append = each.made(left_out) if isinstance(each, LateAppend) else each
         if isinstance(append, StorageError):
             return append
-        return self._logs[append.log.name].error_for(append)
+        log = self._logs[append.log.name]
+        error = log.error_for(append)
+        if error is not None:
+            return error
+        base = ends.get(append.log.name, log.end_offset)
+        if not isinstance(each, LateAppend):
+            return log, append.encode(base)
+        batches = each.encoded(append, base)
+        return batches if isinstance(batches, StorageError) else (log, batches)
 
     def write_one(self) -> bool:
         """Write the queue of the log that has waited longest; False if no log has a queue."""

@@ -15,7 +15,7 @@ written to by `commit` only.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from groupkeeper.storage.errors import DirectoryLost, StorageError, SyncFailed
+from groupkeeper.storage.errors import DirectoryLost, LockLost, StorageError, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.folders import FolderList, is_partition, partition_of
 from groupkeeper.storage.format import VERSION, read_format, write_format
@@ -146,8 +146,12 @@ class Store:
 
     def open_new(self, name: str) -> Log:
         """Open a log that is `is_new`: at once, and without a file before its first append. On the
-        thread of rounds, also during one.
+        thread of rounds, also during one. Raises LockLost if the shard is not ours any more: a log
+        that was not open then is not fenced.
         """
+        shard = partition_of(name)
+        if not self.has_lease(shard):
+            raise LockLost(f"the lock of shard {shard} was removed")
         log = open_log(self._files, f"{self.data_dir}/{name}", self._limits)
         self._logs[name] = QueuedLog(log)
         return log

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.member_bytes import Total
-from groupkeeper.groups.event_log import EventServices
+from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.reply_queue import ReplyQueue

@@ -1,7 +1,7 @@
 """Makes the records of `__group_events`, on the thread that writes the round."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from groupkeeper.groups.event_limits import EVENT_BYTES, Personal, SenderLimit, 
 from groupkeeper.groups.event_purge import Purge
 from groupkeeper.groups.event_sums import CommitSum, RefusalSum
 from groupkeeper.groups.partition_log import LateRecords
-from groupkeeper.observe.events import event_of
+from groupkeeper.observe.events import event_of, type_of
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord, size_of_record
@@ -28,6 +28,15 @@ Item = Told | Purge
 
 def _key(group: str | None) -> bytes:
     return (group or "").encode("utf-8", "backslashreplace")
+
+
+def type_of_item(item: Told) -> str:
+    """The type of the event that it becomes."""
+    if isinstance(item, NotedFact):
+        return type_of(type(item.fact).__name__)
+    if isinstance(item, Event):
+        return item.type
+    return "commits" if isinstance(item, CommitSum) else "requests_refused"
 
 
 def _event_of(item: Told) -> Event | None:
@@ -108,6 +117,17 @@ class EventMaker:
         """Whether an `events_dropped` is due, at once or soon."""
         return bool(self._dropped.types)
 
+    def stand(self) -> Callable[[], None]:
+        """Returns what undoes the counts of the events that are left out and told from now on."""
+        dropped = self._dropped
+        kept = replace(dropped, types=dropped.types.copy(), senders=[*dropped.senders])
+        told_ms, left_out = self._told_ms, self._left_out.copy()
+
+        def undo() -> None:
+            self._dropped, self._told_ms, self._left_out = kept, told_ms, left_out
+
+        return undo
+
     def records(
         self, items: Iterable[Item], dropped: Mapping[str, int], at: tuple[int, int]
     ) -> list[list[TimedRecord]]:
@@ -135,7 +155,9 @@ class EventMaker:
             event = _event_of(item)
             if event is None:
                 continue
-            record = self._record(event) if self._limit.admits(event) else None
+            # What wrote records was answered: limiting it would leave a gap in what is told.
+            stored = isinstance(item, NotedFact) and item.with_records
+            record = self._record(event) if stored or self._limit.admits(event) else None
             if record is not None:
                 yield record
             else:
@@ -161,7 +183,7 @@ class EventMaker:
 class EventBatch(LateRecords):
     """The events of one round, to be made with it."""
 
-    __slots__ = ("_at", "_dropped", "_maker", "items", "made")
+    __slots__ = ("_at", "_dropped", "_maker", "_undo", "items", "made")
 
     def __init__(
         self,
@@ -178,8 +200,16 @@ class EventBatch(LateRecords):
         self.items = items
         self.made = 0
         """How many events it became."""
+        self._undo: Callable[[], None] | None = None
+
+    def withdraw(self) -> Mapping[str, int]:
+        """It was not written. Returns what was left out before it, which is not told yet."""
+        if self._undo is not None:
+            self._undo()
+        return self._dropped
 
     def make(self) -> Sequence[Sequence[TimedRecord]]:
+        self._undo = self._maker.stand()
         batches = self._maker.records(self.items, self._dropped, self._at)
         self.made = sum(each.value is not None for records in batches for each in records)
         return batches

@@ -8,8 +8,9 @@ from typing import Any, Final
 from groupkeeper.protocol.group_events import SHORTENED, Event, encode
 
 SENDER_EVENTS: Final = 100
-"""Events of one sender (host and client id) about one group that are stored in a second; those of
-its rebalances are counted apart, so that a storm of joins does not hide what it caused."""
+"""Events of one sender (host and client id) about one group that are stored in a second, beside
+those of steps that wrote records; those of its rebalances are counted apart, so that a storm of
+joins does not hide what it caused."""
 SENDERS_MOST: Final = 10_000
 """Senders and groups of a partition that are told apart in a second; the others share one limit."""
 EVENT_BYTES: Final = 256 * 1024

@@ -13,12 +13,11 @@ each of its claims begins the event log anew (`begin`), under the same epoch.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import wraps
 from math import inf
-from typing import Final
+from typing import Concatenate, Final, ParamSpec
 
 from groupkeeper.backoff import Backoff
-from groupkeeper.clock import Clock
 from groupkeeper.coordinator.facts import (
     Fact,
     GroupDeleted,
@@ -28,20 +27,18 @@ from groupkeeper.coordinator.facts import (
     RequestRefused,
 )
 from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
-from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item, Told
-from groupkeeper.groups.event_limits import Personal
+from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item, type_of_item
 from groupkeeper.groups.event_purge import Purge, Purges
+from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.event_sums import (
     COMMITS_S,
     REFUSALS_S,
-    CommitSum,
     CommitSums,
     RefusalSums,
 )
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
 from groupkeeper.observe.events import type_of
 from groupkeeper.observe.logs import Logger
-from groupkeeper.observe.metrics import Metrics
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.storage.errors import Fenced, LockLost, StorageError, SyncFailed
 
@@ -57,21 +54,22 @@ nobody waits for it."""
 _log = Logger("events")
 
 
-@dataclass(slots=True)
-class EventServices:
-    """What the event logs of a process share."""
+P = ParamSpec("P")
 
-    clock: Clock
-    metrics: Metrics
-    give_up: Callable[[BaseException], None]
-    """Called when the disk cannot be trusted any more: ends the process."""
-    enabled: bool
-    """`group.events.enabled`. If not, logs that exist are opened for readers only."""
-    node_id: int
-    message_max_bytes: int
-    personal: Personal
-    purges: bool
-    """`group.events.purge`"""
+
+def _alone(
+    method: "Callable[Concatenate[EventLog, P], None]",
+) -> "Callable[Concatenate[EventLog, P], None]":
+    """What the driver or the loop calls: a bug in it closes this log, and no group's partition."""
+
+    @wraps(method)
+    def guarded(self: "EventLog", /, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except Exception as bug:  # noqa: BLE001
+            self._fail(bug)
+
+    return guarded
 
 
 class EventLog:
@@ -139,7 +137,7 @@ class EventLog:
         if self._failing:
             self._failing = False
             _log.info("events are stored again", partition=self._index)
-        if self._waiting:
+        if self._waiting or self._dropped or self._maker.has_dropped:
             self.wait()
 
     def _close(self) -> None:
@@ -170,6 +168,7 @@ class EventLog:
         self._reopening = None
         await self._open()
 
+    @_alone
     def driver_failed(self, why: str, facts: Sequence[NotedFact]) -> None:
         """The partition is closed. `facts`: those that waited for no records."""
         self._under_way = None
@@ -177,11 +176,15 @@ class EventLog:
         self._note(facts, {})
         self._closed(why)
 
+    @_alone
     def stop(self, facts: Sequence[NotedFact]) -> None:
         """The process ends: everything is written with the next round, or not at all. `facts`:
         those that waited for no records.
         """
         self._stopping = True
+        for timer in (self._timer, self._commits_due, self._refusals_due):
+            if timer is not None:
+                timer.cancel()
         self._note(facts, {})
         if self._reopening is not None:
             self._reopening.cancel()
@@ -190,9 +193,6 @@ class EventLog:
         self._closed("stopped")
         if self._waiting:
             self._append()
-        for timer in (self._timer, self._commits_due, self._refusals_due):
-            if timer is not None:
-                timer.cancel()
 
     async def release(self) -> None:
         """Give the log up: another process owns the shard. Raises StorageError and OSError."""
@@ -202,6 +202,7 @@ class EventLog:
 
     # -- what happened -------------------------------------------------------------------------
 
+    @_alone
     def loaded(self, facts: Sequence[Fact], duration_ms: int) -> None:
         """The partition is active. Nothing is told of one that had no records."""
         for fact in facts:
@@ -215,7 +216,7 @@ class EventLog:
                 self._tell("coordinator_loaded", fields)
 
     def _closed(self, why: str) -> None:
-        if self._maker.has_begun or self._waiting:
+        if self._maker.has_begun or self._waiting or self._under_way is not None:
             self._tell("coordinator_closed", {"why": why})
 
     def _tell(self, kind: str, fields: Mapping[str, object]) -> None:
@@ -223,6 +224,7 @@ class EventLog:
         self._waiting.append(Event(-1, -1, -1, *at, None, kind, fields=fields))
         self.wait()
 
+    @_alone
     def wait(self) -> None:
         """Facts wait, and for no records: ask for a round if none comes soon."""
         if self._stopping:
@@ -264,7 +266,7 @@ class EventLog:
             elif kind is not GroupsLoaded and noted.fact.is_event:
                 self._waiting.append(noted)
         for fact, count in left_out.items():
-            self._dropped[type_of(fact)] += count
+            self._count_dropped(type_of(fact), count)
 
     def _batch(self, group: LogBatch | None) -> LogBatch | None:
         if not self._is_open:
@@ -275,6 +277,8 @@ class EventLog:
             return None
         if not (self._waiting or self._purges.owed or self._dropped or self._maker.has_dropped):
             return None
+        if self._stopping:  # facts of the round that was under way have come after it
+            self._waiting.sort(key=_is_last)
         items, self._waiting = [*self._purges.owed, *self._waiting], []
         dropped, self._dropped = self._dropped, Counter()
         clock = self._services.clock
@@ -286,9 +290,11 @@ class EventLog:
         for item in items:
             if isinstance(item, Purge):
                 continue  # it is owed
-            kind = _type_of(item)
-            self._dropped[kind] += 1
-            self._services.metrics.counts["events_dropped", kind] += 1
+            self._count_dropped(type_of_item(item), 1)
+
+    def _count_dropped(self, kind: str, count: int) -> None:
+        self._dropped[kind] += count
+        self._services.metrics.counts["events_dropped", kind] += count
 
     # -- outcomes ------------------------------------------------------------------------------
 
@@ -309,6 +315,7 @@ class EventLog:
         """As `LogOwner.not_written`. If the groups' records failed, the driver begins anew."""
         batch, self._under_way = self._under_way, None
         if batch is not None:
+            self._dropped.update(batch.withdraw())
             self._drop(batch.items)
             self._fail(error)
 
@@ -318,6 +325,7 @@ class EventLog:
 
     # -- what is summed up ---------------------------------------------------------------------
 
+    @_alone
     def count(self, facts: Sequence[NotedFact]) -> None:
         """Count the commits among facts whose records are durable, and whose replies have left."""
         if not self._services.enabled:
@@ -331,9 +339,13 @@ class EventLog:
                 not purged or noted.order > purged.get(noted.fact.group, -1)
             ):
                 add(noted)
-        if self._commits_due is None and self._commit_sums and not self._stopping:
+        if self._stopping:  # no timer asks for what was noted during this round
+            self._tell_commits()
+            self._append()
+        elif self._commits_due is None and self._commit_sums:
             self._commits_due = self._loop.call_later(COMMITS_S, self._commits_are_due)
 
+    @_alone
     def _commits_are_due(self) -> None:
         self._commits_due = None
         self._tell_commits()
@@ -341,18 +353,19 @@ class EventLog:
 
     def _tell_commits(self) -> None:
         if self._commit_sums.left_out:
-            self._dropped["commits"] += self._commit_sums.left_out
+            self._count_dropped("commits", self._commit_sums.left_out)
         self._waiting += self._commit_sums.take()
 
     def _note_refusal(self, noted: NotedFact) -> None:
         admitted = self._refusal_sums.admits(noted, self._services.clock.seconds())
         if admitted is None:
-            self._dropped["requests_refused"] += 1
+            self._count_dropped("requests_refused", 1)
         elif admitted:
             self._waiting.append(noted)
         if self._refusals_due is None and not self._stopping:
             self._refusals_due = self._loop.call_later(REFUSALS_S, self._refusals_are_due)
 
+    @_alone
     def _refusals_are_due(self) -> None:
         self._refusals_due = None
         now = self._services.clock.seconds()
@@ -368,9 +381,5 @@ class EventLog:
             self.wait()
 
 
-def _type_of(item: Told) -> str:
-    if isinstance(item, NotedFact):
-        return type_of(type(item.fact).__name__)
-    if isinstance(item, Event):
-        return item.type
-    return "commits" if isinstance(item, CommitSum) else "requests_refused"
+def _is_last(item: Item) -> bool:
+    return isinstance(item, Event) and item.type == "coordinator_closed"

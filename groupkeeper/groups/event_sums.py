@@ -6,6 +6,7 @@ thread that writes them.
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final
 
 from groupkeeper.coordinator.caller import Caller
@@ -38,8 +39,8 @@ class CommitSum:
     member: str
     instance: str | None
     head: tuple[str, int, str]
-    """Group, generation and state at the last commit. Its fact is not kept: that has the whole
-    request."""
+    """Group, generation and state at the last commit. Its fact is not kept: that has all its
+    offsets."""
     at: tuple[int, int]
     """Unix and monotonic milliseconds of the last commit."""
     requests: int = 0
@@ -78,29 +79,29 @@ class CommitSums:
         """Count a commit that is durable."""
         fact = noted.fact
         assert isinstance(fact, OffsetsCommitted)
-        request, peer = fact.request, fact.caller.peer
-        key = fact.group, request.member_id, peer.client_id, peer.host
+        peer = fact.caller.peer
+        key = fact.group, fact.member, peer.client_id, peer.host
         known = self._members.get(key)
         if known is None:
             if len(self._members) >= MEMBERS_MOST or sum(map(len, key)) > NAMES_MOST:
                 self.left_out += 1
                 return
-            who = request.member_id, request.group_instance_id
-            known = self._members[key] = CommitSum(fact.caller, *who, ("", 0, ""), (0, 0))
+            who = fact.caller, fact.member, fact.instance
+            known = self._members[key] = CommitSum(*who, ("", 0, ""), (0, 0))
         known.requests += 1
         known.head = fact.group, fact.generation, fact.state
         known.at = noted.wall, noted.now
-        for topic in request.topics:
-            some = known.partitions.get(topic.name)
-            if some is None:
-                some = known.partitions[topic.name] = {}
-            for each in topic.partitions:
-                if each.partition_index in some:
+        for topic, accepted in islice(fact.partitions, PLACES_MOST + 1):  # may be named twice
+            some = known.partitions.get(topic)
+            for index in accepted:
+                if some is not None and index in some:
                     continue
                 if known.places >= PLACES_MOST:
-                    known.skipped = max(known.skipped, fact.offsets - known.places)
+                    known.skipped = max(known.skipped, fact.offsets - known.places, 1)
                     return
-                some[each.partition_index] = None
+                if some is None:
+                    some = known.partitions[topic] = {}
+                some[index] = None
                 known.places += 1
 
     def take(self) -> Iterator[CommitSum]:

@@ -222,11 +222,10 @@ def _deleted(fact: GroupDeleted) -> Fields:
 
 
 def _commits(fact: OffsetsCommitted) -> Fields:
-    request, partitions = fact.request, dict[str, list[int]]()
-    for topic in request.topics:
-        indexes = (each.partition_index for each in topic.partitions)
-        partitions.setdefault(topic.name, []).extend(indexes)
-    who = Who.calling(fact.caller, request.member_id, request.group_instance_id)
+    partitions = dict[str, list[int]]()
+    for topic, accepted in fact.partitions:
+        partitions.setdefault(topic, []).extend(accepted)
+    who = Who.calling(fact.caller, fact.member, fact.instance)
     return {"who": who_of(who), "requests": 1, "partitions": partitions}
 
 

@@ -26,7 +26,7 @@ from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
 from groupkeeper.groups.event_limits import Personal
-from groupkeeper.groups.event_log import EventServices
+from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader

@@ -6,11 +6,13 @@ import pytest
 
 from groupkeeper.coordinator.facts import (
     Fact,
+    GroupCreated,
     GroupDeleted,
     MemberFenced,
     NotedFact,
     OffsetsCommitted,
     OffsetsRemoved,
+    OffsetsReset,
     RebalanceCompleted,
 )
 from groupkeeper.coordinator.gate import Unwritten
@@ -295,18 +297,19 @@ def test_no_more_facts_wait_than_may_and_the_others_are_counted() -> None:
     assert kinds(scene.partition.take_facts()) == [MemberFenced]
 
 
-def test_deletions_wait_however_many_facts_do() -> None:
+def test_facts_with_records_wait_however_many_facts_do() -> None:
     scene = Scene(hold=True)
     gate = scene.partition.gate
     gate.facts_most = 2
     for group in "abc":
         scene.commit("admin", group_id=group)
     scene.delete("a", "b", "c")
+    refuse(scene)
+    assert gate.left_out == {"RequestRefused": 1}
     written = scene.partition.take()
     assert written is not None
-    assert kinds(written.facts).count(GroupDeleted) == 3
-    assert gate.left_out
-    assert "GroupDeleted" not in gate.left_out
+    for kind in (GroupCreated, OffsetsReset, OffsetsRemoved, GroupDeleted):
+        assert kinds(written.facts).count(kind) == 3
     refuse(scene)
     scene.partition.written(written)
     assert len(scene.partition.take_facts()) == 1, "there is room again"

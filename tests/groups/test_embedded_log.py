@@ -5,7 +5,7 @@ import pytest
 from groupkeeper.storage.errors import Fenced, Locked, LockLost
 from tests.support.batches import batch as batch_at
 from tests.support.fake_files import FakeFiles
-from tests.support.partition_logs import EVENTS, OFFSETS, Embedded, Hand, OnDisk
+from tests.support.partition_logs import EVENTS, OFFSETS, Embedded, Hand, OnDisk, beside
 from tests.support.stored import write_file
 
 
@@ -45,6 +45,25 @@ async def test_a_lock_that_another_process_has_says_which(stores: OnDisk) -> Non
     assert isinstance(await hand.append(b"v"), LockLost)
     with pytest.raises(Fenced, match="shard 0 is held by node 2"):
         await hand.log.claim(hand)
+
+
+async def test_the_first_append_of_a_log_without_the_lock_is_refused(stores: OnDisk) -> None:
+    old = stores.start()
+    hand, events = await claimed(old), Hand(old.log(EVENTS))
+    await events.log.claim_beside(events, hand.log.epoch)
+    new = stores.start(takes_over=True)
+    later = await claimed(new)
+    events.to_write.append([beside(events, None, b"old")])
+    events.log.append_from(events)
+    assert isinstance(await events.outcome(), LockLost)
+    events = Hand(new.log(EVENTS))
+    await events.log.claim_beside(events, later.log.epoch)
+    events.to_write.append([beside(events, None, b"new")])
+    events.log.append_from(events)
+    assert await events.outcome() == []
+    new.kill()
+    again = stores.start(takes_over=True)
+    assert await (await claimed(again, EVENTS)).read() == [b"new"]
 
 
 async def test_a_folder_from_elsewhere_is_claimed_above_its_epoch(stores: OnDisk) -> None:

@@ -5,13 +5,18 @@ from collections.abc import Callable
 
 import pytest
 
-from groupkeeper.groups import event_limits, event_sums
+from groupkeeper.groups import driver, event_batch, event_limits, event_sums
+from groupkeeper.groups.event_batch import EventMaker
 from groupkeeper.groups.event_log import EventLog
-from groupkeeper.groups.event_sums import COMMITS_S
+from groupkeeper.groups.event_sums import COMMITS_S, CommitSums
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TYPES
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequestTopic
+from groupkeeper.storage import late_append
 from tests.support.partition_logs import RefusingDisk
-from tests.support.requests import commit_request
+from tests.support.requests import commit_request, join_request
 from tests.support.served import Client, Lines, Served, groups_apart, settle
 from tests.support.stored_events import stored, types
 
@@ -86,6 +91,33 @@ def test_commits_of_too_many_members_and_places_are_counted_only(
     assert events["commits"].fields["partitions"] == {"orders": [0, 1]}
     assert events["commits"].fields["shortened"] == {"partitions": 5}
     assert events["events_dropped"].fields["types"] == {"commits": 1}
+
+
+def test_only_what_was_accepted_is_told_as_committed(served: Served) -> None:
+    client = served.client()
+    places = {("orders", 0): 1, ("orders", 99): 7, ("nowhere", 3): 8}
+    request = commit_request(places, "g")
+    request.topics += [OffsetCommitRequestTopic(name=f"absent {n}") for n in range(2_000)]
+    answer = client.call(8, request)
+    assert [row.error_code for topic in answer.topics for row in topic.partitions].count(0) == 1
+    served.advance(COMMITS_S)
+    [event] = [event for event in stored(served) if event.type == "commits"]
+    assert event.fields["partitions"] == {"orders": [0]}
+    assert "shortened" not in event.fields
+
+
+def test_topics_beyond_the_limit_of_places_are_not_named(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_sums, "PLACES_MOST", 1)
+    client = served.client()
+    client.call(8, commit_request({("orders", 0): 1}, "g"))
+    client.call(8, commit_request({("payments", 0): 1}, "g"))
+    client.call(8, commit_request({("orders", 0): 1, ("payments", 0): 1}, "g"))
+    served.advance(COMMITS_S)
+    [event] = [event for event in stored(served) if event.type == "commits"]
+    assert event.fields["partitions"] == {"orders": [0]}
+    assert event.fields["shortened"] == {"partitions": 2}
 
 
 def served_beside(served: Served) -> str:
@@ -189,6 +221,25 @@ def test_what_waits_when_the_server_stops_is_written(served: Served) -> None:
     assert types(served)[-3:] == ["member_fenced", "coordinator_closed", "coordinator_loaded"]
 
 
+@pytest.mark.parametrize("turns", range(12))
+def test_what_happens_during_the_first_round_is_written_at_the_stop(
+    serve: Serve, turns: int
+) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    client, other = served.client(), served.client()
+    first = client.frame(8, commit_request({("orders", 0): 1}, "g"))
+    served.at_once({client: first}, *[{}] * turns, {other: other.frame(3, join_request("h", ""))})
+    joined = served.driver("h").peek("h") is not None
+    served.stop()
+    served.start()
+    served.settled()
+    kinds = types(served)
+    assert kinds.count("group_created") == 1 + joined
+    assert kinds.count("commits") == 1
+    assert kinds.count("coordinator_closed") == 1
+    assert kinds[-2:] == ["coordinator_closed", "coordinator_loaded"]
+
+
 def test_a_partition_that_is_loaded_again_goes_on_in_its_event_log(served: Served) -> None:
     client = served.client()
     settle(client)
@@ -210,6 +261,60 @@ def test_a_lost_lock_is_told_to_both_logs(served: Served) -> None:
     served.settled()
     settle(served.client(), "g", group_instance_id="SAM")
     assert "coordinator_loaded" in types(served)
+
+
+def test_what_was_dropped_is_told_even_if_nothing_else_happens(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boom(_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    settle(client)
+    served.advance(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(event_batch, "event_of", boom)
+        settle(client, "g2")
+    served.advance(3)
+    assert types(served)[-1] == "events_dropped"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_counts_of_what_was_dropped_outlive_a_round_that_fails(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, *, late: bool
+) -> None:
+    def boom(*_: object) -> None:
+        raise OSError("no memory")
+
+    monkeypatch.setattr(driver, "FACTS_MOST", 1)
+    served = serve("offsets.topic.num.partitions=1")
+    where = (late_append, "encode_timed_batch") if late else (EventMaker, "records")
+    with monkeypatch.context() as patch:
+        patch.setattr(*where, boom)
+        for number in range(5):  # facts are dropped by the gate, and the others with their rounds
+            settle(served.client(), f"g{number}")
+            served.advance(1)
+    served.advance(60)
+    settle(served.client(), "last")
+    served.advance(3)
+    told = [event.fields for event in stored(served) if event.type == "events_dropped"]
+    counts = served.server.metrics.counts
+    counted = sum(n for (name, _), n in counts.items() if name == "events_dropped")
+    assert sum(fields["count"] for fields in told) == counted > 20
+
+
+@pytest.mark.parametrize("wait", [0.2, 0.5, 0.7])
+def test_the_first_event_after_a_lost_lock_is_not_written(serve: Serve, wait: float) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    served.advance(wait)
+    served.client().send(3, join_request("g", ""))  # facts without records
+    served.advance(0.01)
+    served.disk.remove("data/leases/0")
+    served.advance(0.12)
+    log = served.server.event_logs.log_of(0)
+    assert log is None or log.next_offset == 0
+    served.settled()
 
 
 # -- failures --------------------------------------------------------------------------------------
@@ -259,17 +364,41 @@ def test_a_damaged_event_log_costs_the_groups_nothing(serve: Serve, lines: Lines
     assert 2 <= counts["event_logs_closed", "Corrupt"] <= 6, "tried again, ever more rarely"
 
 
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        (EventLog, "_batch"),
+        (EventLog, "_note"),
+        (EventLog, "_tell"),
+        (CommitSums, "add"),
+        (CommitSums, "take"),
+        (event_batch, "event_of"),
+        (late_append, "encode_timed_batch"),
+    ],
+)
 def test_a_bug_in_the_event_log_costs_the_groups_nothing(
-    served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines
+    served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines, where: object, name: str
 ) -> None:
     def boom(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
     client = served.client()
-    monkeypatch.setattr(EventLog, "_batch", boom)
+    client.commit(1)
+    served.fail("g")
+    monkeypatch.setattr(where, name, boom)
+    served.settled()
     settle(client)
+    assert client.commit(1, "g2") == 0
+    served.advance(COMMITS_S)
     assert set(served.states()) == {"active"}
+    closed = {key for key in served.server.metrics.counts if key[0] == "partitions_closed"}
+    assert closed == {("partitions_closed", "LockLost")}, "before the bug"
     assert any(line["event"] == "events are not stored" for line in lines())
+    served.stop()
+    served.start()
+    served.settled()
+    client = served.client()
+    assert client.fetched("g2") == {("orders", 0): 1}
     monkeypatch.undo()
     served.advance(3)
     settle(client, group_instance_id="SAM")
@@ -313,6 +442,38 @@ def test_events_of_one_sender_are_limited_and_the_others_counted(served: Served)
     assert dropped.group == "g"
     counted = served.server.metrics.counts["events_dropped", "member_fenced"]
     assert counted == most + 20 - refused
+
+
+def test_a_commit_that_resets_many_topics_is_told_whole(served: Served) -> None:
+    client, most = served.client(), event_limits.SENDER_EVENTS
+    names = [f"t{number}" for number in range(most + 50)]
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    client.call(4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+    client.call(8, commit_request({(name, 0): 5 for name in names}, "g"))
+    assert types(served).count("offsets_reset") == most + 50
+
+
+def test_what_waits_beyond_the_limit_is_counted_unless_it_has_records(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "FACTS_MOST", 1)
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    settle(client)
+    groups = [f"g{number}" for number in range(5)]
+    for group in groups:
+        client.commit(1, group)
+    answer = client.call(2, DeleteGroupsRequest(groups_names=groups))
+    assert not any(each.error_code for each in answer.results)
+    served.advance(3)
+    events = stored(served)
+    deleted = [event for event in events if event.type == "group_deleted"]
+    assert [event.group for event in deleted] == groups
+    assert {event.fields["who"]["client_id"] for event in deleted} == {"tester"}
+    told = sum(event.fields["count"] for event in events if event.type == "events_dropped")
+    counts = served.server.metrics.counts
+    assert told == sum(n for (name, _), n in counts.items() if name == "events_dropped") > 0
+    assert "rebalance_completed" in types(served)
 
 
 # -- personal data ---------------------------------------------------------------------------------

@@ -35,7 +35,6 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.observe.fact_lines import IDS_SHOWN, short_id, write_line
 from groupkeeper.observe.fact_readers import Origin
-from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from tests.support.served import Served, settle
 
 Lines = Callable[[], list[dict[str, Any]]]
@@ -192,7 +191,7 @@ def test_two_clients_in_a_duel_are_named(lines: Lines) -> None:
         MemberJoined("g", 1, "Stable", 0, WHO, CAUSE),
         MemberRejoined("g", 1, "Stable", 0, WHO, ()),
         RequestRefused("g", 1, "Stable", 0, WHO, "Heartbeat", "ILLEGAL_GENERATION"),
-        OffsetsCommitted("g", 1, "Stable", 0, 20, OffsetCommitRequest(), Caller(9)),
+        OffsetsCommitted("g", 1, "Stable", 0, 20, "m", None, [], Caller(9)),
         OffsetsRemoved("g", 1, "Stable", 0, 20, "expired", {"t": [0]}, None),
         OffsetsReset("g", 1, "Empty", 0, ADMIN, "t", [(0, None, b"")], 1),
         RebalanceJoined("g", 1, "C", 9, "m", "range", 2, 5, [], [], "all_joined"),

@@ -168,7 +168,7 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
         ),
         (
             facts.OffsetsCommitted(
-                **GROUP, offsets=20, request=OffsetCommitRequest(), caller=Caller(9)
+                **GROUP, offsets=20, member="", instance=None, partitions=[], caller=Caller(9)
             ),
             "offsets_committed_total",
             20,

@@ -16,7 +16,7 @@ from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.event_limits import Personal
-from groupkeeper.groups.event_log import EventServices
+from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.partition_log import Author, LogOwner, PartitionLog
