@@ -10,6 +10,7 @@ from groupkeeper.groups.event_log import EventLog
 from groupkeeper.groups.event_sums import COMMITS_S
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TYPES
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.support.partition_logs import RefusingDisk
 from tests.support.requests import commit_request
 from tests.support.served import Client, Lines, Served, groups_apart, settle
@@ -335,6 +336,20 @@ def test_addresses_and_reasons_are_stored_as_the_setting_says(serve: Serve, mode
         assert again == host, "the same address has the same hash"
     text = json.dumps([dict(event.fields) for event in stored(served)])
     assert ("127.0.0.1" in text) == (mode == "keep")
+
+
+@pytest.mark.parametrize("mode", ["hash", "omit"])
+@pytest.mark.parametrize("topic", ["host", "hosts", "current_host", "reason", "principal"])
+def test_topics_of_any_name_are_not_personal(serve: Serve, mode: str, topic: str) -> None:
+    served = serve(f"group.events.personal={mode}")
+    client = served.client()
+    new = CreatableTopic(name=topic, num_partitions=2, replication_factor=1)
+    client.call(4, CreateTopicsRequest(topics=[new], timeout_ms=1000))
+    client.call(8, commit_request({(topic, 0): 1, (topic, 1): 2}, "g"))
+    served.advance(61)
+    [commits] = [event for event in stored(served) if event.type == "commits"]
+    assert commits.fields["partitions"] == {topic: [0, 1]}
+    assert commits.fields["who"]["client_id"] == "tester"
 
 
 def test_groups_of_other_partitions_are_elsewhere(serve: Serve) -> None:
