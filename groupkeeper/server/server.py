@@ -195,9 +195,15 @@ class Server:
         self._cleaning = Cleaning(self._world.files, logs, self.topics, threads, self.metrics)
         self._cleaning.start(announce=self._directory.lacked_retention)
 
+    @property
+    def personal(self) -> Personal:
+        """What becomes of addresses and free words, in stored events and in live views."""
+        assert self.store.format is not None, "written before"
+        mode = self._options.settings.group_events_personal
+        return Personal(mode, self.store.format.directory_id)
+
     def _event_services(self, clock: Clock) -> EventServices:
         settings = self._options.settings
-        assert self.store.format is not None, "written before"
         return EventServices(
             clock=clock,
             metrics=self.metrics,
@@ -205,7 +211,7 @@ class Server:
             enabled=settings.group_events_enabled,
             node_id=self._options.node_id,
             message_max_bytes=settings.message_max_bytes,
-            personal=Personal(settings.group_events_personal, self.store.format.directory_id),
+            personal=self.personal,
             purges=settings.group_events_purge,
         )
 
