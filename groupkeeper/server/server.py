@@ -219,9 +219,8 @@ class Server:
         """The logs of an internal topic, served to clients as well."""
         policy = self.topics.effective.policy(self.topics.catalog.by_name[topic])
         grew = partial(self.topics.internal_log_grew, topic)
-        logs = EmbeddedLogs(
-            LogServices(self._writer, self._loader, grew, policy.limits.segment_ms), topic, epochs
-        )
+        rolls = policy.limits.segment_ms, policy.limits.server_times
+        logs = EmbeddedLogs(LogServices(self._writer, self._loader, grew, *rolls), topic, epochs)
         served = InternalLogs(logs.log_of, self._writer.call)
         self.topics.serve_internal_logs(topic, served)
         return logs
