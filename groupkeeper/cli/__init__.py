@@ -5,6 +5,7 @@ Commands have modules of their own, which are imported, like click, when they ar
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -16,6 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from groupkeeper.cli.app import command
 
+    if isinstance(sys.stdout, TextIOWrapper):  # for names that the locale cannot show
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         result = command.main(
             None if arguments is None else [*arguments],

@@ -14,7 +14,7 @@ import click
 from groupkeeper.cli.cluster import FAILED, Cluster, cluster_options
 from groupkeeper.cli.groups_select import Selection, group_options
 from groupkeeper.cli.progress import counting
-from groupkeeper.cli.tables import Row, Table
+from groupkeeper.cli.tables import Row, Table, printable
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
@@ -179,7 +179,7 @@ class _Report:
             remark = f"Warning: Consumer group '{group.group_id}' is rebalancing."
         if remark:
             sys.stdout.flush()
-            print(f"\n{remark}", file=sys.stderr)
+            print(f"\n{printable(remark)}", file=sys.stderr)
 
 
 def _offsets(group: str, places: "Sequence[Place]") -> Sequence[Row]:

@@ -7,7 +7,7 @@ import click
 
 from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.groups_select import CONSUMER_PROTOCOLS
-from groupkeeper.cli.tables import Table
+from groupkeeper.cli.tables import Table, printable
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
@@ -99,6 +99,6 @@ def list(  # noqa: A001 the command is called so
         if len(columns) > 1 or cluster.as_json:
             Table(columns, as_json=cluster.as_json).show(rows)
         else:
-            print("".join(f"{row['group']}\n" for row in rows), end="")
+            print("".join(f"{printable(row['group'])}\n" for row in rows), end="")
 
     return cluster.run(work)

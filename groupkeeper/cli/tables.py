@@ -30,6 +30,7 @@ class Table:
 
 def show_lines(lines: Sequence[Sequence[str]]) -> None:
     """Print cells below each other; the widths of the columns are Kafka's, or larger."""
+    lines = [[printable(cell) for cell in cells] for cells in lines]
     widths = [
         max(SMALLEST_WIDTHS.get(cells[0], 0), *map(len, cells))
         for cells in zip(*lines, strict=True)
@@ -37,6 +38,11 @@ def show_lines(lines: Sequence[Sequence[str]]) -> None:
     for cells in lines:
         padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
         print(" ".join(padded).rstrip())
+
+
+def printable(text: str) -> str:
+    """Text of clients without what would move the cursor, or could not be encoded."""
+    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def text(value: Any) -> str:

@@ -143,6 +143,8 @@ class _Report:
         self, log: "EventLog", entries: "list[Entry]", since: int | None
     ) -> None:
         """Say why there is nothing to show. Raises Refused if there is no group, either."""
+        from groupkeeper.why.texts import time_text
+
         if entries:
             return
         group = await self._described()
@@ -153,7 +155,8 @@ class _Report:
         elif await self._are_off(group.coordinator):
             remark(SWITCHED_OFF)
         elif since is not None:
-            remark(f"no rebalances of group '{self._group}' since then: try an earlier --since")
+            when = time_text(since)
+            remark(f"no rebalances of group '{self._group}' since {when}: try an earlier --since")
         else:
             remark(f"no rebalances of group '{self._group}' are stored yet")
 

@@ -8,14 +8,16 @@ import textwrap
 from collections import Counter
 from typing import Any, Final
 
+from groupkeeper.cli.tables import printable
 from groupkeeper.protocol.group_events import ENVELOPE, Event
 from groupkeeper.why.advice import advice
 from groupkeeper.why.lines import line
-from groupkeeper.why.live import live_key, live_text
+from groupkeeper.why.live import live_key, live_text, status_text
 from groupkeeper.why.rounds import UNDER_WAY, Entry, Round
 from groupkeeper.why.words import headline, paragraph
 
 WIDTH: Final = 100
+SMALLEST_WIDTH: Final = 40
 INDENT: Final = "  "
 _UNIT: Final = re.compile(r"(?<=\d) (?=(ms|s|min|h)\b)")
 _JOINED: Final = "\N{NO-BREAK SPACE}"
@@ -53,7 +55,7 @@ class Printer:
                 self.live(view)
             return
         width = shutil.get_terminal_size().columns - 1
-        sys.stdout.write(f"\r\x1b[2K{printable(live_text(view))[:width]}")
+        sys.stdout.write(f"\r\x1b[2K{printable(status_text(view))[:width]}")
         sys.stdout.flush()
         self._has_status = True
 
@@ -69,7 +71,7 @@ class Printer:
         parts = []
         if unknown:
             names = ", ".join(f"{each} ({times})" for each, times in unknown.most_common(5))
-            parts.append(f"{unknown.total()} types or fields of a newer server: {names}")
+            parts.append(f"{unknown.total()} types or fields of another version: {names}")
         if unreadable:
             parts.append(f"{unreadable} records that are no events ({example})")
         if parts:
@@ -99,22 +101,24 @@ def entry_text(entry: Entry) -> str:
     return f"{printable(headline(entry))}\n{_filled(paragraph(entry), INDENT)}"
 
 
+def _width() -> int:
+    """`WIDTH`, or what a smaller terminal has; files and pipes do not depend on a terminal."""
+    if not sys.stdout.isatty():
+        return WIDTH
+    return max(SMALLEST_WIDTH, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
+
+
 def _filled(text: str, first: str) -> str:
     """A number and its unit stay in one line."""
     filled = textwrap.fill(
         _UNIT.sub(_JOINED, printable(text)),
-        WIDTH,
+        _width(),
         initial_indent=first,
         subsequent_indent=INDENT,
         break_long_words=False,
         break_on_hyphens=False,
     )
     return filled.replace(_JOINED, " ")
-
-
-def printable(text: str) -> str:
-    """Text of clients without what would move the cursor, or could not be encoded."""
-    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def remark(text: str) -> None:

@@ -41,7 +41,7 @@ def parse_address(text: str, *, any_port: bool = True) -> Address:
     `any_port` allows port 0, which can be listened on but not advertised.
     """
     host, colon, digits = text.strip().rpartition(":")
-    if not colon or not host:
+    if not colon or not host or "/" in text:
         raise ValueError(f"{text!r} is not HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

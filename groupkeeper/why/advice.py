@@ -9,6 +9,13 @@ from typing import Final
 
 from groupkeeper.why.fields import Part, number
 from groupkeeper.why.rounds import Round
+from groupkeeper.why.sessions import (
+    SESSION_TIMEOUT_MS,
+    keep_place,
+    outlast_pause,
+    session_above,
+    session_expired,
+)
 from groupkeeper.why.texts import (
     above,
     count,
@@ -17,12 +24,9 @@ from groupkeeper.why.texts import (
     person,
     setting,
     span,
-    time_text,
 )
 
 # Defaults of Kafka's Java consumer; other clients have most of them, too.
-SESSION_TIMEOUT_MS: Final = 45_000
-MIN_SESSION_MS: Final = 6_000  # group.min.session.timeout.ms of the coordinator
 MAX_POLL_INTERVAL_MS: Final = 300_000
 MAX_POLL_RECORDS: Final = 500
 METADATA_MAX_AGE_MS: Final = 300_000
@@ -81,22 +85,17 @@ def _of_lateness(current: Round) -> str:
     )
 
 
-def _keep(current: Round, away_ms: int) -> str:
-    """What to set so that a member keeps its place while it is away; never less than it has."""
-    who = (current.cause or {}).get("who") or {}
-    now_ms = current.session_timeout_ms or MIN_SESSION_MS
-    first = "" if who.get("instance") else "give each member a group.instance.id, and "
-    verb = "keep" if now_ms > away_ms and current.session_timeout_ms else "set"
-    return f"{first}{verb} {setting('session.timeout.ms', max(now_ms, above(away_ms)))}"
-
-
 # -- one function for each code, or guess ----------------------------------------------------------
 
 
 def _member_joined(current: Round, evidence: Part) -> str:
+    if current.away_ms is not None and current.away_connection == "open":
+        return f"It was paused or cut off for {span(current.away_ms)}: " + outlast_pause(
+            current, current.away_ms
+        )
     if current.away_ms is not None:
         return (
-            f"It was away for {span(current.away_ms)}: {_keep(current, current.away_ms)}, "
+            f"It was away for {span(current.away_ms)}: {keep_place(current, current.away_ms)}, "
             "and such a restart needs no rebalance."
         )
     since = current.repeats_since_ms or 0
@@ -136,7 +135,7 @@ def _static_member_joined(current: Round, evidence: Part) -> str:
     if current.away_ms is not None:
         return (
             f"Its place was given up before it came back after {span(current.away_ms)}: "
-            f"{_keep(current, current.away_ms)}, and such a restart needs no rebalance."
+            f"{keep_place(current, current.away_ms)}, and such a restart needs no rebalance."
         )
     return (
         "Nothing is wrong at its first start; from now on a restart within session.timeout.ms "
@@ -156,8 +155,8 @@ def _returned_unready(current: Round, evidence: Part) -> str:
     away = max([0, *(each.get("away_ms") or 0 for each in current.replaced)])
     return (
         "Restart members one after the other, each when the group is Stable again; "
-        f"{setting('session.timeout.ms', above(away or SESSION_TIMEOUT_MS))} keeps their places "
-        "meanwhile."
+        f"{setting('session.timeout.ms', session_above(away or SESSION_TIMEOUT_MS))} keeps their "
+        "places meanwhile."
     )
 
 
@@ -189,15 +188,24 @@ def _member_rejoined(current: Round, evidence: Part) -> str:
 
 def _member_left(current: Round, evidence: Part) -> str:
     if current.returned_ms is not None:
+        poll = "" if (current.cause or {}).get("likely") else _perhaps_polled_late()
         return (
             f"It came back after {span(current.returned_ms)}: "
-            f"{_keep(current, current.returned_ms)}, and such a restart "
-            "needs no rebalance."
+            f"{keep_place(current, current.returned_ms)}, and such a restart "
+            f"needs no rebalance.{poll}"
         )
     session = setting("session.timeout.ms", current.session_timeout_ms or SESSION_TIMEOUT_MS)
     return (
         "Nothing is wrong if it was meant to stop. If it is a restart, give each member a "
         f"group.instance.id: one within {session} needs no rebalance."
+    )
+
+
+def _perhaps_polled_late() -> str:
+    """Clients without reasons, such as librdkafka, leave in silence when poll comes too late."""
+    return (
+        " If it was not restarted, its log says whether its application called poll too late "
+        f"(max.poll.interval.ms, {MAX_POLL_INTERVAL_MS} unless set)."
     )
 
 
@@ -225,42 +233,7 @@ def _removed_by_admin(current: Round, evidence: Part) -> str:
         f"Ask those who run {remover}. "
         + ("It came back after " + span(wait) + ": a" if wait is not None else "A")
         + " member that is only restarted needs no removal with a group.instance.id and "
-        f"{setting('session.timeout.ms', above(wait) if wait else SESSION_TIMEOUT_MS)}."
-    )
-
-
-def _session_expired(current: Round, evidence: Part) -> str:
-    session = number(evidence, "session_timeout_ms") or SESSION_TIMEOUT_MS
-    silent = number(evidence, "silent_ms") or session
-    if current.returned_ms is not None:
-        return (
-            f"It was back {span(current.returned_ms)} after its last request: "
-            f"{_keep(current, current.returned_ms)}, and it keeps its place "
-            "meanwhile."
-        )
-    interval = number(evidence, "heartbeat_interval_ms")
-    if interval is not None and interval > session // 2:
-        return (
-            f"Its heartbeats came every {span(interval)}, too seldom for a session of "
-            f"{span(session)}: set {setting('heartbeat.interval.ms', session // 3)}."
-        )
-    connection = evidence.get("connection", "open")
-    if connection != "open":
-        host = ((current.cause or {}).get("who") or {}).get("host")
-        at_ms = current.started_at_ms and current.started_at_ms - silent
-        where = f"look for a crash or a kill{' on ' + host.lstrip('/') if host else ''}"
-        when = f"soon after {time_text(at_ms)}"
-        if connection is None:
-            when = f"before {time_text(at_ms)}, when the coordinator was loaded"
-        return (
-            f"{where[0].upper()}{where[1:]} {when}. With a group.instance.id a restart within "
-            f"{setting('session.timeout.ms', session)} needs no rebalance."
-        )
-    wanted = above(max(silent, session))
-    return (
-        f"Set {setting('session.timeout.ms', wanted)} and "
-        f"{setting('heartbeat.interval.ms', wanted // 3)} at most, or find what paused the process "
-        "or cut its network."
+        f"{setting('session.timeout.ms', session_above(wait) if wait else SESSION_TIMEOUT_MS)}."
     )
 
 
@@ -337,7 +310,7 @@ def _rolling_restart(current: Round, evidence: Part) -> str:
     each = current.returned_ms or current.away_ms or within // max(1, times - 1)
     return (
         f"{times} members were restarted within {span(within)}: "
-        f"{_keep(current, max(each, 1))}, and such restarts need no rebalance."
+        f"{keep_place(current, max(each, 1))}, and such restarts need no rebalance."
     )
 
 
@@ -355,8 +328,8 @@ ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "member_rejoined": _member_rejoined,
     "member_left": _member_left,
     "member_removed_by_admin": _removed_by_admin,
-    "session_expired": _session_expired,
-    "session_expired/crash_or_network": _session_expired,
+    "session_expired": session_expired,
+    "session_expired/crash_or_network": session_expired,
     "join_timeout": _join_timeout,
     "join_timeout/crash_or_network": _join_timeout,
     "sync_timeout": _sync_timeout,
@@ -369,7 +342,7 @@ ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "policy": _reserved,
     "max_poll_exceeded": _max_poll_exceeded,
     "member_left/shutdown": _member_left,
-    "crash_or_network": _session_expired,
+    "crash_or_network": session_expired,
     "slow_member": _slow_member,
     "duel": _duel,
     "rolling_restart": _rolling_restart,

@@ -141,7 +141,7 @@ def _emptied(fields: Part) -> str:
 def _group_deleted(fields: Part) -> str:
     why = {
         "request": f"by {person(fields.get('who'))}",
-        "expired": "with its last expired offset",
+        "expired": "as it had no members and no offsets any more",
         "unused": "as it was never used",
     }.get(fields.get("why") or "", "")
     return f"the group was deleted {why}".rstrip()

@@ -19,7 +19,7 @@ _TIMERS: Final[Mapping[str, str]] = {
     " assignment are removed",
     "session": "the session of {who} ends unless it sends a heartbeat",
     "new_member": "{who} is removed unless the join phase ends before",
-    "pending_member": "the member id {who} is given up",
+    "pending_member": "the member id {who} is given up unless its client joins with it",
 }
 """Name of a timer -> what happens when it comes due."""
 
@@ -29,6 +29,26 @@ def live_text(view: Part) -> str:
     members = [each for each in view.get("members") or () if isinstance(each, dict)]
     parts = [_state(view, members), _waiting(view, members), _next(view, members)]
     return " ".join(filter(None, parts))
+
+
+def status_text(view: Part) -> str:
+    """One short line during a rebalance: whom it waits for comes before what may be cut off."""
+    rebalance = view.get("rebalance") or {}
+    members = [each for each in view.get("members") or () if isinstance(each, dict)]
+    by_id = {each.get("member"): each for each in members}
+    since, left = rebalance.get("since_ms"), (view.get("phase_timer") or {}).get("in_ms")
+    text = str(view.get("state", "unknown"))
+    if isinstance(since, int):
+        text += f" for {span(since)}"
+    if isinstance(left, int):
+        text += f", {span(left)} left"
+    waiting = view.get("waiting_for") or []
+    if rebalance.get("initial_delay"):
+        return f"{text}: {count(len(members), 'member')} joined, more may come"
+    if not waiting:
+        return text
+    names = some_of(name_of(by_id.get(each) or {"member": str(each)}) for each in waiting)
+    return f"{text}, waiting for {len(waiting)} of {len(members)}: {names}"
 
 
 def live_key(view: Part) -> object:

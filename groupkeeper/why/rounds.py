@@ -89,6 +89,8 @@ class Round:
     or of the same host and client id, joined."""
     away_ms: int | None = None
     """The same of the round in which it came back."""
+    away_connection: str | None = None
+    """`open` or `closed`: its connection when its session ended; null if that is unknown."""
     session_timeout_ms: int | None = None
     """Of the member that was lost or came back."""
 
@@ -300,6 +302,8 @@ def _take_back(current: Round, added: Part, lost: list[tuple[Round, Part, int]])
         before, member, heard_ms = gone
         if at_ms - heard_ms <= RETURN_MS and _is_same(member, who):
             current.away_ms = max(current.away_ms or 0, at_ms - heard_ms)
+            evidence = ((before.cause or {}).get("evidence")) or {}
+            current.away_connection = evidence.get("connection")
             current.session_timeout_ms = before.session_timeout_ms
             before.returned_ms = max(before.returned_ms or 0, at_ms - heard_ms)
             lost.remove(gone)

@@ -17,6 +17,7 @@ from groupkeeper.why.rounds import (
     UNDER_WAY,
     Round,
 )
+from groupkeeper.why.sessions import stalled_ms
 from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span, time_text
 
 LATE_MS: Final = 1_000
@@ -26,8 +27,10 @@ LEADER_MS: Final = 1_000
 
 
 def headline(current: Round) -> str:
-    """Time, number and generation of a round."""
+    """Time, number and generation of a round; one without members has nothing to last."""
     took = f", {span(current.duration_ms)}" if current.duration_ms is not None else ""
+    if current.outcome == EMPTIED:
+        took = ": no member is left"
     return (
         f"{time_text(current.started_at_ms)}  rebalance {current.round}, "
         f"generation {current.generation}{took}"
@@ -75,7 +78,8 @@ def _who(cause: Part) -> str:
 
 
 def _member_joined(cause: Part, evidence: Part, current: Round) -> str:
-    others = len(current.added) - 1
+    known = max(len(current.added), len(current.joined) if current.from_state == "Empty" else 0)
+    others = known - 1
     more = f", and {others} more during the rebalance" if others > 0 else ""
     where = " the empty group" if current.from_state == "Empty" else " as a new member"
     return f"{_who(cause)} joined{where}{more}.{_again(current)}"
@@ -144,6 +148,12 @@ def _session_expired(cause: Part, evidence: Part, current: Round) -> str:
     if evidence.get("connection", "") is None:
         loaded = "nothing came from it since the coordinator was loaded"
         return f"{_who(cause)} was removed: {loaded} {span(silent)} before, {limit}."
+    late = stalled_ms(evidence)
+    if late is not None:
+        return (
+            f"{_who(cause)} was removed: its last heartbeat came {span(silent)} before, {limit}. "
+            f"The coordinator noticed {span(late)} late: it or its machine stood still."
+        )
     return (
         f"{_who(cause)} was removed: its last heartbeat came {span(silent)} before, {limit}."
         f"{_beats(evidence)}{_connection(evidence)}"
@@ -176,7 +186,9 @@ def _beats(evidence: Part) -> str:
         return " It sent no heartbeat in this generation."
     if beats is None or interval is None:
         return ""
-    return f" Before, {count(beats, 'heartbeat')} came every {span(interval)}."
+    if beats == 1:
+        return f" It sent 1 heartbeat before, after {span(interval)}."
+    return f" Before, {beats} heartbeats came every {span(interval)}."
 
 
 def _connection(evidence: Part) -> str:
@@ -329,7 +341,10 @@ def _standstill(current: Round) -> str:
     if current.from_state == "Empty":
         return f"Consumption began after {still}."
     if "cooperative" in (current.protocol or ""):
-        text = f"The rebalance took {still}; partitions that stayed were consumed meanwhile."
+        took = span(current.duration_ms or 0)
+        text = f"The rebalance took {took}; partitions that stayed were consumed meanwhile."
+    elif not current.standstill_ms:
+        text = "Consumption stood still for less than 1 ms."
     else:
         text = f"Consumption stood still for {'up to ' if current.unassigned_ms else ''}{still}."
     silent = number((current.cause or {}).get("evidence") or {}, "silent_ms")
@@ -352,5 +367,7 @@ def _moved(current: Round) -> str:
 def _assigned(current: Round) -> str:
     if current.partitions is None or current.assignment is None:
         return ""
-    owners = count(len(current.assignment), "member")
-    return f"{count(current.partitions, 'partition')} went to {owners}."
+    owners = sum(any((each.get("partitions") or {}).values()) for each in current.assignment)
+    of = f"{owners} of " if owners < len(current.assignment) else ""
+    members = count(len(current.assignment), "member")
+    return f"{count(current.partitions, 'partition')} went to {of}{members}."

@@ -1,5 +1,6 @@
 """The command line as a whole: help, version, one line for whatever is wrong."""
 
+import io
 import subprocess
 import sys
 
@@ -57,3 +58,11 @@ def test_python_m_groupkeeper_is_the_same_command() -> None:
     command = [sys.executable, "-m", "groupkeeper", "--version"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stdout == f"groupkeeper {__version__}\n"
+
+
+def test_a_locale_that_cannot_show_a_name_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    assert main(["--version"]) == 0
+    print("gr\u00f6\u00dfe", flush=True)
+    assert written.getvalue().endswith(b"gr\\xf6\\xdfe\n")

@@ -1,5 +1,7 @@
 """Tables, for people and as JSON."""
 
+import json
+
 import pytest
 
 from groupkeeper.cli.tables import Table, text
@@ -42,3 +44,11 @@ def test_a_table_without_rows_has_no_headings(capsys: pytest.CaptureFixture[str]
 def test_json_has_the_columns_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     Table(COLUMNS, as_json=True).show([{"group": "größe", "lag": None, "more": 1}])
     assert capsys.readouterr().out == '{"group": "größe", "lag": null}\n'
+
+
+def test_names_of_clients_do_not_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"group": "a\n\x1b[31mb", "lag": 1}]
+    Table(COLUMNS, as_json=False).show(rows)
+    assert capsys.readouterr().out.splitlines()[2] == "a??[31mb        1"
+    Table(COLUMNS, as_json=True).show(rows)
+    assert json.loads(capsys.readouterr().out)["group"] == "a\n\x1b[31mb"

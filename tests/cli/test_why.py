@@ -246,7 +246,7 @@ async def test_what_a_newer_server_wrote_is_counted_in_one_line(capsys: Capture)
     node.raw.append((b"g", b'{"v":2}'))
     assert await why(node, "--http", "off") == 0
     assert capsys.readouterr().err == (
-        "groupkeeper: skipped 1 types or fields of a newer server: quota_reached (1); 1 records "
+        "groupkeeper: skipped 1 types or fields of another version: quota_reached (1); 1 records "
         "that are no events (a group event of version 2; this reads version 1)\n"
     )
 
@@ -291,6 +291,24 @@ async def test_a_deleted_group_still_has_its_events(capsys: Capture) -> None:
     out, err = capsys.readouterr()
     assert "rebalance 1," in out
     assert err == "groupkeeper: consumer group 'g' does not exist now\n"
+
+
+async def test_nothing_since_then_says_when_that_is(capsys: Capture) -> None:
+    node = EventNode(rounds(1).events)
+    assert await why(node, "--http", "off", "--since", "2030-01-01T03:00+01:00") == 0
+    err = capsys.readouterr().err
+    assert "no rebalances of group 'g' since 2030-01-01 02:00:00.000Z: try an earlier" in err
+
+
+async def test_a_narrow_terminal_is_not_overrun(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert await why(EventNode(rounds(1).events), "--http", "off") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) > 80
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert await why(EventNode(rounds(1).events), "--http", "off") == 0
+    assert 50 < max(map(len, capsys.readouterr().out.splitlines()[1:])) <= 60
 
 
 async def test_no_events_yet(capsys: Capture) -> None:

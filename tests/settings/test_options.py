@@ -25,6 +25,7 @@ def test_an_address_is_read_and_written_back(text: str, address: tuple[str, int]
         ("9092", "not HOST:PORT"),
         (":9092", "not HOST:PORT"),
         ("", "not HOST:PORT"),
+        ("http://127.0.0.1:9644", "not HOST:PORT"),
         ("::1:9092", "brackets"),
         ("host:", "port is a number"),
         ("host:-1", "port is a number"),

@@ -193,5 +193,5 @@ def test_a_round_is_a_json_object_with_stable_names() -> None:
         from_state members expected deadline_ms joined missing ended_by last leader protocol join_ms
         leader_ms duration_ms standstill_ms assignment partitions moved unassigned_ms added removed
         replaced rejoined repeats repeats_since_ms repeats_from returned_ms away_ms
-        session_timeout_ms"""
+        away_connection session_timeout_ms"""
     assert [*json.loads(json.dumps(only.as_json()))] == names.split()

@@ -86,11 +86,124 @@ def test_an_expired_session_of_a_paused_process() -> None:
 
 def test_an_expired_session_of_a_process_that_ended() -> None:
     why = cause(
-        "session_expired", POD, silent_ms=10_000, session_timeout_ms=10_000, connection="closed"
+        "session_expired", who(), silent_ms=10_000, session_timeout_ms=10_000, connection="closed"
     )
     assert "Look for a crash or a kill on 10.0.0.7 soon after 2025-11-22 11:59:50.000Z" in advice(
         round_of(why)
     )
+
+
+def test_a_static_member_that_was_closed_is_not_taken_for_a_crash() -> None:
+    why = cause(
+        "session_expired", POD, silent_ms=10_000, session_timeout_ms=10_000, connection="closed"
+    )
+    text = advice(round_of(why))
+    assert text.startswith("Nothing is wrong if it was stopped: a member with a group.instance.id")
+    assert "`groupkeeper groups remove-members`" in text
+    assert "If it was not stopped, look for a crash or a kill on 10.0.0.7 soon after" in text
+
+
+def test_a_paused_process_that_came_back_needs_no_instance_id() -> None:
+    told = Told()
+    gone = cause(
+        "session_expired", who(), silent_ms=10_000, session_timeout_ms=10_000, connection="open"
+    )
+    told.tell("member_removed", who=who(), cause=gone)
+    told.started(gone)
+    told.completed()
+    told.at(4_000)
+    told.tell("member_joined", who=who(), kind="dynamic")
+    told.started(cause("member_joined", who()))
+    told.completed()
+    for each in told.rounds():
+        assert "set session.timeout.ms=20000 (20 s), or find what paused" in advice(each)
+        assert "group.instance.id" not in advice(each)
+
+
+def test_a_coordinator_that_stood_still_is_named() -> None:
+    why = cause(
+        "session_expired", who(), silent_ms=38_000, session_timeout_ms=6_000, connection="open"
+    )
+    current = round_of(why)
+    assert "The coordinator noticed 32 s late: it or its machine stood still." in paragraph(current)
+    assert advice(current) == (
+        "Find what stopped the coordinator or its machine for 32 s; session.timeout.ms=6000 "
+        "(6.0 s) of the member can stay."
+    )
+
+
+def test_no_session_is_advised_that_a_coordinator_refuses() -> None:
+    longest = 1_800_000
+    why = cause(
+        "session_expired", who(), silent_ms=longest, session_timeout_ms=longest, connection="open"
+    )
+    assert "session.timeout.ms=1800000 (30 min)" in advice(round_of(why))
+
+
+def test_a_member_that_left_without_a_word_may_have_polled_too_late() -> None:
+    told = Told()
+    left = cause("member_left", who())
+    told.tell("member_removed", who=who(), cause=left)
+    told.started(left)
+    told.completed()
+    told.at(4_000)
+    told.tell("member_joined", who=who(), kind="dynamic")
+    told.started(cause("member_joined", who()))
+    told.completed()
+    first, _ = told.rounds()
+    assert "If it was not restarted, its log says whether its application called poll" in advice(
+        first
+    )
+
+
+def test_one_heartbeat_has_no_interval() -> None:
+    why = cause(
+        "session_expired",
+        who(),
+        silent_ms=6_000,
+        session_timeout_ms=6_000,
+        heartbeats=1,
+        heartbeat_interval_ms=2_000,
+    )
+    assert "It sent 1 heartbeat before, after 2.0 s." in trigger(round_of(why))
+
+
+def test_a_group_that_emptied_did_not_rebalance_for_0_ms() -> None:
+    told = Told()
+    told.started(cause("member_left", who()))
+    told.tell("rebalance_abandoned", round_=1, why="emptied")
+    [only] = told.rounds()
+    assert headline(only).endswith("rebalance 1, generation 0: no member is left")
+
+
+def test_a_cooperative_rebalance_takes_its_time() -> None:
+    told = Told()
+    told.started(cause("member_joined", who()))
+    told.joined(("m1", 5), ("m2", 9), protocol="cooperative-sticky")
+    told.completed(unassigned_ms=0, duration_ms=1_400)
+    [only] = told.rounds()
+    assert "The rebalance took 1.4 s; partitions that stayed were consumed" in paragraph(only)
+
+
+def test_no_standstill_of_0_ms() -> None:
+    told = Told()
+    told.started(cause("member_joined", who()))
+    told.joined(("m1", 5), ("m2", 9))
+    told.completed(unassigned_ms=0)
+    [only] = told.rounds()
+    assert "Consumption stood still for less than 1 ms." in paragraph(only)
+
+
+def test_members_without_partitions_are_counted_apart() -> None:
+    told = Told()
+    told.started(cause("member_joined", who()), from_state="Empty")
+    told.joined(("m1", 5), ("m2", 9), ("m3", 9))
+    plan = [{"member": each, "instance": None, "partitions": {}} for each in ("m2", "m3")]
+    first = {"member": "m1", "instance": None, "partitions": {"orders": [0]}}
+    told.completed(assignment=[first, *plan])
+    [only] = told.rounds()
+    assert "1 partition went to 1 of 3 members." in paragraph(only)
+    assert "joined the empty group, and 2 more during the rebalance." in paragraph(only)
 
 
 def test_heartbeats_that_are_too_rare() -> None:
