@@ -233,7 +233,8 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
     timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
     step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
     if group.recent is not None:
-        cause.likely, cause.evidence = group.recent.join(step.now, caller.peer)
+        guess = group.recent.join(step.now, member.instance_id, caller.peer)
+        cause.likely, cause.evidence = guess
     step.note(MemberJoined(*group.fact_head, who=member.who, cause=cause))
     prepare(group, cause, step)
 

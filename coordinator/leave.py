@@ -44,7 +44,7 @@ class Leaving:
             return Cause(CauseCode.MEMBER_REMOVED_BY_ADMIN, remover, reason)
         idle_ms = step.now - member.committed_ms if member.committed_ms >= 0 else None
         likely, evidence = left(reason, idle_ms, member.rebalance_timeout_ms)
-        rolling = group.history().leave(step.now, self.caller.peer)
+        rolling = group.history().leave(step.now, member.instance_id, self.caller.peer)
         if likely in (None, SHUTDOWN) and rolling[0]:
             likely, evidence = rolling
         evidence["session_timeout_ms"] = member.session_timeout_ms

@@ -27,8 +27,16 @@ ROLLING_RESTART: Final = "rolling_restart"
 
 DUEL_MS: Final = 300_000
 """Two replacements of running clients within this time are a duel."""
+RESTART_MS: Final = 120_000
+"""A client that comes within this time after it left was restarted."""
 ROLLING_MS: Final = 600_000
-"""Two restarts within this time are a rolling restart."""
+"""Restarts of two members within this time are a rolling restart."""
+HEARTBEAT_MS: Final = 3_000
+"""Clients' default heartbeat interval: of a member that has not sent any."""
+SHORTEST_HEARTBEAT_MS: Final = 1_000
+"""The mean of a member's first heartbeats may be shorter by chance."""
+HEARTBEATS: Final = 3
+"""A client that runs was heard of within so many heartbeat intervals."""
 AUTO_COMMIT_MS: Final = 6_000
 """Clients commit every 5 s by default, and look a second later whether a poll is due."""
 REMEMBERED: Final = 8
@@ -69,7 +77,27 @@ def left(reason: str | None, idle_ms: int | None, rebalance_timeout_ms: int) -> 
     return None, {}
 
 
+def runs(silent_ms: int, heartbeat_interval_ms: int | None) -> bool:
+    """Whether a client was heard of so recently that it still runs, as far as heartbeats tell: an
+    open connection alone does not, as that of a host without power stays open.
+    """
+    interval_ms = HEARTBEAT_MS
+    if heartbeat_interval_ms is not None:
+        interval_ms = max(heartbeat_interval_ms, SHORTEST_HEARTBEAT_MS)
+    return silent_ms <= HEARTBEATS * interval_ms
+
+
 # -- what a group remembers ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who held an instance id when another client came with it."""
+
+    member_id: str
+    peer: Peer | None
+    runs: bool
+    """It was heard of recently."""
 
 
 @dataclass(slots=True)
@@ -78,9 +106,15 @@ class _Replaced:
 
     at: int
     instance: str
-    old: Peer | None
+    old: Holder
     new: Peer
     was_open: bool
+    ran: bool
+    """The old client was running: it was heard of shortly before, or afterwards."""
+
+
+_Key = str | tuple[str, str]
+"""Tells restarted members apart: by instance id, or host and client id."""
 
 
 @dataclass(slots=True)
@@ -88,72 +122,83 @@ class Recent:
     """The last comings and goings of a group: soft state, bounded by `REMEMBERED`."""
 
     replaced: deque[_Replaced] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
-    left: deque[tuple[int, Peer]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    left: deque[tuple[int, _Key, Link]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     """Members that left by themselves."""
-    returned: deque[int] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    returned: deque[tuple[int, _Key]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     """When a member joined that probably is one of these, restarted."""
 
-    def replace(self, now: int, instance: str, old: Peer | None, new: Peer) -> Guess:
+    def replace(self, now: int, instance: str, old: Holder, new: Peer) -> Guess:
         """A static member came back under a new id."""
-        was_open = old is not None and not old.link.closed and old.link is not new.link
-        self.replaced.append(_Replaced(now, instance, old, new, was_open))
+        link = old.peer.link if old.peer is not None else new.link
+        was_open = link is not new.link and not link.closed
+        self.replaced.append(_Replaced(now, instance, old, new, was_open, was_open and old.runs))
         duel = self.duel(now, instance)
         return duel if duel[0] else self.rolling(now)
+
+    def fence(self, now: int, instance: str, member_id: str, peer: Peer) -> Guess:
+        """A request of a replaced member came, from this client."""
+        for each in self.replaced:
+            if each.old.member_id == member_id and each.new.link is not peer.link:
+                each.ran = True
+        return self.duel(now, instance)
 
     def duel(self, now: int, instance: str) -> Guess:
         """Whether two running clients replace each other under this instance id."""
         found = [
             each
             for each in self.replaced
-            if each.instance == instance and each.was_open and now - each.at <= DUEL_MS
+            if each.instance == instance and each.ran and now - each.at <= DUEL_MS
         ]
         if len(found) < 2:
             return None, {}
         last = found[-1]
-        peers = [peer for peer in (last.old, last.new) if peer is not None]
+        peers = [peer for peer in (last.old.peer, last.new) if peer is not None]
         return DUEL, {
             "replacements": len(found),
             "within_ms": now - found[0].at,
             "hosts": [peer.host for peer in peers],
             "clients": [peer.client_id for peer in peers],
-            "old_connection": "open",
+            "old_connection": "open" if last.was_open else "closed",
         }
 
-    def leave(self, now: int, peer: Peer) -> Guess:
+    def leave(self, now: int, instance: str | None, peer: Peer) -> Guess:
         """A member left by itself."""
-        self.left.append((now, peer))
+        self.left.append((now, _key(instance, peer), peer.link))
         return self.rolling(now)
 
-    def join(self, now: int, peer: Peer) -> Guess:
-        """A member joined that was none."""
+    def join(self, now: int, instance: str | None, peer: Peer) -> Guess:
+        """A member joined that was none: perhaps one that left, in a new process, which has another
+        connection.
+        """
+        key = _key(instance, peer)
         for each in self.left:
-            at, gone = each
-            if now - at <= ROLLING_MS and _restarted(gone, peer):
+            at, gone, link = each
+            if now - at <= RESTART_MS and gone == key and link is not peer.link:
                 self.left.remove(each)
-                self.returned.append(now)
+                self.returned.append((now, key))
                 return self.rolling(now)
         return None, {}
 
     def rolling(self, now: int) -> Guess:
-        """Whether members are restarted one after the other."""
+        """Whether several members are restarted one after the other. One that is restarted again
+        and again counts once.
+        """
         since = now - ROLLING_MS
-        first = {
-            each.instance: each.at
-            for each in reversed(self.replaced)
-            if each.at >= since and not each.was_open
-        }
-        times = [*first.values(), *(at for at in self.returned if at >= since)]
-        if len(times) < 2:
+        restarts: list[tuple[int, _Key]] = [
+            (each.at, each.instance) for each in self.replaced if not each.ran
+        ]
+        restarts += self.returned
+        first: dict[_Key, int] = {}
+        for at, key in restarts:
+            if at >= since:
+                first[key] = min(at, first.get(key, at))
+        if len(first) < 2:
             return None, {}
-        return ROLLING_RESTART, {"instances": len(times), "within_ms": now - min(times)}
+        return ROLLING_RESTART, {"instances": len(first), "within_ms": now - min(first.values())}
 
 
-def _restarted(gone: Peer, come: Peer) -> bool:
-    """Whether a client may be one that left, in a new process: another connection of the same
-    host or client id.
-    """
-    same = gone.host == come.host or (gone.client_id == come.client_id != "")
-    return same and gone.link is not come.link
+def _key(instance: str | None, peer: Peer) -> _Key:
+    return instance if instance is not None else (peer.host, peer.client_id)
 
 
 def connection(link: Link | None) -> str | None:

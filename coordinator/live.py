@@ -16,6 +16,8 @@ from groupkeeper.coordinator.member import Member
 
 MEMBERS_IN_A_SLICE: Final = 200
 """About half a millisecond."""
+IDS_SHOWN: Final = 200
+"""Of pending ids, and of those that the group waits for; their whole number is beside them."""
 
 # Any: JSON.
 View = dict[str, Any]
@@ -29,19 +31,30 @@ def live_view(
     """
     view = _head(group, wall)
     rows: list[View] = []
+    late: list[str] = []
     due = _of_phase(group, deadlines)
-    due += _running([_pending(group, each) for each in group.pending], deadlines)
+    joining = group.state is GroupState.PREPARING_REBALANCE
     for number, member in enumerate(list(group.members.values())):
         if number % MEMBERS_IN_A_SLICE == MEMBERS_IN_A_SLICE - 1:
             yield
         rows.append(_row(group, member, deadlines, now))
-        due += _of_member(group, member, deadlines)
+        due = _sooner(due + _of_member(group, member, deadlines))
+        if joining and not member.awaiting_join:
+            late.append(member.member_id)
+    pending = list(group.pending)
+    for start in range(0, len(pending), MEMBERS_IN_A_SLICE):
+        yield
+        timers = [_pending(group, each) for each in pending[start : start + MEMBERS_IN_A_SLICE]]
+        due = _sooner(due + _running(timers, deadlines))
+    waiting = [*late, *pending] if joining else _awaited_leader(group)
     view["members"] = rows
     view["pending"] = [
         {"member": each, "expires_in_ms": _left(deadlines, _pending(group, each), now)}
-        for each in group.pending
+        for each in pending[:IDS_SHOWN]
     ]
-    view["waiting_for"] = _waiting_for(group)
+    view["pending_count"] = len(pending)
+    view["waiting_for"] = waiting[:IDS_SHOWN]
+    view["waiting_for_count"] = len(waiting)
     view["rebalance"] = _rebalance(group, now)
     view["phase_timer"] = _first(_of_phase(group, deadlines), now)
     view["next_timer"] = _first(due, now)
@@ -76,15 +89,10 @@ def _row(group: Group, member: Member, deadlines: Deadlines, now: int) -> View:
     }
 
 
-def _waiting_for(group: Group) -> list[str]:
-    """Ids without which the phase does not end; of the sync phase, that of the leader."""
-    match group.state:
-        case GroupState.PREPARING_REBALANCE:
-            late = [each.member_id for each in group.members.values() if not each.awaiting_join]
-            return [*late, *group.pending]
-        case GroupState.COMPLETING_REBALANCE:
-            return [] if group.leader_id is None else [group.leader_id]
-    return []
+def _awaited_leader(group: Group) -> list[str]:
+    """In the sync phase, the id without which it does not end."""
+    is_awaited = group.state is GroupState.COMPLETING_REBALANCE and group.leader_id is not None
+    return [group.leader_id or ""] if is_awaited else []
 
 
 def _rebalance(group: Group, now: int) -> View | None:
@@ -136,8 +144,13 @@ Due = list[tuple[int, str, str | None]]
 def _first(due: Due, now: int) -> View | None:
     if not due:
         return None
-    at, name, member_id = min(due, key=lambda each: each[0])
+    [(at, name, member_id)] = _sooner(due)
     return {"name": name, "member": member_id, "in_ms": max(0, at - now)}
+
+
+def _sooner(due: Due) -> Due:
+    """The first one of them that is due, if there is one."""
+    return [min(due, key=lambda each: each[0])] if due else []
 
 
 def _of_phase(group: Group, deadlines: Deadlines) -> Due:

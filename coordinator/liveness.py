@@ -50,6 +50,8 @@ def restart_session(group: Group, member: Member, step: Step, waited: bool = Fal
         answered(member, step)
     else:
         member.heard_ms = last_heard(member, step.deadlines.due.get(timer), step.now)
+        if member.peer is None:  # loaded, and not heard of since
+            member.beats_since_ms = step.now
     member.restarted_ms = step.now
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
@@ -63,9 +65,9 @@ def answered(member: Member, step: Step) -> None:
 def last_heard(member: Member, due: int | None, now: int) -> int:
     """When the member's last request came. `due`: the deadline of its session, None without one."""
     began = -1 if due is None else due - member.session_timeout_ms
-    if began in (-1, member.restarted_ms):
+    if began == member.restarted_ms or began > now:  # later than now: it has another timeout since
         return member.heard_ms
-    return max(member.heard_ms, min(began, now))
+    return max(member.heard_ms, began)
 
 
 # -- evidence ------------------------------------------------------------------------------------
@@ -79,9 +81,17 @@ def silence(member: Member, heard_ms: int, step: Step) -> dict[str, Any]:
         "heartbeats": member.beats,
         "connection": likely.connection(member.peer.link if member.peer else None),
     }
-    if member.beats:
-        evidence["heartbeat_interval_ms"] = (heard_ms - member.beats_since_ms) // member.beats
+    interval_ms = heartbeat_interval(member, heard_ms)
+    if interval_ms is not None:
+        evidence["heartbeat_interval_ms"] = interval_ms
     return evidence
+
+
+def heartbeat_interval(member: Member, heard_ms: int) -> int | None:
+    """The mean distance of a member's heartbeats in ms; None if it sent none. `heard_ms`: when its
+    last request came.
+    """
+    return (heard_ms - member.beats_since_ms) // member.beats if member.beats else None
 
 
 def expired(member: Member, due: int, step: Step) -> Cause:
@@ -99,6 +109,7 @@ def late(group: Group, member: Member, code: CauseCode, began_ms: int, step: Ste
     evidence["waited_ms"] = step.now - began_ms
     evidence["rebalance_timeout_ms"] = group.rebalance_timeout_ms
     beating = heard_ms > began_ms and evidence["connection"] != "closed"
+    beating = beating and likely.runs(step.now - heard_ms, heartbeat_interval(member, heard_ms))
     guess = likely.SLOW_MEMBER if beating else likely.CRASH_OR_NETWORK
     return Cause(code, member.who, likely=guess, evidence=evidence)
 

@@ -100,14 +100,14 @@ def check_member(
         return error
     if holder == member_id:
         return ErrorCode.NONE
-    _note_fenced(group, Who.calling(caller, member_id, instance_id), api, step)
+    _note_fenced(group, Who.calling(caller, member_id, instance_id), api, caller, step)
     return ErrorCode.FENCED_INSTANCE_ID
 
 
-def _note_fenced(group: Group, who: Who, api: str, step: Step) -> None:
+def _note_fenced(group: Group, who: Who, api: str, caller: Caller, step: Step) -> None:
     instance = who.instance or ""
     holder = group.members[group.instances[instance]]
-    likely, evidence = group.history().duel(step.now, instance)
+    likely, evidence = group.history().fence(step.now, instance, who.member, caller.peer)
     fact = MemberFenced(
         *group.fact_head,
         who=who,

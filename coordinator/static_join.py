@@ -16,7 +16,14 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MemberReplaced
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.join_call import JoinCall, park
-from groupkeeper.coordinator.liveness import answered, came_back, last_heard, session_timer
+from groupkeeper.coordinator.likely import Holder, runs
+from groupkeeper.coordinator.liveness import (
+    answered,
+    came_back,
+    heartbeat_interval,
+    last_heard,
+    session_timer,
+)
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.records import group_key, group_value, member_record
@@ -76,7 +83,9 @@ def _replaced(
     due = step.deadlines.due.get(session_timer(group, member))
     away_ms = step.now - last_heard(member, due, step.now)
     instance, peer = member.instance_id or "", call.caller.peer
-    likely, evidence = group.history().replace(step.now, instance, member.peer, peer)
+    ran = runs(away_ms, heartbeat_interval(member, step.now - away_ms))
+    old = Holder(member.member_id, member.peer, ran)
+    likely, evidence = group.history().replace(step.now, instance, old, peer)
     return MemberReplaced(
         *group.fact_head,
         who=member.who,

@@ -108,7 +108,9 @@ CODES: Final[Mapping[str, Word]] = {
 
 LIKELY: Final[Mapping[str, Word]] = {
     "max_poll_exceeded": Word(
-        "The application did not call poll within `max.poll.interval.ms`, so its client left.",
+        "The application did not call poll within `max.poll.interval.ms`, so its client left. Of a"
+        " client that gives no reason this is a guess, made when just that time has passed since"
+        " its last commit: an idle consumer that is closed then looks the same.",
         "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
         " `max.poll.records`.",
     ),
@@ -123,16 +125,18 @@ LIKELY: Final[Mapping[str, Word]] = {
         " or a network that drops packets: raise `session.timeout.ms` above it.",
     ),
     "slow_member": Word(
-        "The client sent heartbeats all the time, but its application did not come back to poll.",
+        "The client sent heartbeats to the end, but its application did not come back to poll.",
         "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
         " `max.poll.records`.",
     ),
     "duel": Word(
-        "Two running clients have the same instance id and replace each other.",
+        "Two running clients have the same instance id and replace each other: at least two that"
+        " were replaced had just been heard of, or were heard of afterwards.",
         "Give each client a `group.instance.id` of its own.",
     ),
     "rolling_restart": Word(
-        "Members are restarted one after the other.",
+        "Members are restarted one after the other: at least two, told apart by instance id, or by"
+        " host and client id.",
         "Set `group.instance.id` and a `session.timeout.ms` above the time that a restart takes:"
         " then restarts need no rebalance.",
     ),
@@ -149,12 +153,12 @@ EVIDENCE: Final[Mapping[str, str]] = {
     "idle_ms": "since the member last committed",
     "waited_ms": "how long was waited for the member",
     "revoked": "partitions that the member owned before and does not name any more",
-    "instances": "instance ids that were replaced, or members that left and came back",
+    "instances": "how many members were replaced, or left and came back; each counts once",
     "replacements": "how often this instance id changed hands",
     "within_ms": "the time in which that happened",
     "hosts": "addresses of the two clients",
     "clients": "client ids of the two clients",
-    "old_connection": "connection of the replaced client: `open` if it was still running",
+    "old_connection": "connection of the replaced client: `open`, or `closed` before",
     "limit": "the limit that was met",
     "injected": "true if a test's fault or time control did it",
 }

@@ -22,10 +22,17 @@ class RetentionLimits(NamedTuple):
     """A segment whose largest timestamp is further back is not kept."""
     retention_bytes: int
     """The oldest segment is not kept if the others have so much."""
+    server_times: bool = False
+    """All timestamps are this server's: see `Limits`. One in the future is wrong, and its segment
+    goes with a later one that is too old."""
 
     def expired(self, largest_timestamp: int) -> bool:
         """Whether a segment is too old. One with a timestamp in the future is not."""
         return 0 <= self.retention_ms < self.now_ms - largest_timestamp
+
+    def in_doubt(self, largest_timestamp: int) -> bool:
+        """Whether the age of a segment is not known, so that later ones decide about it."""
+        return self.server_times and largest_timestamp > self.now_ms
 
     def excess(self, sizes: Iterable[int]) -> int:
         """By how many bytes a log of segments of these sizes is too large; negative: it is not."""
@@ -37,14 +44,18 @@ def expired_before(log: Log, limits: RetentionLimits) -> int | None:
 
     Raises OSError.
     """
-    segments, start = log.segments, log.next_offset
+    segments, gone = log.segments, 0
     excess = limits.excess(segment.size for segment in segments)
-    for segment in segments:
-        is_kept = excess < segment.size and not limits.expired(segment.largest_timestamp)
-        if is_kept or not segment.size:
-            start = segment.base_offset
+    for number, segment in enumerate(segments, 1):
+        if not segment.size:
+            break
+        largest = segment.largest_timestamp
+        if excess >= segment.size or limits.expired(largest):
+            gone = number
+        elif not limits.in_doubt(largest):
             break
         excess -= segment.size
+    start = segments[gone].base_offset if gone < len(segments) else log.next_offset
     return start if start > log.start_offset else None
 
 

@@ -138,7 +138,8 @@ class Segment:
         Kafka takes the time since it opened the segment where the first batch has no timestamp.
         Here that batch does not count: files of a log need no clock.
         """
-        return 0 <= self.first_timestamp < timestamp - limits.segment_ms
+        first, most = self.first_timestamp, limits.segment_ms
+        return 0 <= first < timestamp - most or (limits.server_times and first > timestamp + most)
 
     def fitting(self, batches: Iterable[Batch], limits: Limits) -> int:
         """How many of these batches fit, or 1 if the first one needs a new segment."""

@@ -48,6 +48,8 @@ class LogServices:
     """Called with shard and bytes when a log has grown, for fetches of the topic."""
     segment_ms: int
     """Age at which these logs begin a new segment."""
+    server_times: bool = False
+    """As in `Limits`."""
 
 
 class EmbeddedLog:
@@ -141,7 +143,10 @@ class EmbeddedLog:
         self.grown()
 
     def _limited(self, log: Log) -> Log:
-        log.limits = replace(log.limits, segment_ms=self._services.segment_ms)
+        services = self._services
+        log.limits = replace(
+            log.limits, segment_ms=services.segment_ms, server_times=services.server_times
+        )
         return log
 
     async def read(self, take: Callable[[bytes], None]) -> None:

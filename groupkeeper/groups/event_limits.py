@@ -19,7 +19,10 @@ _CUTS: Final = 24
 """How often they are shortened before the event is given up."""
 
 _PERSONAL: Final = frozenset({"host", "hosts", "current_host", "reason", "principal"})
-"""Names of fields with addresses, and with words that clients or people chose freely."""
+"""Names of fields with addresses, and with words that clients or people chose freely. Client ids
+are not among them: they name an application, and every member id begins with one."""
+_NAMED_FREELY: Final = frozenset({"partitions", "types"})
+"""Fields whose own fields have names that clients chose, such as topics: nothing personal there."""
 _SHARE: Final = 0.8
 
 
@@ -95,17 +98,23 @@ class Personal:
 
     def applied(self, event: Event) -> Event:
         """The event, as it may be stored."""
-        return event if self._mode == "keep" else replace(event, fields=self._of(event.fields))
+        return replace(event, fields=self.shown(event.fields))
+
+    def shown(self, value: Any) -> Any:
+        """Fields of events, or lists of such, as they may be stored or shown."""
+        return value if self._mode == "keep" else self._of(value)
 
     def _of(self, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {
-                name: self._hidden(part) if name in _PERSONAL else self._of(part)
-                for name, part in value.items()
-            }
+            return {name: self._field(name, part) for name, part in value.items()}
         if isinstance(value, list | tuple):
             return [self._of(part) for part in value]
         return value
+
+    def _field(self, name: str, value: Any) -> Any:
+        if name in _NAMED_FREELY:
+            return value
+        return self._hidden(value) if name in _PERSONAL else self._of(value)
 
     def _hidden(self, value: Any) -> Any:
         if self._mode == "omit" or value is None:

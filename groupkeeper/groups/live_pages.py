@@ -1,12 +1,14 @@
 """`GET /groups/GROUP` of the HTTP port: what one group is doing right now, as JSON.
 
-`coordinator.live` looks; this finds the group, and encodes large answers in slices.
+`coordinator.live` looks; this finds the group, hides what `group.events.personal` hides in events,
+and encodes large answers in slices.
 """
 
 import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from groupkeeper.groups.event_limits import Personal
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.observe.http_limits import Page
 from groupkeeper.protocol.errors import ErrorCode
@@ -21,12 +23,17 @@ class LivePages:
     """Makes the page of a group."""
 
     def __init__(
-        self, partitions: GroupPartitions, turns: Turns, about: Callable[[], dict[str, Any]]
+        self,
+        partitions: GroupPartitions,
+        turns: Turns,
+        about: Callable[[], dict[str, Any]],
+        personal: Personal,
     ) -> None:
         """`about`: what identifies this server, at the beginning of every answer."""
         self._partitions = partitions
         self._turns = turns
         self._about = about
+        self._personal = personal
 
     async def page(self, group_id: str) -> Page:
         """404 for a group that does not exist, 503 while its partition does not serve."""
@@ -42,10 +49,12 @@ class LivePages:
             return 404, JSON, _dump(about | {"error": f"group '{group_id}' does not exist"})
         view = yield from looked
         members = view.pop("members")
-        head = _dump(about | view)[:-2]  # without the closing brace
+        shown = self._personal.shown
+        head = _dump(about | shown(view))[:-2]  # without the closing brace
         parts = []
         for start in range(0, len(members), ROWS_IN_A_SLICE):
-            parts.append(json.dumps(members[start : start + ROWS_IN_A_SLICE]).encode()[1:-1])
+            rows = shown(members[start : start + ROWS_IN_A_SLICE])
+            parts.append(json.dumps(rows).encode()[1:-1])
             yield
         return 200, JSON, head + b', "members": [' + b", ".join(parts) + b"]}\n"
 

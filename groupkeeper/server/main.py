@@ -60,7 +60,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http_at = "off"
     if options.http is not None:
         turns = Turns()  # its own: health checks do not queue behind Kafka clients
-        live = LivePages(server.group_partitions, turns, server.about)
+        live = LivePages(server.group_partitions, turns, server.about, server.personal)
         http = HttpServer(pages(server.metrics, turns), turns, pages_of={"/groups/": live.page})
         try:
             http_at = format_address(await http.start(options.http))

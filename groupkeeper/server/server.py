@@ -195,9 +195,15 @@ class Server:
         self._cleaning = Cleaning(self._world.files, logs, self.topics, threads, self.metrics)
         self._cleaning.start(announce=self._directory.lacked_retention)
 
+    @property
+    def personal(self) -> Personal:
+        """What becomes of addresses and free words, in stored events and in live views."""
+        assert self.store.format is not None, "written before"
+        mode = self._options.settings.group_events_personal
+        return Personal(mode, self.store.format.directory_id)
+
     def _event_services(self, clock: Clock) -> EventServices:
         settings = self._options.settings
-        assert self.store.format is not None, "written before"
         return EventServices(
             clock=clock,
             metrics=self.metrics,
@@ -205,7 +211,7 @@ class Server:
             enabled=settings.group_events_enabled,
             node_id=self._options.node_id,
             message_max_bytes=settings.message_max_bytes,
-            personal=Personal(settings.group_events_personal, self.store.format.directory_id),
+            personal=self.personal,
             purges=settings.group_events_purge,
         )
 
@@ -213,9 +219,8 @@ class Server:
         """The logs of an internal topic, served to clients as well."""
         policy = self.topics.effective.policy(self.topics.catalog.by_name[topic])
         grew = partial(self.topics.internal_log_grew, topic)
-        logs = EmbeddedLogs(
-            LogServices(self._writer, self._loader, grew, policy.limits.segment_ms), topic, epochs
-        )
+        rolls = policy.limits.segment_ms, policy.limits.server_times
+        logs = EmbeddedLogs(LogServices(self._writer, self._loader, grew, *rolls), topic, epochs)
         served = InternalLogs(logs.log_of, self._writer.call)
         self.topics.serve_internal_logs(topic, served)
         return logs

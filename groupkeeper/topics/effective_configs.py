@@ -7,6 +7,7 @@ Source: Kafka's `ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import dropwhile
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -146,6 +147,8 @@ class EffectiveConfigs:
         policy = self._default_policy
         if topic.internal or configs:
             policy = self._read_policy(self.own(topic))
+        if topic.name == EVENT_TOPIC:
+            policy = replace(policy, limits=replace(policy.limits, server_times=True))
         topic.policy = KnownPolicy(configs, policy)
         return policy
 

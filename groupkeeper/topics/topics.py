@@ -156,7 +156,8 @@ class Topics:
         policy = self.effective.policy(topic)
         if not policy.expires:
             return None
-        return RetentionLimits(self.wall_ms(), policy.retention_ms, policy.retention_bytes)
+        ages = policy.retention_ms, policy.retention_bytes, policy.limits.server_times
+        return RetentionLimits(self.wall_ms(), *ages)
 
     def start_retention(self, *, announce: bool) -> None:
         """Delete old segments from now on, first after an interval; the event loop runs.

@@ -218,8 +218,9 @@ def _max_poll_exceeded(current: Round, evidence: Part) -> str:
     else:
         known = f"{allowed} for this member"
     longest = max(allowed, idle, current.returned_ms or 0)
+    batch = "If it was not closed, a" if idle else "A"
     return (
-        f"A batch took longer than max.poll.interval.ms ({known}): set "
+        f"{batch} batch took longer than max.poll.interval.ms ({known}): set "
         f"{setting('max.poll.interval.ms', above(longest, 1.5))}, or where max.poll.records is "
         f"{MAX_POLL_RECORDS}, {setting('max.poll.records', MAX_POLL_RECORDS // 2)}."
     )

@@ -83,13 +83,13 @@ def _waiting(view: Part, members: Sequence[Part]) -> str:
     if not waiting:
         return ""
     by_id = {each.get("member"): each for each in members}
-    names = some_of(_waited(each, by_id.get(each)) for each in waiting)
+    awaited = view.get("waiting_for_count", len(waiting))
+    names = some_of((_waited(each, by_id.get(each)) for each in waiting), number=awaited)
     if rebalance.get("phase") == "sync":
         late = sum(not each.get("synced") for each in members)
         return f"Waiting for the leader {names} to assign; {count(late, 'member')} did not ask yet."
-    return (
-        f"Waiting for {len(waiting)} of {len(members) + len(view.get('pending') or ())}: {names}."
-    )
+    pending = view.get("pending_count", len(view.get("pending") or ()))
+    return f"Waiting for {awaited} of {len(members) + pending}: {names}."
 
 
 def _waited(member: object, row: Part | None) -> str:

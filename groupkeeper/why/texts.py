@@ -93,10 +93,10 @@ def hosts_text(evidence: Part) -> str:
     return " and ".join(found)
 
 
-def some_of(texts: Iterable[str], most: int = NAMED) -> str:
-    """The first of a list, and how many more there are."""
+def some_of(texts: Iterable[str], most: int = NAMED, number: int = 0) -> str:
+    """The first of a list, and how many more there are. `number`: of all, if the list is cut."""
     every = [*texts]
-    more = len(every) - most
+    more = max(number, len(every)) - most
     named = ", ".join(every[:most])
     return named if more <= 0 else f"{named} and {more} more"
 

@@ -123,12 +123,13 @@ def _member_rejoined(cause: Part, evidence: Part, current: Round) -> str:
 
 
 def _member_left(cause: Part, evidence: Part, current: Round) -> str:
+    idle = number(evidence, "idle_ms")
+    probably = "probably " if idle else ""
     how = {
         "shutdown": ": it was closed or unsubscribed",
-        "max_poll_exceeded": ": its application did not call poll in time",
+        "max_poll_exceeded": f": its application {probably}did not call poll in time",
         "rolling_restart": ": members are being restarted one after the other",
     }.get(cause.get("likely") or "", "")
-    idle = number(evidence, "idle_ms")
     since = f", {span(idle)} after its last commit" if idle else ""
     return f"{_who(cause)} left{how}{since}."
 

@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
+from groupkeeper.coordinator.caller import Peer
 from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.facts import (
     Fact,
@@ -16,7 +17,7 @@ from groupkeeper.coordinator.facts import (
     RebalanceCauseAdded,
     RebalanceStarted,
 )
-from groupkeeper.coordinator.likely import left, said
+from groupkeeper.coordinator.likely import Recent, left, said
 from groupkeeper.protocol.group_event_words import EVIDENCE, LIKELY
 from tests.support.scene import RANGE, RANGE_RR, REBALANCE, SESSION, Scene, topics
 
@@ -175,6 +176,18 @@ def test_a_session_that_the_coordinator_restarted_is_no_sign_of_life() -> None:
     assert found.likely == "crash_or_network"
 
 
+def test_heartbeats_of_a_member_that_was_loaded_are_counted_since_then() -> None:
+    scene = Scene()
+    scene.form("lea")
+    scene.advance(5_000)
+    scene.crash()
+    for _ in range(2):
+        scene.advance(3_000)
+        scene.heartbeat("lea")
+    scene.advance(SESSION)
+    assert removal(scene).evidence["heartbeat_interval_ms"] == 3_000
+
+
 def test_of_a_member_that_was_loaded_the_connection_is_not_known() -> None:
     scene = Scene()
     scene.form("lea")
@@ -212,6 +225,21 @@ def test_a_member_that_beats_and_does_not_rejoin_is_slow(
     assert (found.code, found.likely) == ("join_timeout", guess)
     assert found.evidence["waited_ms"] == found.evidence["rebalance_timeout_ms"] == REBALANCE
     assert found.evidence["silent_ms"] == (3_000 if beats else 60_000)
+
+
+@pytest.mark.parametrize(
+    ("silent_ms", "guess"), [(9_000, "slow_member"), (12_000, "crash_or_network")]
+)
+def test_a_member_whose_heartbeats_ended_is_not_slow(silent_ms: int, guess: str) -> None:
+    scene = Scene()
+    scene.form("lea", "fred", session=100_000)
+    scene.join("lea", protocols=RANGE_RR)
+    for _ in range((REBALANCE - silent_ms) // 3_000):
+        scene.advance(3_000)
+        scene.heartbeat("fred")
+    scene.advance(silent_ms)
+    assert removal(scene).likely == guess
+    assert removal(scene).evidence["connection"] == "open", "a host without power closes none"
 
 
 # -- what happened before ------------------------------------------------------------------------
@@ -265,6 +293,37 @@ def test_two_duels_that_are_far_apart_are_none() -> None:
     assert scene.noted(MemberReplaced)[-1].likely is None
 
 
+@pytest.mark.parametrize(("silent_ms", "guess"), [(9_000, "duel"), (9_001, None)])
+def test_hosts_that_lost_power_are_no_duel(silent_ms: int, guess: str | None) -> None:
+    scene = Scene()
+    scene.form("lea", "SAM", session=1_000_000)
+    for twin in ("one", "two"):  # the connection before stays open
+        scene.advance(silent_ms)
+        scene.join(twin, instance="SAM", as_id="")
+    assert scene.noted(MemberReplaced)[-1].likely == guess
+
+
+def test_a_silent_client_that_was_running_after_all_is_in_a_duel() -> None:
+    scene = Scene()
+    scene.form("lea", "SAM", session=1_000_000)
+    for old, new in (("SAM", "one"), ("one", "two")):
+        scene.advance(60_000)
+        scene.join(new, instance="SAM", as_id="")
+        scene.heartbeat(old)
+    assert [fact.likely for fact in scene.noted(MemberReplaced)] == [None, None]
+    assert [fact.likely for fact in scene.noted(MemberFenced)] == [None, "duel"]
+
+
+def test_a_client_that_takes_its_own_place_is_in_no_duel() -> None:
+    scene = Scene()
+    scene.form("lea", "SAM")
+    for _ in range(2):
+        before = scene.person("SAM").member_id
+        scene.join("SAM", as_id="")
+        scene.heartbeat("SAM", member_id=before)  # was on its way
+    assert [fact.likely for fact in scene.noted(MemberFenced)] == [None, None]
+
+
 def test_static_members_that_restart_in_a_row_are_a_rolling_restart() -> None:
     scene = Scene()
     scene.form("lea", "SAM", "TIM", session=100_000)
@@ -288,6 +347,42 @@ def test_dynamic_members_that_leave_and_come_back_in_a_row_are_a_rolling_restart
     scene.leave("lea")
     guesses.append(removal(scene).likely)
     assert guesses == ["shutdown", None, "shutdown", "rolling_restart", "rolling_restart"]
+
+
+def test_one_member_that_is_closed_and_started_again_and_again_is_not_rolling() -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    for _ in range(3):
+        scene.leave("fred")
+        scene.restart("fred")
+    assert {fact.cause.likely for fact in scene.noted(MemberJoined)} == {None}
+
+
+def test_clients_on_other_hosts_with_the_default_client_id_were_not_restarted() -> None:
+    recent = Recent()
+    for host in ("/10.0.0.1", "/10.0.0.2"):
+        recent.leave(0, None, Peer("rdkafka", host))
+    for host in ("/10.0.0.3", "/10.0.0.4"):
+        assert recent.join(1_000, None, Peer("rdkafka", host))[0] is None
+
+
+@pytest.mark.parametrize(("away_ms", "guess"), [(120_000, "rolling_restart"), (120_001, None)])
+def test_clients_that_come_back_much_later_were_not_restarted(
+    away_ms: int, guess: str | None
+) -> None:
+    recent = Recent()
+    for client in ("fred", "bea"):
+        recent.leave(0, None, Peer(client, "/10.0.0.1"))
+    recent.join(away_ms, None, Peer("fred", "/10.0.0.1"))
+    assert recent.join(away_ms, None, Peer("bea", "/10.0.0.1"))[0] == guess
+
+
+def test_a_static_member_that_left_is_known_on_another_host() -> None:
+    recent = Recent()
+    for instance in ("SAM", "TIM"):
+        recent.leave(0, instance, Peer("rdkafka", "/10.0.0.1"))
+    recent.join(1_000, "SAM", Peer("rdkafka", "/10.0.0.3"))
+    assert recent.join(1_000, "TIM", Peer("rdkafka", "/10.0.0.4"))[0] == "rolling_restart"
 
 
 def test_a_client_that_leaves_and_joins_on_its_connection_was_not_restarted() -> None:

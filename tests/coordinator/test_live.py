@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.live import MEMBERS_IN_A_SLICE, live_view
-from tests.support.scene import GROUP, Scene
+from groupkeeper.coordinator.live import IDS_SHOWN, MEMBERS_IN_A_SLICE, live_view
+from tests.support.scene import GROUP, RANGE_RR, Scene
 
 
 @pytest.fixture
@@ -104,6 +104,23 @@ def test_many_members_are_looked_at_in_slices(scene: Scene) -> None:
         scene.knock(f"m{number}", version=3)
     slices = looking(scene)
     assert len([*slices]) == 2
+
+
+def test_many_pending_ids_are_looked_at_in_slices_and_the_first_are_shown(scene: Scene) -> None:
+    scene.form("lea", session=60_000)
+    scene.knock("early", session=8_000)
+    scene.advance(1_000)
+    scene.join("lea", protocols=RANGE_RR)
+    many = 2 * IDS_SHOWN
+    for number in range(many - 1):
+        scene.knock(f"p{number}", session=5_000 if number == many - 2 else 30_000)
+    assert len([*looking(scene)]) == many // MEMBERS_IN_A_SLICE
+    found = view(scene)
+    assert (found["pending_count"], found["waiting_for_count"]) == (many, many)
+    assert len(found["pending"]) == len(found["waiting_for"]) == IDS_SHOWN
+    assert found["pending"][0] == {"member": "early-1", "expires_in_ms": 7_000}
+    last = f"p{many - 2}-1"
+    assert found["next_timer"] == {"name": "pending_member", "member": last, "in_ms": 5_000}
 
 
 def test_looking_changes_nothing(scene: Scene) -> None:

@@ -498,6 +498,20 @@ def test_addresses_and_reasons_are_stored_as_the_setting_says(serve: Serve, mode
     assert ("127.0.0.1" in text) == (mode == "keep")
 
 
+@pytest.mark.parametrize("mode", ["hash", "omit"])
+@pytest.mark.parametrize("topic", ["host", "hosts", "current_host", "reason", "principal"])
+def test_topics_of_any_name_are_not_personal(serve: Serve, mode: str, topic: str) -> None:
+    served = serve(f"group.events.personal={mode}")
+    client = served.client()
+    new = CreatableTopic(name=topic, num_partitions=2, replication_factor=1)
+    client.call(4, CreateTopicsRequest(topics=[new], timeout_ms=1000))
+    client.call(8, commit_request({(topic, 0): 1, (topic, 1): 2}, "g"))
+    served.advance(61)
+    [commits] = [event for event in stored(served) if event.type == "commits"]
+    assert commits.fields["partitions"] == {topic: [0, 1]}
+    assert commits.fields["who"]["client_id"] == "tester"
+
+
 def test_groups_of_other_partitions_are_elsewhere(serve: Serve) -> None:
     served = serve()
     one, other = groups_apart(len(served.server.group_partitions))

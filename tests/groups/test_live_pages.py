@@ -1,17 +1,21 @@
 """`GET /groups/GROUP`, of a whole server."""
 
 import json
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from groupkeeper.groups.live_pages import ROWS_IN_A_SLICE, LivePages
 from groupkeeper.turns import Turns
 from tests.support.requests import join_request
 from tests.support.served import Served, settle
+from tests.support.stored_events import stored
 
 
 def ask(served: Served, group_id: str) -> tuple[int, dict[str, Any]]:
     server = served.server
-    pages = LivePages(server.group_partitions, Turns(), server.about)
+    pages = LivePages(server.group_partitions, Turns(), server.about, server.personal)
     status, content_type, body = served.run(pages.page(group_id))
     assert content_type == "application/json"
     return status, json.loads(body)
@@ -58,3 +62,21 @@ def test_many_members_are_encoded_in_slices(served: Served) -> None:
     status, found = ask(served, "g")
     assert (status, len(found["members"])) == (200, many)
     assert len({each["member"] for each in found["members"]}) == many
+
+
+@pytest.mark.parametrize("mode", ["keep", "hash", "omit"])
+def test_addresses_and_reasons_are_shown_as_events_store_them(
+    serve: Callable[..., Served], mode: str
+) -> None:
+    served = serve(f"group.events.personal={mode}")
+    client = served.client()
+    settle(client, "g")
+    client.send(9, join_request("g", "", group_instance_id="SAM", reason="ticket 4711"))
+    served.advance(0.2)
+    status, found = ask(served, "g")
+    [joined] = [each for each in stored(served) if each.type == "member_joined"][:1]
+    assert (status, found["rebalance"]["cause"]["code"]) == (200, "static_member_joined")
+    assert found["members"][0]["host"] == joined.fields["who"]["host"]
+    text = json.dumps(found)
+    assert ("127.0.0.1" in text, "ticket 4711" in text) == (mode == "keep", mode == "keep")
+    assert found["members"][0]["client_id"] == "tester"

@@ -98,15 +98,15 @@ EVENT_MUTANTS = (
     Mutant(
         "rolling restart claimed after one",
         "coordinator/likely.py",
-        "        if len(times) < 2:",
-        "        if len(times) < 1:",
+        "        if len(first) < 2:",
+        "        if len(first) < 1:",
         (_transcript("causes: Static members are restarted one after the other"),),
     ),
     Mutant(
         "duel claimed of closed connections",
         "coordinator/likely.py",
-        "was_open = old is not None and not old.link.closed and old.link is not new.link",
-        "was_open = old is not None",
+        "was_open = link is not new.link and not link.closed",
+        "was_open = link is not new.link",
         (_transcript("causes: Static members are restarted one after the other"),),
     ),
 )

@@ -23,6 +23,7 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.opening import open_log
 from groupkeeper.topics.names import EVENT_TOPIC
+from tests.simulation.cluster import VirtualClock
 from tests.support.fake_files import FakeFiles
 from tests.support.served import Lines, Served, settle
 from tests.support.stored_events import stored, types
@@ -128,6 +129,30 @@ def test_old_events_are_deleted(serve: Serve) -> None:
     served.start()
     served.settled()
     assert "coordinator_loaded" in types(served)
+
+
+@pytest.mark.parametrize("jump_ms", [365 * 86_400_000, -365 * 86_400_000])
+def test_a_wrong_time_for_a_second_neither_ends_retention_nor_takes_events(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, jump_ms: int
+) -> None:
+    skew, right = [0], VirtualClock.wall
+    monkeypatch.setattr(VirtualClock, "wall", lambda clock: right(clock) + skew[0])
+    served = serve(ONE, "group.events.retention.ms=3600000", "log.retention.ms=-1")
+    settle(served.client(), "before")
+    served.advance(1_000)
+    skew[0] = jump_ms
+    settle(served.client(), "meanwhile")
+    served.advance(1)
+    skew[0] = 0
+    settle(served.client(), "after")
+    served.advance(1_000)
+    assert {event.group for event in stored(served)} >= {"before", "meanwhile", "after"}
+    settle(served.client(), "young")
+    served.advance(3_000)
+    settle(served.client(), "younger")
+    found = {event.group for event in stored(served)}
+    assert "younger" in found
+    assert not found & {"before", "meanwhile", "after"}
 
 
 def test_events_are_kept_without_limit(serve: Serve) -> None:

@@ -50,6 +50,34 @@ def limits(now: int = 0, *, ms: int = NEVER, size: int = NEVER) -> RetentionLimi
     return RetentionLimits(TIME + now, ms, size)
 
 
+@pytest.mark.parametrize(
+    ("server_times", "now", "start"),
+    [(False, 1_000, 0), (True, 101, 0), (True, 103, 4), (True, 1_000, 6)],
+)
+def test_a_time_in_the_future_holds_nothing_up_where_the_server_made_it(
+    disk: FakeDisk, server_times: bool, now: int, start: int
+) -> None:
+    log = filled(disk, 10**9, 10**9, 1, 2, 3, 4)
+    some = RetentionLimits(TIME + now, 100, NEVER, server_times)
+    assert kept_from(log, some) == start
+
+
+@pytest.mark.parametrize("now", [103, 150])
+def test_a_time_in_the_past_takes_nothing_with_it(disk: FakeDisk, now: int) -> None:
+    log = filled(disk, 100, 101, -(10**9), -(10**9), 102, 103)
+    assert kept_from(log, RetentionLimits(TIME + now, 100, NEVER, True)) == 0
+
+
+@pytest.mark.parametrize(("server_times", "count"), [(False, 2), (True, 3)])
+def test_a_segment_with_a_time_in_the_future_ends_where_the_server_made_it(
+    disk: FakeDisk, server_times: bool, count: int
+) -> None:
+    log = open_log(FakeFiles(disk), FOLDER, Limits(segment_ms=100, server_times=server_times))
+    for time in (0, 10**9, 1, 2):
+        log.append(batch(log.next_offset, b"v", time=TIME + time))
+    assert len(log.segments) == count
+
+
 def test_without_limits_all_is_kept(disk: FakeDisk) -> None:
     log = filled(disk, *range(7))
     assert kept_from(log, limits(10**12)) == 0

@@ -67,6 +67,21 @@ def test_a_join_phase() -> None:
     )
 
 
+def test_of_many_pending_ids_the_first_are_in_the_view_and_all_are_counted() -> None:
+    ids = [f"new-{number}" for number in range(5)]
+    text = live_text(
+        view(
+            "PreparingRebalance",
+            waiting_for=ids,
+            waiting_for_count=10_000,
+            pending=[{"member": each} for each in ids],
+            pending_count=10_000,
+        )
+    )
+    assert "Waiting for 10000 of 10002: new-0 " in text
+    assert " and 9997 more." in text
+
+
 def test_an_initial_delay_and_a_sync_phase() -> None:
     delay = {"phase": "join", "initial_delay": True}
     assert "0 members joined; the group was empty, and waits for more." in live_text(
