@@ -184,7 +184,8 @@ def check_archive(disk: FakeDisk, logs: Iterable[Log]) -> int:
         raw = [Segment(FakeFiles(disk), folder, base, log.limits) for base in bases]
         ends = [_end(segment) for segment in raw]
         assert ends[:-1] == bases[1:], (folder, "has a gap")
-        compacted = [end for segment, end in log.finished if segment.finished.compacted]  # type: ignore[union-attr]
+        known = [(segment.finished, end) for segment, end in log.finished]  # None: since the crash
+        compacted = [end for entry, end in known if entry is not None and entry.compacted]
         if raw and compacted:
             assert ends[-1] >= compacted[-1], (folder, "lacks the end")
         count += len(raw)

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from groupkeeper.coordinator.causes import Cause, Who
-from groupkeeper.coordinator.facts import Fact
+from groupkeeper.coordinator.facts import Fact, OffsetsCommitted
 from groupkeeper.coordinator.step import KeyValue
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.records.consumer_offsets import (
@@ -22,6 +22,8 @@ UNSAID = {
     *("request", "caller", "protocol_type", "assignments", "previous", "arrivals"),
 }
 """Fields that are not shown, because they are in other lines or too long."""
+UNSAID_OF = {OffsetsCommitted: {"member", "instance", "partitions"}}
+"""The same, of one kind of fact."""
 
 
 def reply(who: str, api: str, response: Any) -> str:
@@ -68,7 +70,8 @@ def fact(noted: Fact) -> str:
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(noted).__name__).strip()
     told = [_told(each.name, getattr(noted, each.name)) for each in fields(noted)]
     shown = zip(fields(noted), told, strict=True)
-    said = [text for each, text in shown if each.name not in UNSAID and text]
+    unsaid = UNSAID | UNSAID_OF.get(type(noted), set())
+    said = [text for each, text in shown if each.name not in unsaid and text]
     return f"! {words}: {', '.join(said)}" if said else f"! {words}"
 
 
