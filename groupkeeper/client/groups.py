@@ -5,7 +5,7 @@ protocol, `listConsumerGroupOffsets`, `alterConsumerGroupOffsets`, `deleteConsum
 `removeMembersFromConsumerGroup`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -108,17 +108,33 @@ async def list_groups(
     return [found[name] for name in sorted(found)]
 
 
-async def describe_groups(client: Client, group_ids: Sequence[str]) -> dict[str, Group]:
-    """The groups by name, in the order asked for. Raises CallFailed, also for one group's error."""
+# Any: each caller knows the row of its own API.
+async def _ask_about(
+    client: Client,
+    group_ids: Sequence[str],
+    request: Callable[[list[str]], Any],
+    rows: Callable[[Any], Sequence[Any]],
+) -> dict[str, tuple[int, Any]]:
+    """For each group its coordinator and the row about it, asked for some groups at a time."""
 
-    async def ask(node: int, ids: list[str]) -> dict[str, DescribedGroup]:
-        found: dict[str, DescribedGroup] = {}
+    async def ask(node: int, ids: list[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
         for some in chunks(ids, GROUPS_PER_ANSWER):
-            answer = await client.call(DescribeGroupsRequest(groups=some), node=node)
-            found |= {each.group_id: each for each in answer.groups}
+            answer = await client.call(request(some), node=node)
+            found |= {each.group_id: each for each in rows(answer)}
         return found
 
-    told = await ask_coordinators(client, group_ids, ask)
+    return await ask_coordinators(client, group_ids, ask)
+
+
+async def describe_groups(client: Client, group_ids: Sequence[str]) -> dict[str, Group]:
+    """The groups by name, in the order asked for. Raises CallFailed, also for one group's error."""
+    told = await _ask_about(
+        client,
+        group_ids,
+        lambda some: DescribeGroupsRequest(groups=some),
+        lambda answer: answer.groups,
+    )
     found = {each: _group(*told[each]) for each in dict.fromkeys(group_ids)}
     by_node: dict[int, list[str]] = {}
     for name, group in found.items():
@@ -316,15 +332,12 @@ def _results(response: Any) -> dict[Partition, ErrorCode]:
 
 async def delete_groups(client: Client, group_ids: Sequence[str]) -> dict[str, ErrorCode]:
     """The result for each group."""
-
-    async def ask(node: int, ids: list[str]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for some in chunks(ids, GROUPS_PER_ANSWER):
-            answer = await client.call(DeleteGroupsRequest(groups_names=some), node=node)
-            found |= {each.group_id: each for each in answer.results}
-        return found
-
-    told = await ask_coordinators(client, group_ids, ask)
+    told = await _ask_about(
+        client,
+        group_ids,
+        lambda some: DeleteGroupsRequest(groups_names=some),
+        lambda answer: answer.results,
+    )
     return {each: ErrorCode(told[each][1].error_code) for each in dict.fromkeys(group_ids)}
 
 
