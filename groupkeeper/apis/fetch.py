@@ -19,13 +19,14 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
+    FetchTopic,
     LeaderIdAndEpoch,
     NodeEndpoint,
 )
 from groupkeeper.topics.fetch_reader import BY_ID_SINCE, ReadResult
 from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
 from groupkeeper.topics.partition import TopicPartition
-from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.slices import Pace, each
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import TURN_S, Slices, Work
 
@@ -78,12 +79,12 @@ class FetchHandler:
 
     def _fill_in_names(self, request: FetchRequest) -> Slices[None]:
         """The names of topics that are given by id; an unknown one has none."""
-        pace = Pace()
-        for wanted in request.topics:
+
+        def fill_in(wanted: FetchTopic) -> None:
             topic = self._topics_by_id.get(wanted.topic_id)
             wanted.topic = topic.name if topic is not None else ""
-            if pace.spent():
-                yield
+
+        yield from each(request.topics, fill_in)
 
     async def _read_later(
         self,

@@ -27,7 +27,7 @@ from groupkeeper.topics.key_check import RecordErrors, check_keys
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.refusals import Refusal, Refused
-from groupkeeper.topics.slices import Pace, each_within, visit_within
+from groupkeeper.topics.slices import Pace, each, each_within, visit_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
@@ -100,12 +100,12 @@ class ProduceHandler:
 
     def _fill_in_names(self, request: ProduceRequest) -> Slices[None]:
         """The names of topics that are given by id; an unknown one has none."""
-        pace = Pace()
-        for sent in request.topic_data:
+
+        def fill_in(sent: TopicProduceData) -> None:
             topic = self._topics_by_id.get(sent.topic_id)
             sent.name = topic.name if topic is not None else ""
-            if pace.spent():
-                yield
+
+        yield from each(request.topic_data, fill_in)
 
     def _unready(self, request: ProduceRequest) -> Slices[tuple[list[TopicPartition], list[Sent]]]:
         """Partitions that the worker has to prepare before their batches are appended, and batches
