@@ -117,11 +117,11 @@ class ReplyGate:
             for noted in facts:
                 # What wrote records is answered, and told: no more of it waits than its records do.
                 # Deletions purge events, also of groups that had no records.
-                if (noted.with_records and noted.fact.is_event) or isinstance(
-                    noted.fact, GroupDeleted
-                ):
+                if not noted.fact.is_event:
+                    continue
+                if noted.with_records or isinstance(noted.fact, GroupDeleted):
                     kept.append(noted)
-                elif noted.fact.is_event:
+                else:
                     left_out[type(noted.fact).__name__] += 1
             self.left_out += left_out
         if kept:
