@@ -6,7 +6,7 @@ For records that tell of a time other than that of their append, such as events.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from groupkeeper.protocol.record_batch import HEADER_SIZE, finish_batch
+from groupkeeper.protocol.record_batch import finish_batch
 from groupkeeper.protocol.wire import write_varint
 
 OVERHEAD: Final = 32
@@ -44,11 +44,6 @@ def encode_timed_batch(
         out += _signed(len(body)), body
     times = first, max(record.timestamp_ms for record in records)
     return finish_batch(base_offset, leader_epoch, times, len(records), b"".join(out))
-
-
-def size_of_timed(records: Sequence[TimedRecord]) -> int:
-    """Upper bound of the bytes of such a batch."""
-    return HEADER_SIZE + sum(size_of_record(each) for each in records)
 
 
 def size_of_record(record: TimedRecord) -> int:

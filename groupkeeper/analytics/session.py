@@ -28,7 +28,6 @@ _SHORT: Final = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
 }
-_EXTRA: Final = re.compile(r"""extra == ["']analytics["']""")
 _LOOPBACK: Final = "127.0.0.1"
 _STDERR: Final = 2
 
