@@ -172,7 +172,7 @@ TYPES: Final[Mapping[str, EventType]] = {
             ),
             "moved": (
                 "int or null",
-                "Partitions that another member has than before; null if one side is unknown.",
+                "Partitions with another member than before; null if one side is unknown or empty.",
             ),
             "unassigned_ms": (
                 "int or null",
@@ -245,7 +245,13 @@ TYPES: Final[Mapping[str, EventType]] = {
     "group_emptied": EventType("The last member is gone.", _CAUSE),
     "group_deleted": EventType(
         "The group is gone.",
-        {"why": ("string", "`request` (DeleteGroups), `expired` offsets, or `unused`.")} | _SENDER,
+        {
+            "why": (
+                "string",
+                "`request` (DeleteGroups), `expired` (its last offset), or `unused` (no offsets).",
+            )
+        }
+        | _SENDER,
     ),
     "offsets_expired": EventType(
         "Committed offsets were older than `offsets.retention.minutes` allows.",
@@ -265,7 +271,9 @@ TYPES: Final[Mapping[str, EventType]] = {
     ),
     "offsets_reset": EventType(
         "A client that is no member committed for an Empty group, one event per topic: a reset of"
-        " its offsets, or a consumer that assigns its partitions itself.",
+        " its offsets, or a consumer that assigns its partitions itself. Of one that goes on within"
+        " 60 s on the same connection, only a commit that lowers an offset, or sets the first one"
+        " of a partition, has events; the others are in `commits`.",
         _SENDER
         | {
             "topic": ("string", "Name of the topic."),

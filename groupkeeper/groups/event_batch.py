@@ -96,6 +96,8 @@ class EventMaker:
         self._dropped = Dropped()
         self._told_ms = -DROPPED_MS
         self._left_out: Counter[str] = Counter()
+        self.bug: Exception | None = None
+        """The last one that an event could not be made for; to be told, and forgotten."""
 
     def begin(self, epoch: int) -> None:
         """Number events from 0 in a new epoch."""
@@ -152,22 +154,33 @@ class EventMaker:
                 self._dropped.forget_senders()
                 yield TimedRecord(item.at_ms, _key(item.group), None)
                 continue
-            event = _event_of(item)
-            if event is None:
+            try:
+                record = self._of_item(item)
+            except Exception as bug:  # noqa: BLE001  # costs this event, and not those beside it
+                kind, self.bug = type_of_item(item), bug
+                self._dropped.add_types({kind: 1})
+                self._left_out[kind] += 1
                 continue
-            # What wrote records was answered: limiting it would leave a gap in what is told.
-            stored = isinstance(item, NotedFact) and item.with_records
-            record = self._record(event) if stored or self._limit.admits(event) else None
             if record is not None:
                 yield record
-            else:
-                self._dropped.add(event)
-                self._left_out[event.type] += 1
         if self._dropped.types and at[1] - self._told_ms >= DROPPED_MS:
             dropped, self._dropped, self._told_ms = self._dropped, Dropped(), at[1]
             record = self._record(dropped.event(*at))
             if record is not None:
                 yield record
+
+    def _of_item(self, item: Told) -> TimedRecord | None:
+        """None: it has no event, or that was left out and counted."""
+        event = _event_of(item)
+        if event is None:
+            return None
+        # What wrote records was answered: limiting it would leave a gap in what is told.
+        stored = isinstance(item, NotedFact) and item.with_records
+        record = self._record(event) if stored or self._limit.admits(event) else None
+        if record is None:
+            self._dropped.add(event)
+            self._left_out[event.type] += 1
+        return record
 
     def _record(self, event: Event) -> TimedRecord | None:
         placed = replace(event, seq=self._seq, epoch=self._epoch, node=self._node_id)

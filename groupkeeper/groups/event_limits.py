@@ -9,8 +9,13 @@ from groupkeeper.protocol.group_events import SHORTENED, Event, encode
 
 SENDER_EVENTS: Final = 100
 """Events of one sender (host and client id) about one group that are stored in a second, beside
-those of steps that wrote records; those of its rebalances are counted apart, so that a storm of
-joins does not hide what it caused."""
+those of steps that wrote records, and `UNLIMITED`; causes that are added to a rebalance are counted
+apart, so that a storm of joins does not hide what it caused."""
+UNLIMITED: Final = frozenset(
+    {"group_deleted", "group_emptied", "rebalance_completed", "rebalance_started"}
+)
+"""Types of which a rebalance, or the life of a group, has one: without it the others, which no
+request sends, would have no beginning or no end."""
 SENDERS_MOST: Final = 10_000
 """Senders and groups of a partition that are told apart in a second; the others share one limit."""
 EVENT_BYTES: Final = 256 * 1024
@@ -36,7 +41,7 @@ class SenderLimit:
     def admits(self, event: Event) -> bool:
         """Whether the event may be stored."""
         who = sender_of(event)
-        if who is None:
+        if who is None or event.type in UNLIMITED:
             return True
         second = event.at_ms // 1000
         if second != self._second:
@@ -46,7 +51,7 @@ class SenderLimit:
             event.group,
             who.get("host"),
             who.get("client_id"),
-            event.type.startswith("rebalance_"),
+            event.type == "rebalance_cause_added",
         )
         if len(self._counts) >= SENDERS_MOST and key not in self._counts:
             key = ()

@@ -49,7 +49,7 @@ class Purges:
         return {
             noted.fact.group: noted.order
             for noted in facts
-            if isinstance(noted.fact, GroupDeleted) and not noted.fact.expired
+            if isinstance(noted.fact, GroupDeleted) and noted.fact.why == "request"
         }
 
     def note(self, deleted: NotedFact) -> Purge:

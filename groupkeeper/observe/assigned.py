@@ -31,12 +31,14 @@ def moves(
     fact: RebalanceCompleted, assigned: Mapping[str, Partitions] | None
 ) -> tuple[int | None, int | None]:
     """How many partitions have another member than before, and about how long the one stood still
-    that did longest, in ms. None and None if one of the plans is not known.
+    that did longest, in ms. None and None if one of the plans is not known, or if there was none
+    before.
 
     A partition stands still from its member's JoinGroup on, or from the start if that one did not
     come; with a cooperative protocol only if it moves.
     """
-    if assigned is None or sum(map(len, fact.previous.values())) > READ_BYTES:
+    size = sum(map(len, fact.previous.values()))
+    if assigned is None or not 0 < size <= READ_BYTES:
         return None, None
     now = {member_id: data for member_id, _, data in fact.assignments}
     changed = {each: data for each, data in fact.previous.items() if now.get(each) != data}

@@ -53,7 +53,7 @@ COUNTERS = {
     "events_written": ("", "Events stored."),
     "facts_not_read": ("reader", "Facts that a reader failed to process."),
     "groups_created": ("", "Groups seen for the first time."),
-    "groups_deleted": ("reason", "Groups deleted, on request, all expired, or never used."),
+    "groups_deleted": ("reason", "Groups deleted, on request, all expired, or not used."),
     "limits_reached": ("limit", "Requests refused, or work given up, because of a limit."),
     "members_joined": ("cause", "Members added to a group."),
     "members_replaced": ("rebalance", "Static members that rejoined, with or without a rebalance."),

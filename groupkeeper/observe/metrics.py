@@ -180,14 +180,13 @@ class Metrics:
             self.rebalance_seconds.observe(fact.duration_ms / 1000)  # type: ignore[attr-defined]
 
 
-def _deleted(expired: bool) -> str:
-    return "expired" if expired else "requested"
-
+_REASONS: Final = {"request": "requested"}
+"""`why` of a deletion -> label value, where that is another word."""
 
 # Any: each function takes the fact of its own row.
 _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[str, str, int]]]] = {
     GroupCreated: lambda fact: ("groups_created", "", 1),
-    GroupDeleted: lambda fact: ("groups_deleted", _deleted(fact.expired), 1),
+    GroupDeleted: lambda fact: ("groups_deleted", _REASONS.get(fact.why, fact.why), 1),
     GroupDropped: lambda fact: ("groups_deleted", "unused", 1),
     GroupsLoaded: lambda fact: ("replayed_records", "", fact.records),
     LimitReached: lambda fact: ("limits_reached", fact.limit, 1),
@@ -198,7 +197,7 @@ _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[str, str, int]]]] = {
     OffsetsCommitted: lambda fact: ("offsets_committed", "", fact.offsets),
     OffsetsRemoved: lambda fact: (
         "offsets_removed",
-        _deleted(fact.why == "expired"),
+        "expired" if fact.why == "expired" else "requested",
         fact.offsets,
     ),
     PendingMemberDropped: lambda fact: (

@@ -141,8 +141,8 @@ def _emptied(fields: Part) -> str:
 def _group_deleted(fields: Part) -> str:
     why = {
         "request": f"by {person(fields.get('who'))}",
-        "expired": "as it had no members and no offsets any more",
-        "unused": "as it was never used",
+        "expired": "as it had no members, and its last offset has expired",
+        "unused": "as it had no members and no offsets",
     }.get(fields.get("why") or "", "")
     return f"the group was deleted {why}".rstrip()
 

@@ -355,10 +355,10 @@ def _standstill(current: Round) -> str:
 
 
 def _moved(current: Round) -> str:
-    if current.outcome != COMPLETED or current.from_state == "Empty":
-        return _assigned(current) if current.outcome == COMPLETED else ""
-    if current.moved is None:
+    if current.outcome != COMPLETED:
         return ""
+    if current.moved is None or current.from_state == "Empty":
+        return _assigned(current)
     if current.partitions is None:
         return f"{count(current.moved, 'partition')} moved."
     return f"{current.moved} of {count(current.partitions, 'partition')} moved."

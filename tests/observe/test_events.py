@@ -230,7 +230,13 @@ def test_partitions_with_another_member_have_moved() -> None:
     before = {"a": assigned(t=[0, 2]), "gone": assigned(t=[1]), "b": assigned(t=[3])}
     assert completed(now, before)["moved"] == 2
     assert completed(now, now)["moved"] == 0
-    assert completed(now, {})["moved"] == 4
+    assert completed(now, {"a": assigned(t=[])})["moved"] == 4
+
+
+def test_in_the_first_plan_nothing_has_moved() -> None:
+    found = completed({"a": assigned(t=[0, 1])}, {})
+    assert (found["moved"], found["unassigned_ms"]) == (None, None)
+    assert found["assignment"] is not None
 
 
 def test_a_partition_stands_still_from_its_members_rejoin_on() -> None:
