@@ -183,7 +183,7 @@ class EventMaker:
         return record
 
     def _record(self, event: Event) -> TimedRecord | None:
-        placed = replace(event, seq=self._seq, epoch=self._epoch, node=self._node_id)
+        placed = event._replace(seq=self._seq, epoch=self._epoch, node=self._node_id)
         key = _key(event.group)
         most = self._most - HEADER_SIZE - OVERHEAD - len(key)
         value = fitting(self._personal.applied(placed), min(most, EVENT_BYTES))

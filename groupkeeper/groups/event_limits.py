@@ -1,7 +1,6 @@
 """What keeps the event log small and discreet: limits of senders and of sizes, personal data."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -88,7 +87,7 @@ def fitting(event: Event, most: int) -> bytes | None:
         whole.setdefault(name, lengths[name])
         part = fields[name]
         short = dict(list(part.items())[:kept]) if isinstance(part, dict) else list(part)[:kept]
-        event = replace(event, fields=fields | {name: short, SHORTENED: whole})
+        event = event._replace(fields=fields | {name: short, SHORTENED: whole})
         value = encode(event)
     return None
 
@@ -103,7 +102,7 @@ class Personal:
 
     def applied(self, event: Event) -> Event:
         """The event, as it may be stored."""
-        return replace(event, fields=self.shown(event.fields))
+        return event if self._mode == "keep" else event._replace(fields=self._of(event.fields))
 
     def shown(self, value: Any) -> Any:
         """Fields of events, or lists of such, as they may be stored or shown."""

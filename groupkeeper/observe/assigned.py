@@ -45,19 +45,22 @@ def moves(
     before = _read(changed.items())
     if before is None:
         return None, None
-    before |= {each: assigned[each] for each in fact.previous if each not in changed}
     owner = {each: member_id for member_id, mine in before.items() for each in _each(mine)}
     cooperative = COOPERATIVE in fact.protocol
-    moved, longest = 0, 0
+    moved, stood_from = 0, [fact.duration_ms]
     for member_id, mine in assigned.items():
+        if member_id in fact.previous and member_id not in changed:
+            if not cooperative and any(mine.values()):
+                stood_from.append(fact.arrivals.get(member_id, 0))
+            continue
         for each in _each(mine):
             old = owner.get(each)
             if old != member_id:
                 moved += 1
             elif cooperative:
                 continue
-            longest = max(longest, fact.duration_ms - fact.arrivals.get(old or "", 0))
-    return moved, longest
+            stood_from.append(fact.arrivals.get(old or "", 0))
+    return moved, fact.duration_ms - min(stood_from)
 
 
 def _read(plan: Iterable[tuple[str, bytes]]) -> dict[str, Partitions] | None:

@@ -12,7 +12,7 @@ a round may lack its beginning.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from groupkeeper.protocol.group_events import SHORTENED, TYPES, Event
@@ -142,7 +142,7 @@ class Folding:
             return []
         fields, strange = checked(event)
         self.unknown.update(f"{event.type}.{name}" for name in strange)
-        event = replace(event, fields=fields)
+        event = event._replace(fields=fields)
         self._meet(event)
         first = self._before[0] if self._before else event
         is_same_step = (event.epoch, event.mono_ms) == (first.epoch, first.mono_ms)

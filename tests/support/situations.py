@@ -456,7 +456,7 @@ def _even(event: Event) -> Event:
     """Times to a tenth of a second, so that the latency of a virtual network does not show."""
     fields = _evened(dict(event.fields))
     at_ms, mono_ms = _round(event.at_ms) - SHIFT_MS, _round(event.mono_ms)
-    return replace(event, at_ms=at_ms, mono_ms=mono_ms, fields=fields)
+    return event._replace(at_ms=at_ms, mono_ms=mono_ms, fields=fields)
 
 
 def _evened(part: Any) -> Any:
