@@ -3,20 +3,29 @@
 Reads the consumer protocol's bytes in the leader's SyncGroup; other protocols are not looked into.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from groupkeeper.coordinator.facts import RebalanceCompleted
 from groupkeeper.coordinator.group import CONSUMER
 from groupkeeper.protocol.embedded import read_assigned
 
-Partitions = dict[str, list[int]]
+Partitions = Mapping[str, Sequence[int]]
 
 READ_BYTES: Final = 256 * 1024
 """Larger plans are not looked into: whoever stores the event also stores the group."""
 
+KNOWN_BYTES: Final = 256
+KNOWN: Final = 2_000
+"""So many assignments of at most so many bytes are kept as they were read: most rebalances leave
+most members what they had, and the members wait while their assignments are read."""
+
 COOPERATIVE = "cooperative"
 """Part of the name of protocols whose members keep their partitions while they rejoin (KIP-429)."""
+
+
+_known = lru_cache(KNOWN)(read_assigned)
 
 
 def assigned_of(fact: RebalanceCompleted) -> dict[str, Partitions] | None:
@@ -66,7 +75,7 @@ def moves(
 def _read(plan: Iterable[tuple[str, bytes]]) -> dict[str, Partitions] | None:
     read: dict[str, Partitions] = {}
     for member_id, data in plan:
-        mine = read_assigned(data) if data else {}
+        mine = (_known if len(data) <= KNOWN_BYTES else read_assigned)(data) if data else {}
         if mine is None:
             return None
         read[member_id] = mine
