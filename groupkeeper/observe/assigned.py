@@ -31,8 +31,9 @@ def moves(
     fact: RebalanceCompleted, assigned: Mapping[str, Partitions] | None
 ) -> tuple[int | None, int | None]:
     """How many partitions have another member than before, and about how long the one stood still
-    that did longest, in ms. None and None if one of the plans is not known, or if there was none
-    before.
+    that did longest, in ms. None and None if one of the plans is not known, if there was none
+    before, and of the first plan of a cooperative rebalance: what it takes from members is assigned
+    in the next one.
 
     A partition stands still from its member's JoinGroup on, or from the start if that one did not
     come; with a cooperative protocol only if it moves.
@@ -48,15 +49,18 @@ def moves(
     before |= {each: assigned[each] for each in fact.previous if each not in changed}
     owner = {each: member_id for member_id, mine in before.items() for each in _each(mine)}
     cooperative = COOPERATIVE in fact.protocol
-    moved, longest = 0, 0
+    moved, longest, known = 0, 0, 0
     for member_id, mine in assigned.items():
         for each in _each(mine):
             old = owner.get(each)
+            known += old is not None
             if old != member_id:
                 moved += 1
             elif cooperative:
                 continue
             longest = max(longest, fact.duration_ms - fact.arrivals.get(old or "", 0))
+    if cooperative and not moved and known < len(owner):
+        return None, None
     return moved, longest
 
 
