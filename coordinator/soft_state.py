@@ -38,7 +38,7 @@ class Returning:
 
 @dataclass(slots=True)
 class Outsider:
-    """The client that committed last for the Empty group, without being a member."""
+    """The client that committed last since the group is Empty, without being a member."""
 
     peer: Peer
     committed_ms: int

@@ -179,7 +179,10 @@ TYPES: Final[Mapping[str, EventType]] = {
             ),
             "moved": (
                 "int or null",
-                "Partitions with another member than before; null if one side is unknown or empty.",
+                (
+                    "Partitions with another member than before; null if one side is unknown or"
+                    " empty, and of the first plan of a cooperative rebalance, which only takes."
+                ),
             ),
             "unassigned_ms": (
                 "int or null",

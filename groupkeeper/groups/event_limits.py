@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
+from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.protocol.group_events import SHORTENED, Event, encode
 
 SENDER_EVENTS: Final = 100
@@ -40,18 +42,29 @@ class SenderLimit:
     def admits(self, event: Event) -> bool:
         """Whether the event may be stored."""
         who = sender_of(event)
-        if who is None or event.type in UNLIMITED:
+        if who is None:
             return True
-        second = event.at_ms // 1000
+        return self._admits(event.type, event.at_ms, event.group, who["host"], who["client_id"])
+
+    def admits_fact(self, kind: str, noted: NotedFact) -> bool:
+        """The same before the event is made, which takes longer than all else: of a thousand
+        members of one host, a tenth is told. `kind`: the type that the event would have.
+        """
+        who = sender_of_fact(noted.fact)
+        if who is None:
+            return True
+        return self._admits(kind, noted.wall, noted.fact.group, who.host, who.client_id)
+
+    def _admits(
+        self, kind: str, at_ms: int, group: str | None, host: str | None, client_id: str
+    ) -> bool:
+        if kind in UNLIMITED:
+            return True
+        second = at_ms // 1000
         if second != self._second:
             self._second = second
             self._counts.clear()
-        key: tuple[object, ...] = (
-            event.group,
-            who.get("host"),
-            who.get("client_id"),
-            event.type == "rebalance_cause_added",
-        )
+        key: tuple[object, ...] = group, host, client_id, kind == "rebalance_cause_added"
         if len(self._counts) >= SENDERS_MOST and key not in self._counts:
             key = ()
         self._counts[key] = count = self._counts.get(key, 0) + 1
@@ -63,6 +76,13 @@ def sender_of(event: Event) -> Mapping[str, Any] | None:
     cause = event.fields.get("cause")
     who = cause.get("who") if isinstance(cause, Mapping) else event.fields.get("who")
     return who if isinstance(who, Mapping) else None
+
+
+def sender_of_fact(fact: Fact) -> Who | None:
+    """The same of the fact that an event is made from."""
+    cause = getattr(fact, "cause", None)
+    who = cause.who if isinstance(cause, Cause) else getattr(fact, "who", None)
+    return who if isinstance(who, Who) else None
 
 
 def fitting(event: Event, most: int) -> bytes | None:

@@ -278,6 +278,7 @@ class EventLog:
                 self._waiting.append(noted)
         for fact, count in left_out.items():
             self._count_dropped(type_of(fact), count)
+        self._purges.miss(left_out.get(GroupDeleted.__name__, 0))
 
     def _batch(self, group: LogBatch | None) -> LogBatch | None:
         if not self._is_open:

@@ -61,6 +61,12 @@ class Purges:
             self._owe([purge])
         return purge
 
+    def miss(self, count: int) -> None:
+        """So many deletions were left out before they came here."""
+        if self._enabled and count:
+            what = "events of deleted groups are not purged"
+            _log.error(what, partition=self._partition, count=count, limit="DELETIONS_MOST")
+
     def settle(self) -> None:
         """The deletions that were noted are durable."""
         if self._noted:

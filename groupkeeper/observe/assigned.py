@@ -40,8 +40,9 @@ def moves(
     fact: RebalanceCompleted, assigned: Mapping[str, Partitions] | None
 ) -> tuple[int | None, int | None]:
     """How many partitions have another member than before, and about how long the one stood still
-    that did longest, in ms. None and None if one of the plans is not known, or if there was none
-    before.
+    that did longest, in ms. None and None if one of the plans is not known, if there was none
+    before, and of the first plan of a cooperative rebalance: what it takes from members is assigned
+    in the next one.
 
     A partition stands still from its member's JoinGroup on, or from the start if that one did not
     come; with a cooperative protocol only if it moves.
@@ -56,7 +57,7 @@ def moves(
         return None, None
     owner = {each: member_id for member_id, mine in before.items() for each in _each(mine)}
     cooperative = COOPERATIVE in fact.protocol
-    moved, stood_from = 0, [fact.duration_ms]
+    moved, known, stood_from = 0, 0, [fact.duration_ms]
     for member_id, mine in assigned.items():
         if member_id in fact.previous and member_id not in changed:
             if not cooperative and any(mine.values()):
@@ -64,11 +65,14 @@ def moves(
             continue
         for each in _each(mine):
             old = owner.get(each)
+            known += old is not None
             if old != member_id:
                 moved += 1
             elif cooperative:
                 continue
             stood_from.append(fact.arrivals.get(old or "", 0))
+    if cooperative and not moved and known < len(owner):
+        return None, None
     return moved, fact.duration_ms - min(stood_from)
 
 

@@ -407,6 +407,15 @@ def test_resets_of_two_clients_or_connections_are_all_noted() -> None:
     assert len(resets(scene)) == 4
 
 
+def test_a_reset_after_members_had_the_group_is_noted() -> None:
+    scene = Scene()
+    scene.commit("admin", 5)
+    scene.form("lea")
+    scene.leave("lea")
+    scene.commit("admin", 6)
+    assert resets(scene) == [[0], [0]]
+
+
 def test_a_reset_of_more_partitions_than_are_looked_at_is_always_noted() -> None:
     scene = Scene()
     for offset in (1, 2):

@@ -252,6 +252,14 @@ def test_with_a_cooperative_protocol_only_what_moves_stands_still() -> None:
     assert (kept["moved"], kept["unassigned_ms"]) == (0, 0)
 
 
+def test_the_first_of_two_cooperative_plans_does_not_say_that_nothing_moved() -> None:
+    before, first = {"a": assigned(t=[0, 1])}, {"a": assigned(t=[0]), "b": b""}
+    second = {"a": assigned(t=[0]), "b": assigned(t=[1])}
+    assert completed(first, before, protocol="cooperative-sticky")["moved"] is None
+    assert completed(second, first, protocol="cooperative-sticky")["moved"] == 1
+    assert completed(first, before, protocol="range")["moved"] == 0
+
+
 def test_of_a_huge_reset_the_first_partitions_are_named() -> None:
     scene = Scene()
     scene.commit("admin", partitions=range(3_000))
