@@ -89,7 +89,7 @@ class EventLog:
         self._loop = asyncio.get_running_loop()
         self._maker = EventMaker(services.node_id, services.message_max_bytes, services.personal)
         self._epoch = -1
-        """Of the driver's last claim."""
+        """Of the driver's last claim; -1 while it claims."""
         self._is_open = False
         self._stopping = False
         self._failing = False
@@ -117,6 +117,7 @@ class EventLog:
     def suspend(self) -> None:
         """The driver claims the shard anew. What happens until `begin` is kept."""
         self._close()
+        self._epoch = -1
 
     def begin_new(self, epoch: int) -> None:
         """`begin` at once, for a log that `is_new`."""
@@ -172,7 +173,8 @@ class EventLog:
             _log.error("events are not stored", groups="are served all the same", **about)
         self._purges.tell_owed()
         # Who has lost the shard claims nothing by itself: the driver will, or must not.
-        if not self._stopping and not isinstance(error, Fenced | LockLost):
+        waits = self._stopping or self._epoch < 0
+        if not waits and not isinstance(error, Fenced | LockLost):
             self._opening = self._loop.create_task(self._open(self._backoff.failed()))
 
     @_alone
@@ -193,12 +195,10 @@ class EventLog:
         those that waited for no records.
         """
         self._stopping = True
-        for timer in (self._timer, self._commits_due, self._refusals_due):
-            if timer is not None:
-                timer.cancel()
+        for later in (self._timer, self._commits_due, self._refusals_due, self._opening):
+            if later is not None:
+                later.cancel()
         self._note(facts, {})
-        if self._opening is not None:
-            self._opening.cancel()
         self._tell_commits()
         self._tell_refusals(inf)
         self._closed("stopped")

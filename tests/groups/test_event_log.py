@@ -481,6 +481,37 @@ def test_a_log_of_an_earlier_claim_that_opens_late_is_not_used(
     assert stored(served)[-1].epoch == 3
 
 
+def test_a_log_that_fails_while_its_partition_loads_waits_for_the_claim(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    member_id, generation = settle(client, session_timeout_ms=300_000)
+    assert client.beat(member_id, generation + 1) == ErrorCode.ILLEGAL_GENERATION
+    claim, read, claimed = EmbeddedLog.claim_beside, EmbeddedLog.read, list[int]()
+
+    async def noted(log: EmbeddedLog, owner: LogOwner, epoch: int) -> int:
+        claimed.append(epoch)
+        return await claim(log, owner, epoch)
+
+    async def slow(log: EmbeddedLog, take: Callable[[bytes], None]) -> None:
+        await asyncio.sleep(30)
+        await read(log, take)
+
+    monkeypatch.setattr(EmbeddedLog, "claim_beside", noted)
+    monkeypatch.setattr(EmbeddedLog, "read", slow)
+    with monkeypatch.context() as patch:
+        patch.setattr(EventLog, "_tell_refusals", lambda *_: 1 // 0)
+        served.fail("g")
+        served.advance(20)
+    assert served.server.metrics.counts["event_logs_closed", "ZeroDivisionError"] == 1
+    assert claimed == []
+    served.advance(30)
+    assert claimed == [2]
+    settle(client, "h")
+    assert types(served)[-1] == "rebalance_completed"
+
+
 def test_counts_of_a_partition_that_fails_are_told(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
