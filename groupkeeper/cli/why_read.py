@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from groupkeeper.cli.progress import Progress
 from groupkeeper.protocol.group_events import TOPIC, Event
-from groupkeeper.why.rounds import Entry, Folding, Round
+from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits
 
 if TYPE_CHECKING:
     from groupkeeper.client.group_events import EventLog
@@ -33,7 +33,7 @@ class Told:
                 self.entries.append(entry)
 
 
-async def read_last(log: "EventLog", rounds: int, show: Progress) -> Told:
+async def read_last(log: "EventLog", rounds: int, limits: SessionLimits, show: Progress) -> Told:
     """So many rounds, read from the end backwards, and no more of the log than they need."""
     pieces: list[list[Event]] = []
     started, seen = 0, 0
@@ -45,7 +45,7 @@ async def read_last(log: "EventLog", rounds: int, show: Progress) -> Told:
         started += sum(each.type == "rebalance_started" for each in piece)
         if started >= rounds:
             break
-    told = Told()
+    told = Told(folding=Folding(limits))
     for piece in reversed(pieces):
         told.take(piece)
     if started < rounds and log.start > start:
@@ -53,9 +53,9 @@ async def read_last(log: "EventLog", rounds: int, show: Progress) -> Told:
     return told
 
 
-async def read_from(log: "EventLog", offset: int, show: Progress) -> Told:
+async def read_from(log: "EventLog", offset: int, limits: SessionLimits, show: Progress) -> Told:
     """All from an offset on."""
-    told, seen = Told(), 0
+    told, seen = Told(folding=Folding(limits)), 0
     async for events in log.read(offset, log.end):
         show(TOPIC, log.bytes_read - seen)
         seen = log.bytes_read
