@@ -132,10 +132,10 @@ class _Report:
         entries = [*told.entries, *([] if watch else told.folding.rest())]
         find_returns(entries)
         entries.sort(key=time_of)
-        await self._check_group(log, entries, since)
+        await self._check_group(log, told, entries, since)
         if entries and self._events_enabled() == "false":
             remark(f"{SWITCHED_OFF}; these are older")
-        if told.left_out:
+        if told.left_out and entries:
             remark(told.left_out)
         for entry in last_rounds(entries, last if since is not None else last or LAST):
             self._printer.entry(entry)
@@ -158,7 +158,7 @@ class _Report:
             )
 
     async def _check_group(
-        self, log: "EventLog", entries: "list[Entry]", since: int | None
+        self, log: "EventLog", told: "Told", entries: "list[Entry]", since: int | None
     ) -> None:
         """Say why there is nothing to show. Raises Refused if there is no group, either."""
         from groupkeeper.why.texts import time_text
@@ -166,15 +166,18 @@ class _Report:
         if entries:
             return
         group = await self._described()
+        when = "" if since is None else f" since {time_text(since)}"
+        if told.left_out:
+            remark(f"no rebalances of group '{self._group}': {told.left_out}")
+            return
         if group.state == "Dead":
-            raise Refused(f"consumer group '{self._group}' does not exist, and has no events")
+            raise Refused(f"consumer group '{self._group}' does not exist, and has no events{when}")
         if not log.readable and log.unreadable:
             remark(f"the topic {TOPIC} is not that of Groupkeeper: {log.first_error}")
         elif self._events_enabled() == "false":
             remark(SWITCHED_OFF)
         elif since is not None:
-            when = time_text(since)
-            remark(f"no rebalances of group '{self._group}' since {when}: try an earlier --since")
+            remark(f"no rebalances of group '{self._group}'{when}: try an earlier --since")
         else:
             remark(f"no rebalances of group '{self._group}' are stored yet")
 

@@ -7,30 +7,52 @@ from typing import TYPE_CHECKING, Final
 
 from groupkeeper.cli.progress import Progress
 from groupkeeper.protocol.group_events import TOPIC, Event
-from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits
+from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits, time_of
+from groupkeeper.why.texts import time_text
 
 if TYPE_CHECKING:
     from groupkeeper.client.group_events import EventLog
 
 MOST_ENTRIES: Final = 10_000
 """Rounds and lines that are kept while events are read; then the oldest are left out."""
+MOST_MEMBERS: Final = 200_000
+"""The same for the members that rounds list, some 100 MB."""
 
 
 @dataclass(slots=True)
 class Told:
     """What was read. `folding` goes on where the events ended."""
 
-    entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=MOST_ENTRIES))
+    entries: deque[Entry] = field(default_factory=deque)
     folding: Folding = field(default_factory=Folding)
     left_out: str = ""
     """Why earlier events are not in it; empty if they are."""
+    members: int = 0
+    """That the rounds of `entries` list."""
 
     def take(self, events: Iterable[Event]) -> None:
         for event in events:
             for entry in self.folding.add(event):
-                if len(self.entries) == MOST_ENTRIES:
-                    self.left_out = f"only the last {MOST_ENTRIES} entries are shown"
                 self.entries.append(entry)
+                self.members += _members_in(entry)
+                if len(self.entries) > MOST_ENTRIES or self.members > MOST_MEMBERS:
+                    self._forget()
+
+    def _forget(self) -> None:
+        """The oldest entries, but never the last."""
+        while len(self.entries) > 1 and (
+            len(self.entries) > MOST_ENTRIES or self.members > MOST_MEMBERS
+        ):
+            self.members -= _members_in(self.entries.popleft())
+        oldest = time_text(time_of(self.entries[0]))
+        self.left_out = f"so much was stored that only what came since {oldest} is shown"
+
+
+def _members_in(entry: Entry) -> int:
+    if not isinstance(entry, Round):
+        return 0
+    lists = (entry.expected, entry.joined, entry.missing, entry.assignment or ())
+    return sum(map(len, lists))
 
 
 async def read_last(log: "EventLog", rounds: int, limits: SessionLimits, show: Progress) -> Told:
@@ -49,7 +71,8 @@ async def read_last(log: "EventLog", rounds: int, limits: SessionLimits, show: P
     for piece in reversed(pieces):
         told.take(piece)
     if started < rounds and log.start > start:
-        told.left_out = "the log is long, and its beginning was not read: use --since"
+        oldest = time_text(log.oldest_ms)
+        told.left_out = f"only events since {oldest} were read: give --since an earlier time"
     return told
 
 

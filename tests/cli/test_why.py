@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.cli import main
+from groupkeeper.cli import main, why_read
 from groupkeeper.cli.why_times import read_since
 from groupkeeper.client import group_events
 from groupkeeper.coordinator.placement import partition_of
@@ -214,7 +214,45 @@ async def test_what_is_read_backwards_is_bounded(
     assert await why(node, "--http", "off", "--last", "15") == 0
     out, err = capsys.readouterr()
     assert "generation 20," in out and "generation 15," not in out
-    assert "its beginning was not read: use --since" in err
+    assert "only events since 2025-11-22 12:16:00.000Z were read: give --since" in err
+
+
+async def test_a_group_whose_events_were_not_reached_is_not_said_to_have_none(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_events, "FIRST_PIECE", 10)
+    monkeypatch.setattr(group_events, "BACKWARDS_BYTES", 1)
+    node = EventNode(rounds(1).events)
+    node.state = "Dead"
+    node.records += [(b"other", node.records[1][1])] * 20
+    assert await why(node, "--http", "off") == 0
+    err = capsys.readouterr().err
+    assert "no rebalances of group 'g': only events since 2025-11-22 12:00:00.000Z were" in err
+    assert "has no events" not in err
+
+
+async def test_a_piece_with_too_much_of_the_group_is_read_in_shorter_ones(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_events, "FIRST_PIECE", 4)
+    monkeypatch.setattr(group_events, "PIECE_BYTES", 2_000)
+    node = EventNode(rounds(40).events)
+    assert await why(node, "--http", "off", "--last", "30") == 0
+    out = capsys.readouterr().out
+    assert [f"generation {n}, 3.0 s" in out for n in (10, 11, 40)] == [False, True, True]
+    assert out.count("  rebalance ") == 30
+
+
+@pytest.mark.parametrize("limit", ["MOST_ENTRIES", "MOST_MEMBERS"])
+async def test_what_is_kept_of_a_long_time_is_bounded(
+    limit: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(why_read, limit, 6)
+    node = EventNode(rounds(40).events)
+    assert await why(node, "--http", "off", "--since", "2025-11-22T12:00Z") == 0
+    out, err = capsys.readouterr()
+    assert "generation 40," in out and "generation 30," not in out
+    assert "so much was stored that only what came since 2025-11-22 12:3" in err
 
 
 @pytest.mark.parametrize("arguments", [(), ("--since", "2025-11-22T12:00Z")])
