@@ -106,6 +106,8 @@ class _Report:
         self._group = group
         self._http = http
         self._views: LiveViews | None = None
+        self._problem = ""
+        """Of the HTTP port, when it was asked last."""
         self._settings: dict[str, str] = {}
         """Of the group's coordinator."""
         self._printer = Printer(as_json=cluster.as_json)
@@ -247,7 +249,16 @@ class _Report:
         def wait_ms() -> int:
             return IDLE_WAIT_MS if folding.under_way is None else UNDER_WAY_WAIT_MS
 
-        async for events in log.follow(log.end, wait_ms):
+        is_lost = False
+
+        def lost(failure: Exception) -> None:
+            nonlocal is_lost
+            if not is_lost:
+                remark(f"{failure}: still trying")
+            is_lost = True
+
+        async for events in log.follow(log.end, wait_ms, lost):
+            is_lost = False
             for entry in (entry for event in events for entry in folding.add(event)):
                 before.append(entry)
                 find_returns(before)
@@ -264,8 +275,10 @@ class _Report:
         try:
             view = await views.view()
         except NoLiveView as problem:
-            remark(str(problem))
-            self._views = None
+            if str(problem) != self._problem:
+                remark(str(problem))
+            self._problem = str(problem)
         else:
+            self._problem = ""
             if view is not None:
                 self._printer.status(view)

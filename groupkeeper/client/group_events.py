@@ -130,10 +130,26 @@ class EventLog:
                 return None
         return piece
 
-    async def follow(self, start: int, wait_ms: Callable[[], int]) -> AsyncIterator[list[Event]]:
-        """New events as they come; an empty list when none came for so long. Does not end."""
+    async def follow(
+        self,
+        start: int,
+        wait_ms: Callable[[], int],
+        lost: Callable[[CallFailed], None],
+    ) -> AsyncIterator[list[Event]]:
+        """New events as they come; an empty list when none came for so long. Does not end.
+
+        While no leader answers, `lost` is told each time that the client's timeout is over.
+        """
         while True:
-            start, events = await self._fetch(start, None, wait_ms())
+            try:
+                start, events = await self._fetch(start, None, wait_ms())
+            except CallFailed as failure:
+                if failure.error not in MOVING and failure.error != ErrorCode.REQUEST_TIMED_OUT:
+                    raise
+                lost(failure)
+                self._leader = None
+                await asyncio.sleep(LONGEST_PAUSE_S)
+                continue
             yield events
             if not events:
                 await asyncio.sleep(EMPTY_PAUSE_S)

@@ -241,10 +241,12 @@ def _max_poll_exceeded(current: Round, evidence: Part) -> str:
 def _removed_by_admin(current: Round, evidence: Part) -> str:
     remover = person((current.cause or {}).get("who"))
     wait = current.returned_ms
+    is_static = all(each["who"].get("instance") for each in current.removed)
+    place = "" if current.removed and is_static else "a group.instance.id and "
     return (
         f"Ask those who run {remover}. "
         + ("It came back after " + span(wait) + ": a" if wait is not None else "A")
-        + " member that is only restarted needs no removal with a group.instance.id and "
+        + f" member that is only restarted needs no removal with {place}"
         f"{session_setting(current, session_above(wait)) if wait else usual_session(current)}."
     )
 

@@ -217,7 +217,7 @@ class Folding:
         before, self._last = self._last, event
         if event.type != "coordinator_loaded":
             return event
-        self._outage = None
+        self._outage = self._alike = None  # clients may all join anew: that is no row of rounds
         if before is not None:
             is_exact = before.type == "coordinator_closed"
             self._outage = Outage(max(0, event.at_ms - before.at_ms), is_exact)

@@ -9,7 +9,8 @@ import pytest
 
 from groupkeeper.cli import main, why_read
 from groupkeeper.cli.why_times import read_since
-from groupkeeper.client import group_events
+from groupkeeper.client import CallFailed, Client, group_events
+from groupkeeper.client.group_events import EventLog
 from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.observe.http_limits import Page
 from groupkeeper.observe.http_server import HttpServer
@@ -43,7 +44,7 @@ from groupkeeper.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from groupkeeper.protocol.record_batch import encode_batch
-from tests.client.stub import StubNode, cluster
+from tests.client.stub import SILENCE, StubNode, cluster
 from tests.support.told_events import NOON, Told, cause, who
 
 Capture = pytest.CaptureFixture[str]
@@ -441,6 +442,29 @@ async def with_http(node: StubNode, answer: Page, *arguments: str) -> int:
         return await why(node, "--http", f"{host}:{port}", *arguments)
     finally:
         await server.close()
+
+
+async def test_following_goes_on_when_a_node_answers_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_events, "LONGEST_PAUSE_S", 0.01)
+    node = EventNode(rounds(1).events)
+    fetch, told = node.answers["Fetch"], 0
+
+    def lost(failure: CallFailed) -> None:
+        nonlocal told
+        assert failure.error is ErrorCode.REQUEST_TIMED_OUT
+        told += 1
+        if told == 2:
+            node.answers["Fetch"] = fetch
+
+    async with cluster(node) as address, Client(address, request_timeout_ms=200) as client:
+        log = await EventLog.of(client, "g", partition_of)
+        node.answers["Fetch"] = lambda _: SILENCE
+        async for events in log.follow(log.start, lambda: 0, lost):
+            assert [each.type for each in events][:1] == ["offsets_expired"]
+            break
+    assert told == 2
 
 
 def page(status: int = 200, **fields: Any) -> Page:

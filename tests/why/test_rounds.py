@@ -96,6 +96,15 @@ def test_a_load_has_the_time_before_it_without_events(why: str | None, is_exact:
     assert round_.outage == Outage(25_000, is_exact)
 
 
+def test_rounds_before_and_after_a_load_are_no_row() -> None:
+    told = Told()
+    for _ in range(2):
+        told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
+        told.started(cause("member_joined", who()))
+        told.completed()
+    assert [each.repeats for each in told.rounds()] == [1, 1]
+
+
 def test_without_events_before_a_load_its_outage_is_unknown() -> None:
     told = Told()
     told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)

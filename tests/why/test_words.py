@@ -258,6 +258,20 @@ def test_a_session_is_not_shortened_below_what_the_coordinator_accepts() -> None
     )
 
 
+@pytest.mark.parametrize(("member", "has_id"), [(who(), False), (POD, True)])
+def test_an_instance_id_is_advised_to_members_without_one(
+    member: dict[str, Any], has_id: bool
+) -> None:
+    told = Told()
+    why = cause("member_removed_by_admin", who("admin"))
+    told.tell("member_removed", who=member, cause=why)
+    told.started(why)
+    told.completed()
+    text = advice(told.rounds()[0])
+    assert ("with a group.instance.id and session.timeout.ms=45000" in text) is not has_id
+    assert ("needs no removal with session.timeout.ms=45000" in text) is has_id
+
+
 def test_a_member_that_left_without_a_word_may_have_polled_too_late() -> None:
     told = Told()
     left = cause("member_left", who())
