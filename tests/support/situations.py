@@ -304,6 +304,20 @@ def coordinator_restart(served: Served) -> float:
     return began
 
 
+def coordinator_away(served: Served) -> float:
+    apps = three(served)
+    began = served.loop.time()
+    served.restart(after=20)
+    served.settled()
+    a, b, c = (app.restart() for app in apps)
+    for app in (a, b, c):
+        app.ask()
+    live(served, 12)
+    leaders = [app for app in (a, b, c) if app.joined()]
+    share(served, leaders[0], (a, b, c))
+    return began
+
+
 def other_topics(served: Served) -> float:
     a, b, c = three(served)
     began = served.loop.time()
@@ -416,6 +430,13 @@ SITUATIONS: Final = (
         " meanwhile.",
         coordinator_restart,
         ["session_expired/crash_or_network"],
+    ),
+    Situation(
+        "The coordinator is away for longer than a session",
+        "The server is killed, and started again 20 s later. The consumers run all the time; their"
+        " clients have given their places up, as librdkafka does, and join as new members.",
+        coordinator_away,
+        ["member_joined"],
     ),
     Situation(
         "A member subscribes to another topic",
