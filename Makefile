@@ -1,5 +1,6 @@
 # The verbs of the project. Every one works on a fresh clone with Python 3.11 or later and make.
 #
+#   make demo       show rebalances of real consumers, and why they happened (ARGS=--keep)
 #   make serve      run a server (ARGS="--dev --listen 127.0.0.1:0" for more)
 #   make test       every test (ARGS="tests/observe -k http" for fewer)
 #   make check      lint, format, types, import contracts, house limits, links, generated docs
@@ -36,10 +37,13 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench parity simulate mutants fuzz chaos kills suites docs structure lock clean
+.PHONY: help demo serve test check format bench parity simulate mutants fuzz chaos kills suites docs structure lock clean
 
 help:
-	@sed -n '3,18s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,19s/^# *//p' $(firstword $(MAKEFILE_LIST))
+
+demo: $(SERVER)
+	@exec $(BIN)/groupkeeper demo $(ARGS)
 
 serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)

@@ -5,7 +5,18 @@ import click
 from groupkeeper import __version__
 from groupkeeper.cli.lazy import lazy_group
 
-COMMANDS = ("serve", "why", "groups", "topics", "dump", "repair", "backup", "restore", "analyze")
+COMMANDS = (
+    "demo",
+    "serve",
+    "why",
+    "groups",
+    "topics",
+    "dump",
+    "repair",
+    "backup",
+    "restore",
+    "analyze",
+)
 """Each is a function in the module of this package with the same name."""
 
 
@@ -18,6 +29,9 @@ COMMANDS = ("serve", "why", "groups", "topics", "dump", "repair", "backup", "res
 def command() -> None:
     """A Kafka-wire-compatible group coordinator server that remembers why.
 
+    \b
+    See in half a minute what it does:
+      groupkeeper demo
     \b
     Start a server, then point any Kafka consumer at it:
       groupkeeper serve

@@ -1,0 +1,248 @@
+"""`groupkeeper demo`: rebalances of real consumers in a minute, and what `why` says of each."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from groupkeeper.cli.demo_stage import Stage, StageError
+from groupkeeper.settings.options import format_address
+
+if TYPE_CHECKING:
+    from groupkeeper.client import Client
+    from groupkeeper.why.rounds import Entry
+
+FAILED: Final = 1
+GROUP: Final = "demo"
+TOPIC: Final = "orders"
+BUSY_S: Final = 4
+STEP_S: Final = 60.0
+"""How long a step may take; the longest waits for a session of three seconds."""
+LOOK_S: Final = 0.3
+SETTLED_S: Final = 1.5
+"""After a rebalance: each member has sent heartbeats."""
+ROUNDS: Final = 100
+"""How many rounds are read: far more than a run has."""
+
+
+@dataclass(slots=True, frozen=True)
+class Step:
+    """Something that happens to the group, and the entry of `why` that ends it."""
+
+    title: str
+    act: Callable[[Stage, "Client"], Awaitable[None]]
+    ends_with: Callable[["Entry"], bool]
+
+
+@click.command()
+@click.option("--keep", is_flag=True, help="Let server and consumers run on, until Ctrl-C.")
+def demo(keep: bool) -> int:
+    """Show rebalances of real consumers, and what `groupkeeper why` says of each.
+
+    Starts a server on free ports of the loopback, with its data in a temporary directory, and three
+    consumers: one joins late, one is killed, one restarts under a static id. It takes half a
+    minute; at its end, or with Ctrl-C, all processes end and the directory is removed.
+
+    Exit codes: 0 done, 1 failed, 2 wrong call.
+    """
+    from groupkeeper.client import CallFailed
+
+    try:
+        asyncio.run(_run(keep=keep))
+    except asyncio.CancelledError:
+        raise click.Abort from None
+    except (CallFailed, OSError, StageError) as problem:
+        print(f"groupkeeper: {problem}", file=sys.stderr)
+        return FAILED
+    return 0
+
+
+async def _run(*, keep: bool) -> None:
+    from groupkeeper.client import Client
+    from groupkeeper.client.topics import NewTopic, create_topic
+
+    task = asyncio.current_task()
+    assert task is not None, "asyncio.run made one"
+    _on_signals(task.cancel)
+    async with Stage() as stage, Client(stage.kafka) as client:
+        where = f"kafka={stage.kafka} http=http://{format_address(stage.http)}/"
+        print(f"A server runs in a temporary directory: {where}", flush=True)
+        print(f"The paragraphs are what `groupkeeper why {GROUP}` prints.", flush=True)
+        await create_topic(client, NewTopic(TOPIC, partitions=6, replication_factor=1))
+        story = _Story(stage, client)
+        for number, step in enumerate(STEPS, 1):
+            await story.play(number, step)
+        if keep:
+            await _keep(stage)
+    print("\nAll processes have ended, and the directory is removed.", flush=True)
+
+
+async def _keep(stage: Stage) -> None:
+    """Until a signal ends it, which is no failure."""
+    ended = asyncio.Event()
+    _on_signals(ended.set)
+    http = format_address(stage.http)
+    print(f"\nServer and consumers run on until Ctrl-C. Look at http://{http}/, or ask", flush=True)
+    print(f"  groupkeeper why {GROUP} --bootstrap-server {stage.kafka} --http {http}", flush=True)
+    while not ended.is_set():
+        stage.check()
+        await asyncio.sleep(LOOK_S)
+
+
+def _on_signals(call: Callable[[], object]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(int(number), call)
+
+
+class _Story:
+    """Plays one step after the other, and prints the entries that each of them adds."""
+
+    def __init__(self, stage: Stage, client: "Client") -> None:
+        self._stage = stage
+        self._client = client
+        self._shown = 0
+
+    async def play(self, number: int, step: Step) -> None:
+        from groupkeeper.cli.why_show import Printer
+
+        print(f"\n{number}. {step.title}\n", flush=True)
+        with _waiting():
+            entries = await self._until_over(step)
+        printer = Printer(as_json=False)
+        for entry in entries:
+            printer.entry(entry)
+        print(f"  Partitions: {await self._owners()}.", flush=True)
+
+    async def _until_over(self, step: Step) -> "list[Entry]":
+        """Act; the new entries, when one ends the step."""
+        try:
+            async with asyncio.timeout(STEP_S):
+                await step.act(self._stage, self._client)
+                while True:
+                    self._stage.check()
+                    new = (await self._entries())[self._shown :]
+                    if any(map(step.ends_with, new)):
+                        self._shown += len(new)
+                        return new
+                    await asyncio.sleep(LOOK_S)
+        except TimeoutError:
+            raise StageError(f"nothing came of this within {STEP_S:.0f} s: {step.title}") from None
+
+    async def _entries(self) -> "list[Entry]":
+        """As `groupkeeper why` has them, without the round that is under way."""
+        from groupkeeper.cli.why_now import session_limits, settings_of
+        from groupkeeper.cli.why_read import read_last
+        from groupkeeper.client.group_events import EventLog
+        from groupkeeper.coordinator.placement import partition_of
+        from groupkeeper.why.rounds import UNDER_WAY, Round, find_returns
+
+        limits = session_limits(await settings_of(self._client, GROUP))
+        log = await EventLog.of(self._client, GROUP, partition_of)
+        told = await read_last(log, ROUNDS, limits, lambda what, size: None)
+        entries = [*told.entries, *told.folding.rest()]
+        find_returns(entries)
+        return [
+            each for each in entries if not (isinstance(each, Round) and each.outcome == UNDER_WAY)
+        ]
+
+    async def _owners(self) -> str:
+        from groupkeeper.client.groups import describe_groups
+
+        members = (await describe_groups(self._client, [GROUP]))[GROUP].members
+        owned = {each.client_id: (each.assignment or {}).get(TOPIC, ()) for each in members}
+        parts = [f"{name} has {_words(owned[name])}" for name in sorted(owned)]
+        return ", ".join(parts)
+
+
+def _words(partitions: Iterable[int]) -> str:
+    return " ".join(map(str, partitions)) or "none"
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    """A line that shows on a terminal that something goes on."""
+    if not sys.stdout.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console().status("waiting for the group"):
+        yield
+
+
+# -- the story -----------------------------------------------------------------------------------
+
+STATIC, SLOW, KILLED = "consumer-1", "consumer-2", "consumer-3"
+
+
+async def _start_two(stage: Stage, client: "Client") -> None:
+    from groupkeeper.client.groups import describe_groups
+
+    await _start_static(stage)
+    while not (await describe_groups(client, [GROUP]))[GROUP].members:
+        stage.check()
+        await asyncio.sleep(LOOK_S)
+    await stage.start(SLOW, TOPIC, GROUP, SLOW, "--busy-s", str(BUSY_S))
+
+
+async def _start_static(stage: Stage) -> None:
+    await stage.start(STATIC, TOPIC, GROUP, STATIC, "--instance", STATIC)
+
+
+async def _start_third(stage: Stage, _: "Client") -> None:
+    await stage.start(KILLED, TOPIC, GROUP, KILLED)
+
+
+async def _kill_third(stage: Stage, _: "Client") -> None:
+    await asyncio.sleep(SETTLED_S)
+    await stage.kill(KILLED)
+
+
+async def _restart(stage: Stage, _: "Client") -> None:
+    await stage.kill(STATIC)
+    await _start_static(stage)
+
+
+def _completed(entry: "Entry", members: int, *, lost: int = 0) -> bool:
+    from groupkeeper.why.rounds import COMPLETED, Round
+
+    return (
+        isinstance(entry, Round)
+        and entry.outcome == COMPLETED
+        and (len(entry.joined), len(entry.removed)) == (members, lost)
+    )
+
+
+def _replaced(entry: "Entry") -> bool:
+    from groupkeeper.why.rounds import Round
+
+    return not isinstance(entry, Round) and entry.type == "member_replaced"
+
+
+STEPS: Final = (
+    Step(
+        f"{STATIC} and {SLOW} start. A new group waits for more members: one rebalance is enough.",
+        _start_two,
+        lambda entry: _completed(entry, 2),
+    ),
+    Step(
+        f"{KILLED} starts. {SLOW} is busy for {BUSY_S} s before it rejoins, and all wait for it.",
+        _start_third,
+        lambda entry: _completed(entry, 3),
+    ),
+    Step(
+        f"{KILLED} is killed. Its session timeout of 3 s runs out, and the others take over.",
+        _kill_third,
+        lambda entry: _completed(entry, 2, lost=1),
+    ),
+    Step(
+        f"{STATIC}, which has a group.instance.id, is killed and restarted. Nothing moves.",
+        _restart,
+        _replaced,
+    ),
+)
