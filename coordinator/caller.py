@@ -36,6 +36,8 @@ class Peer:
     software_name: str = ""
     """From ApiVersions v3 or later (KIP-511); empty until the client has said it."""
     software_version: str = ""
+    listener: str = field(default="PLAINTEXT", compare=False)
+    """Name of the listener that it connected to: it is told that one's address."""
     link: Link = field(default_factory=Link, repr=False, compare=False)
 
 

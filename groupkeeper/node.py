@@ -9,5 +9,5 @@ class Node:
     """Id and address of this broker."""
 
     node_id: int
-    address: Callable[[], tuple[str, int]]
-    """Returns the advertised host and port; the port is known after binding."""
+    address: Callable[[str], tuple[str, int]]
+    """Returns the advertised host and port of a listener, by its name; known after binding."""

@@ -40,7 +40,7 @@ class DescribeClusterHandler:
                 error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
                 error_message=f"Unsupported endpoint type {request.endpoint_type}",
             )
-        host, port = self._node.address()
+        host, port = self._node.address(caller.peer.listener)
         response = DescribeClusterResponse(
             cluster_id=self._topics.cluster_id,
             controller_id=self._node.node_id,

@@ -36,7 +36,7 @@ class DescribeQuorumHandler:
         if is_one and asked[0].topic_name == METADATA_TOPIC:
             (partition,) = asked[0].partitions
             if partition.partition_index == 0:
-                return self._quorum()
+                return self._quorum(caller.peer.listener)
         topics = yield from each_within(
             asked,
             lambda topic: topic.partitions,
@@ -49,7 +49,7 @@ class DescribeQuorumHandler:
         )
         return told.DescribeQuorumResponse(topics=topics)
 
-    def _quorum(self) -> told.DescribeQuorumResponse:
+    def _quorum(self, listener_name: str) -> told.DescribeQuorumResponse:
         now, end, node_id = self._wall_ms(), self._catalog.end_offset, self._node.node_id
         voter = told.ReplicaState(
             replica_id=node_id,
@@ -63,8 +63,8 @@ class DescribeQuorumHandler:
             high_watermark=end,
             current_voters=[voter],
         )
-        host, port = self._node.address()
-        listener = told.Listener(name="PLAINTEXT", host=host, port=port)
+        host, port = self._node.address(listener_name)
+        listener = told.Listener(name=listener_name, host=host, port=port)
         return told.DescribeQuorumResponse(
             topics=[told.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
             nodes=[told.Node(node_id=node_id, listeners=[listener])],

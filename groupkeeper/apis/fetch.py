@@ -66,14 +66,13 @@ class FetchHandler:
         """The response, or None if it has to wait or logs have to be opened first."""
         if request.session_epoch not in _FULL_FETCH:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        version = caller.api_version
-        if version >= BY_ID_SINCE:
+        if caller.api_version >= BY_ID_SINCE:
             yield from self._fill_in_names(request)
         unopened, cold = yield from self._reader.unready(request)
         if not unopened and not cold:
-            return (yield from self._read_or_wait(request, version, reply_to))
+            return (yield from self._read_or_wait(request, caller, reply_to))
         self._response_tasks.start(
-            self._read_later(request, version, unopened, reply_to), reply_to, _failed_response
+            self._read_later(request, caller, unopened, reply_to), reply_to, _failed_response
         )
         return None
 
@@ -89,12 +88,12 @@ class FetchHandler:
     async def _read_later(
         self,
         request: FetchRequest,
-        version: int,
+        caller: Caller,
         unopened: list[TopicPartition],
         reply_to: ReplyTo,
     ) -> Response | None:
         await self._reader.prepare(request, unopened, self.turns)
-        return await self.turns.run(self._read_or_wait(request, version, reply_to))
+        return await self.turns.run(self._read_or_wait(request, caller, reply_to))
 
     async def close(self) -> None:
         """Answer all waiting requests with what is there; later ones do not wait."""
@@ -106,15 +105,15 @@ class FetchHandler:
             await self._ended.wait()
 
     def _read_or_wait(
-        self, request: FetchRequest, version: int, reply_to: ReplyTo
+        self, request: FetchRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[FetchResponse | None]:
         if request.max_wait_ms <= 0 or request.min_bytes <= 0 or not request.topics:
-            result = yield from self._reader.read(request, version)
-            return (yield from self._answer(result, version))
-        waiting = WaitingFetch(self, request, version, reply_to)
+            result = yield from self._reader.read(request, caller.api_version)
+            return (yield from self._answer(result, caller))
+        waiting = WaitingFetch(self, request, caller, reply_to)
         try:
             # Appends to a partition that was read already must be counted.
-            result = yield from self._reader.read(request, version, waiting.watch)
+            result = yield from self._reader.read(request, caller.api_version, waiting.watch)
             missing = min(request.min_bytes, result.budget) - result.size
             if missing > 0 and not result.failed and self._may_wait(result):
                 self.waiting[waiting] = None
@@ -124,12 +123,12 @@ class FetchHandler:
         except BaseException:  # the client disconnected, or a bug: stop watching in any case
             self.turns.start(waiting.unwatch(), lambda _: None)
             raise
-        return (yield from self._answer(result, version))
+        return (yield from self._answer(result, caller))
 
-    def _answer(self, result: ReadResult, version: int) -> Slices[FetchResponse]:
+    def _answer(self, result: ReadResult, caller: Caller) -> Slices[FetchResponse]:
         """The response; it names the leader of partitions where the client asked another one."""
         response = result.response
-        if not result.failed or version < LEADERS_SINCE:
+        if not result.failed or caller.api_version < LEADERS_SINCE:
             return response
         pace = Pace()
         for topic in response.responses:
@@ -139,7 +138,7 @@ class FetchHandler:
                     data.current_leader = LeaderIdAndEpoch(
                         leader_id=self._node.node_id, leader_epoch=partition.leader_epoch
                     )
-                    host, port = self._node.address()
+                    host, port = self._node.address(caller.peer.listener)
                     endpoint = NodeEndpoint(node_id=self._node.node_id, host=host, port=port)
                     response.node_endpoints = [endpoint]
                 if pace.spent():
@@ -160,8 +159,8 @@ class FetchHandler:
         """Stop watching, and read once more."""
         yield from waiting.unwatch()
         try:
-            result = yield from self._reader.read(waiting.request, waiting.version)
-            return (yield from self._answer(result, waiting.version))
+            result = yield from self._reader.read(waiting.request, waiting.caller.api_version)
+            return (yield from self._answer(result, waiting.caller))
         except Exception as error:  # noqa: BLE001  # a request ends here, and must be answered
             self._failed("request", error)
             return _failed_response()
@@ -191,16 +190,16 @@ class WaitingFetch:
         "_state",
         "_timer",
         "_watched",
+        "caller",
         "partitions",
         "request",
-        "version",
     )
 
     def __init__(
-        self, handler: FetchHandler, request: FetchRequest, version: int, reply_to: ReplyTo
+        self, handler: FetchHandler, request: FetchRequest, caller: Caller, reply_to: ReplyTo
     ) -> None:
         self.request = request
-        self.version = version
+        self.caller = caller
         self.partitions = 0
         """How many it names."""
         self._handler = handler

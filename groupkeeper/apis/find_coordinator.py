@@ -54,7 +54,7 @@ class FindCoordinatorHandler:
         if len(request.coordinator_keys) > MAX_KEYS_ASKED:
             error, message = ErrorCode.INVALID_REQUEST, f"at most {MAX_KEYS_ASKED} keys"
             limit_reached(_log, "MAX_KEYS_ASKED", MAX_KEYS_ASKED, "FindCoordinator", caller)
-        node_id, (host, port) = self._node.node_id, self._node.address()
+        node_id, (host, port) = self._node.node_id, self._node.address(caller.peer.listener)
         if error:
             node_id, host, port = -1, "", -1
         if caller.api_version >= 4:

@@ -64,22 +64,22 @@ class MetadataHandler:
         version = caller.api_version
         if _asks_for_all(request, version):
             topics = yield from self._each(list(self._catalog.by_name.values()), self._topic)
-            return (yield from self._answer(request, topics))
+            return (yield from self._answer(request, caller, topics))
         assert request.topics is not None, "null asks for all"
         wanted = yield from _distinct(request.topics)
         if version < _IDS_SINCE and (yield from _have_ids(wanted)):
             topics = yield from each(wanted, partial(_refused, error=ErrorCode.INVALID_REQUEST))
-            return (yield from self._answer(request, topics))
+            return (yield from self._answer(request, caller, topics))
         missing = yield from self._to_create(request, wanted, version)
         if missing:
             self._response_tasks.start(
-                self._create_and_answer(request, wanted, missing),
+                self._create_and_answer(request, caller, wanted, missing),
                 reply_to,
-                lambda: self._failed(request, wanted),
+                lambda: self._failed(request, caller, wanted),
             )
             return None
         topics = yield from self._each(wanted, self._found)
-        return (yield from self._answer(request, topics))
+        return (yield from self._answer(request, caller, topics))
 
     def _to_create(
         self, request: MetadataRequest, wanted: Iterable[MetadataRequestTopic], version: int
@@ -98,7 +98,11 @@ class MetadataHandler:
         return name if self._admin.check_name(name) is None else None
 
     async def _create_and_answer(
-        self, request: MetadataRequest, wanted: list[MetadataRequestTopic], missing: list[str]
+        self,
+        request: MetadataRequest,
+        caller: Caller,
+        wanted: list[MetadataRequestTopic],
+        missing: list[str],
     ) -> MetadataResponse:
         partitions = self._auto_create_partitions
         assert partitions is not None, "creation is allowed"
@@ -115,7 +119,7 @@ class MetadataHandler:
             error = await self._admin.create(new) if new else ErrorCode.NONE
         if error != ErrorCode.NONE:
             refused.update(dict.fromkeys(missing[:most], error))
-        return await turns.run(self._found_or_refused(request, wanted, refused))
+        return await turns.run(self._found_or_refused(request, caller, wanted, refused))
 
     def _new_topics(
         self, names: Iterable[str], partitions: int, refused: dict[str, ErrorCode]
@@ -138,6 +142,7 @@ class MetadataHandler:
     def _found_or_refused(
         self,
         request: MetadataRequest,
+        caller: Caller,
         wanted: list[MetadataRequestTopic],
         refused: Mapping[str, ErrorCode],
     ) -> Slices[MetadataResponse]:
@@ -146,7 +151,7 @@ class MetadataHandler:
             return self._found(topic) if error is None else _refused(topic, error)
 
         topics = yield from self._each(wanted, answer)
-        return (yield from self._answer(request, topics))
+        return (yield from self._answer(request, caller, topics))
 
     def _is_free(self, name: str) -> bool:
         return (
@@ -211,16 +216,16 @@ class MetadataHandler:
         )
 
     def _answer(
-        self, request: MetadataRequest, topics: list[MetadataResponseTopic]
+        self, request: MetadataRequest, caller: Caller, topics: list[MetadataResponseTopic]
     ) -> Slices[MetadataResponse]:
         if request.include_topic_authorized_operations:
             yield from each(topics, _authorize)
-        return self._response(request, topics)
+        return self._response(request, caller, topics)
 
     def _response(
-        self, request: MetadataRequest, topics: list[MetadataResponseTopic]
+        self, request: MetadataRequest, caller: Caller, topics: list[MetadataResponseTopic]
     ) -> MetadataResponse:
-        host, port = self._node.address()
+        host, port = self._node.address(caller.peer.listener)
         return MetadataResponse(
             brokers=[MetadataResponseBroker(node_id=self._node.node_id, host=host, port=port)],
             cluster_id=self._catalog.cluster_id,
@@ -232,10 +237,10 @@ class MetadataHandler:
         )
 
     def _failed(
-        self, request: MetadataRequest, wanted: list[MetadataRequestTopic]
+        self, request: MetadataRequest, caller: Caller, wanted: list[MetadataRequestTopic]
     ) -> MetadataResponse:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
-        return self._response(request, [_refused(topic, error) for topic in wanted])
+        return self._response(request, caller, [_refused(topic, error) for topic in wanted])
 
 
 def _distinct(topics: Iterable[MetadataRequestTopic]) -> Slices[list[MetadataRequestTopic]]:

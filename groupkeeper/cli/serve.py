@@ -11,18 +11,18 @@ from typing import Any
 
 import click
 
+from groupkeeper.settings.listeners import Given, listeners_of, without_effect
 from groupkeeper.settings.options import (
     MEMORY,
     Address,
     ServeOptions,
-    format_address,
     parse_address,
 )
 from groupkeeper.settings.setting import INT_MAX
 from groupkeeper.settings.table import Settings, SettingsError, load
 
 DATA_DIR = Path("groupkeeper-data")
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
+LISTEN = ("127.0.0.1", 9092)
 
 
 def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> Address | None:
@@ -40,9 +40,8 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
     "--listen",
     callback=_address,
     metavar="HOST:PORT",
-    default="127.0.0.1:9092",
-    show_default=True,
-    help="Where Kafka clients connect. Port 0 takes any free one.",
+    help="Where Kafka clients connect. Port 0 takes any free one.  [default: the setting "
+    "listeners, or 127.0.0.1:9092]",
 )
 @click.option(
     "--advertise",
@@ -134,20 +133,18 @@ def _check_memory(data_dir: Path | None, settings: Settings) -> None:
 def _options(
     data_dir: Path, settings: Settings, unused: tuple[str, ...], given: dict[str, Any]
 ) -> ServeOptions:
-    listen, advertise = given["listen"], given["advertise"]
-    if advertise is None and listen[0] in EVERYWHERE:
-        raise click.ClickException(
-            f"--listen {format_address(listen)} is every address of this machine: "
-            "name the one for clients with --advertise HOST:PORT"
-        )
+    addresses = Given(given["listen"], given["advertise"])
+    try:
+        listeners = listeners_of(settings, addresses, LISTEN)
+    except SettingsError as problem:
+        raise click.ClickException(str(problem)) from None
     return ServeOptions(
         data_dir=data_dir,
-        listen=listen,
-        advertise=advertise,
+        listeners=listeners,
         http=given["http"],
         node_id=settings.node_id if given["node_id"] is None else given["node_id"],
         settings=settings,
-        unused_keys=unused,
+        unused_keys=(*unused, *without_effect(settings, addresses)),
     )
 
 

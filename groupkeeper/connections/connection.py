@@ -70,8 +70,8 @@ _log = Logger("connection")
 class Connection(ClientStream):
     """The protocol of one accepted socket."""
 
-    def __init__(self, services: ConnectionServices) -> None:
-        super().__init__(services)
+    def __init__(self, services: ConnectionServices, listener: str) -> None:
+        super().__init__(services, listener)
         self._most = services.limits.request_bytes + 4
         self._now = 0.0
         """The clock's time when it was last read."""

@@ -1,11 +1,12 @@
 """The Kafka port: accepts connections, and closes them all at the end."""
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from groupkeeper.connections.call import ConnectionServices
 from groupkeeper.connections.connection import Connection
-from groupkeeper.settings.options import Address
+from groupkeeper.settings.options import PLAINTEXT, Address
 
 BACKLOG: Final = 4096
 """Connections that may wait to be accepted: a fleet that restarts connects all at once."""
@@ -16,32 +17,31 @@ backlog, which is therefore set again."""
 
 
 class Listener:
-    """The listening sockets of one address and their connections."""
+    """The listening sockets of all listeners, and their connections."""
 
     def __init__(self, services: ConnectionServices) -> None:
         self._services = services
         self.connections = services.connections
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
 
-    async def start(self, address: Address) -> Address:
-        """Listen; returns the bound address. Raises OSError."""
+    async def start(self, address: Address, name: str = PLAINTEXT) -> Address:
+        """Listen, under this name of a listener; returns the bound address. Raises OSError."""
         loop = asyncio.get_running_loop()
         host, port = address
-        self._server = await loop.create_server(self._accept, host, port, backlog=ACCEPTS)
-        for listening in self._server.sockets:
+        accept = partial(Connection, self._services, name)
+        server = await loop.create_server(accept, host, port, backlog=ACCEPTS)
+        self._servers.append(server)
+        for listening in server.sockets:
             with listening.dup() as same:
                 same.listen(BACKLOG)
         self.connections.watch(self._services.turns)
-        bound = self._server.sockets[0].getsockname()
+        bound = server.sockets[0].getsockname()
         return bound[0], bound[1]
-
-    def _accept(self) -> asyncio.BaseProtocol:
-        return Connection(self._services)
 
     def stop(self) -> None:
         """Accept no more connections."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         self.connections.stop()
 
     def close(self) -> None:

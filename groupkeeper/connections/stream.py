@@ -25,7 +25,7 @@ READING, QUEUED, SERVING, WAITING, WORKING, BLOCKED, CLOSED = State
 class ClientStream(asyncio.Protocol):
     """A connection without its requests; its states are in `connection_state.py`."""
 
-    def __init__(self, services: ConnectionServices) -> None:
+    def __init__(self, services: ConnectionServices, listener: str) -> None:
         self._services = services
         self._turns = services.turns
         self._seconds = services.clock.seconds
@@ -34,7 +34,7 @@ class ClientStream(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         """None after the connection is lost."""
         self._fd = -1
-        self.peer = Peer()
+        self.peer = Peer(listener=listener)
         self.state = READING
         self.since = 0.0
         """Time of its last progress: its last request came, an incomplete one began, or the client

@@ -68,7 +68,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
             await server.stop()
             raise
     print(  # noqa: T201  # the ready line is an interface: programs that start us wait for it
-        f"groupkeeper ready kafka={format_address(server.kafka)} http={http_at} "
+        f"groupkeeper ready kafka={_kafka(server)} http={http_at} "
         f"node={options.node_id} data={options.data_dir}",
         flush=True,
     )
@@ -88,6 +88,13 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     return 0
 
 
+def _kafka(server: Server) -> str:
+    """The bound address; several with the names of their listeners."""
+    if len(server.bound) == 1:
+        return format_address(*server.bound.values())
+    return ",".join(f"{name}://{format_address(at)}" for name, at in server.bound.items())
+
+
 def _after_ready(options: ServeOptions) -> None:
     """Do what can wait until clients are served."""
     for key in options.unused_keys:
@@ -100,11 +107,12 @@ async def _warn_of_open_ports(options: ServeOptions) -> None:
     """Log each port that other machines can connect to: clients are not authenticated."""
     from groupkeeper.server.reach import is_reachable
 
-    if await is_reachable(options.listen):
-        _log.warning(
-            "Kafka port without authentication: any client can read and change all data",
-            listen=format_address(options.listen),
-        )
+    for each in options.listeners:
+        if await is_reachable(each.bind):
+            _log.warning(
+                "Kafka port without authentication: any client can read and change all data",
+                listen=format_address(each.bind),
+            )
     if options.http is not None and await is_reachable(options.http):
         _log.warning(
             "HTTP port without authentication: any client can read its pages",

@@ -105,7 +105,9 @@ class Server:
         self._settings = settings = self._directory.settings
         # First, and all at once: without all of them the server must not touch anything else.
         self._epochs = self._claim(settings.offsets_topic_num_partitions)
-        self.kafka: Address = options.listen
+        self._advertised: dict[str, Address] = {}
+        self.bound: dict[str, Address] = {}
+        """Where each listener is bound, by its name."""
         self.metrics = Metrics()
         self.turns = Turns()
         self.readers = FactReaders(self.turns, self.metrics.counts)
@@ -136,9 +138,14 @@ class Server:
             where = self._options.data_dir
             raise Locked(f"{where} is in use: {error}; choose another --data-dir") from None
 
-    def address(self) -> Address:
-        """The address that clients connect to, from Metadata responses and the like."""
-        return self._options.advertise or self.kafka
+    async def _listen(self) -> None:
+        for each in self._options.listeners:
+            self.bound[each.name] = bound = await self.listener.start(each.bind, each.name)
+            self._advertised[each.name] = each.advertised or bound
+
+    def address(self, listener: str) -> Address:
+        """The address that clients of a listener are told, in Metadata responses and the like."""
+        return self._advertised[listener]
 
     def about(self) -> dict[str, Any]:
         """Which server this is, for people and commands that look at it."""
@@ -183,7 +190,7 @@ class Server:
         )
         self.topics.topics_deleted.append(deleter)
         self.listener = self._listener(clock)
-        self.kafka = await self.listener.start(self._options.listen)
+        await self._listen()
         self.group_partitions.start()
         self.topics.finish_deletions()
         self.topics.start_retention(announce=self._directory.lacked_retention)

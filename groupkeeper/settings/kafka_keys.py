@@ -13,7 +13,7 @@ PREFIXES = ("listener.name.", "rlmm.config.", "rsm.config.")
 KEYS = frozenset(
     """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-    advertised.host.name advertised.listeners advertised.port allow.everyone.if.no.acl.found
+    advertised.host.name advertised.port allow.everyone.if.no.acl.found
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name
     auto.include.jmx.reporter auto.leader.rebalance.enable background.threads
@@ -57,7 +57,7 @@ KEYS = frozenset(
     internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
     internal.metadata.max.fetch.size.in.bytes kafka.metrics.polling.interval.secs
     kafka.metrics.reporters leader.imbalance.check.interval.seconds
-    listener.security.protocol.map listeners log.cleaner.io.buffer.load.factor
+    listener.security.protocol.map log.cleaner.io.buffer.load.factor
     log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir
     log.dir.failure.timeout.ms log.dirs log.flush.interval.messages log.flush.interval.ms
     log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms

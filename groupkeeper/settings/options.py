@@ -16,14 +16,28 @@ MEMORY: Final = Path("memory")
 """What is said in place of the data directory if there is none."""
 
 
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # compared with, and Kafka's empty host
+PLAINTEXT: Final = "PLAINTEXT"
+"""Name of the only listener, as in Kafka."""
+
+
+@dataclass(slots=True, frozen=True)
+class Listen:
+    """One listener of the Kafka port."""
+
+    name: str = PLAINTEXT
+    bind: Address = ("127.0.0.1", 9092)
+    advertised: Address | None = None
+    """The address that its clients are given; None: the one that was bound."""
+
+
 @dataclass(slots=True)
 class ServeOptions:
     """The arguments of `groupkeeper.server.main.run`."""
 
     data_dir: Path
-    listen: Address = ("127.0.0.1", 9092)
-    advertise: Address | None = None
-    """The address that clients are given; None: the one that was bound."""
+    listeners: tuple[Listen, ...] = (Listen(),)
+    """One at least."""
     http: Address | None = ("127.0.0.1", 9644)
     """None: no HTTP port."""
     node_id: int = 0

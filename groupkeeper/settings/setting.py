@@ -49,13 +49,19 @@ def choice(default: str, allowed: tuple[str, ...], doc: str) -> Any:
     )
 
 
+def written(form: str, doc: str) -> Any:
+    """A setting that is any text, of the form that its reader expects; not set unless given."""
+    # Any: see `whole`.
+    return field(default=None, metadata={"kind": str, "doc": doc, "form": form})
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One row of the table."""
 
     key: str
     kind: type
-    """int, bool, float for a ratio, str for a list of words."""
+    """int, bool, float for a ratio, str for a list of words or any text."""
     default: Value | None
     """None: not set."""
     dev: int | None
@@ -67,6 +73,8 @@ class Setting:
     doc: str
     single: bool = False
     """Not a list, but one of the words."""
+    form: str = ""
+    """How a text is written; empty if it is a list of words."""
 
     @property
     def attribute(self) -> str:
@@ -84,6 +92,8 @@ class Setting:
             return "true or false"
         if self.single:
             return ", ".join(self.words)
+        if self.form:
+            return self.form
         if self.kind is str:
             return f"{', '.join(self.words)}, several with commas between, or nothing"
         if self.high in (INT_MAX, LONG_MAX):
@@ -97,6 +107,8 @@ class Setting:
             if text.lower() not in ("true", "false"):
                 raise ValueError("not true or false")
             return text.lower() == "true"
+        if self.form:
+            return text
         if self.kind is str:
             return self._list(text)
         return self._ratio(text) if self.kind is float else self._whole(text)

@@ -26,6 +26,7 @@ from groupkeeper.settings.setting import (
     ratio,
     whole,
     words,
+    written,
 )
 
 ALIASES = {"broker.id": "node.id"}
@@ -44,6 +45,10 @@ class SettingsError(Exception):
 class Settings:
     """Every setting in use. Times in the unit that the name ends with, sizes in bytes."""
 
+    advertised_listeners: str | None = written(
+        "NAME://HOST:PORT,...",
+        "Address that the clients of each of the `listeners` are told, if it is not the bound one.",
+    )
     auto_create_topics_enable: bool = boolean(
         True, "Create a topic when a client asks for its metadata and allows it."
     )
@@ -90,6 +95,10 @@ class Settings:
     group_max_size: int = whole(INT_MAX, "Most members of one group.", low=1)
     group_min_session_timeout_ms: int = whole(
         6_000, "Shortest session timeout that a member may ask for.", dev=100
+    )
+    listeners: str | None = written(
+        "NAME://HOST:PORT,...",
+        "Where Kafka clients connect, instead of `--listen`: several addresses, by name.",
     )
     log_cleaner_backoff_ms: int = whole(
         15_000, "How long the cleaner waits when no log needs compaction.", high=LONG_MAX
@@ -257,6 +266,7 @@ def _table() -> dict[str, Setting]:
             about.get("words", ()),
             about["doc"],
             about.get("single", False),
+            about.get("form", ""),
         )
     return rows
 

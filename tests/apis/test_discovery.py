@@ -53,7 +53,7 @@ def test_older_versions_have_no_software_name_to_check() -> None:
 
 # -- FindCoordinator -------------------------------------------------------------------------------
 
-LOOKUP = FindCoordinatorHandler(Node(3, lambda: ("kafka.example", 9093)))
+LOOKUP = FindCoordinatorHandler(Node(3, lambda _: ("kafka.example", 9093)))
 GROUP, TRANSACTION, SHARE, OTHER = 0, 1, 2, 3
 MALFORMED = "This most likely occurs because of a request being malformed"
 

@@ -3,12 +3,13 @@
 import subprocess
 import sys
 from pathlib import Path
+from socket import getfqdn
 from types import ModuleType
 
 import pytest
 
 from groupkeeper.cli import main
-from groupkeeper.settings.options import ServeOptions
+from groupkeeper.settings.options import Listen, ServeOptions
 
 Capture = pytest.CaptureFixture[str]
 
@@ -43,8 +44,7 @@ def options(server: Server, *arguments: str) -> ServeOptions:
 def test_no_argument_is_enough(server: Server) -> None:
     assert options(server) == ServeOptions(
         data_dir=Path("groupkeeper-data"),
-        listen=("127.0.0.1", 9092),
-        advertise=None,
+        listeners=(Listen("PLAINTEXT", ("127.0.0.1", 9092), None),),
         http=("127.0.0.1", 9644),
         node_id=0,
         dev=False,
@@ -55,9 +55,69 @@ def test_addresses(server: Server) -> None:
     found = options(
         server, "--listen", "0.0.0.0:0", "--advertise", "kafka.example:9093", "--http", "[::1]:0"
     )
-    assert found.listen == ("0.0.0.0", 0)
-    assert found.advertise == ("kafka.example", 9093)
+    assert found.listeners == (Listen("PLAINTEXT", ("0.0.0.0", 0), ("kafka.example", 9093)),)
     assert found.http == ("::1", 0)
+
+
+def test_listeners_of_the_settings(server: Server) -> None:
+    bound = "listeners=inside://0.0.0.0:9092, OUTSIDE://127.0.0.1:0,CONTROLLER://:9093"
+    told = "advertised.listeners=INSIDE://server:9092,CONTROLLER://localhost:9093"
+    found = options(server, "--set", bound, "--set", told)
+    assert found.listeners == (
+        Listen("INSIDE", ("0.0.0.0", 9092), ("server", 9092)),
+        Listen("OUTSIDE", ("127.0.0.1", 0), None),
+    )
+    assert found.unused_keys == ()
+
+
+def test_an_advertised_listener_of_the_usual_address(server: Server) -> None:
+    found = options(server, "--set", "advertised.listeners=PLAINTEXT://kafka.example:9093")
+    [listener] = found.listeners
+    assert listener == Listen("PLAINTEXT", ("127.0.0.1", 9092), ("kafka.example", 9093))
+
+
+def test_without_a_host_clients_are_told_this_machines_name(server: Server) -> None:
+    found = options(server, "--set", "listeners=PLAINTEXT://:9092")
+    assert found.listeners == (Listen("PLAINTEXT", ("0.0.0.0", 9092), (getfqdn(), 9092)),)
+
+
+def test_listen_on_the_command_line_replaces_the_listeners_of_the_settings(server: Server) -> None:
+    given = ("--set", "listeners=A://h:1,B://h:2", "--set", "advertised.listeners=A://h:1")
+    found = options(server, "--listen", "127.0.0.1:0", *given)
+    assert found.listeners == (Listen("PLAINTEXT", ("127.0.0.1", 0), None),)
+    assert found.unused_keys == ("listeners", "advertised.listeners")
+
+
+@pytest.mark.parametrize(
+    ("listeners", "advertised", "problem"),
+    [
+        ("9092", None, "listeners: '9092' is not NAME://HOST:PORT"),
+        ("A://h", None, "listeners: 'h' is not HOST:PORT"),
+        ("A://h:1,a://h:2", None, "listeners: A is there twice"),
+        ("A://h:1,B://h:1", None, "listeners: each listener needs a port of its own"),
+        ("", None, "listeners: name 1 to 16 listeners"),
+        (",".join(f"L{n}://h:{n}" for n in range(1, 18)), None, "listeners: name 1 to 16"),
+        ("SSL://h:1", None, "TLS and SASL are not served: take PLAINTEXT"),
+        ("A://:0", None, "listeners: A://:0: name a port"),
+        (
+            "A://0.0.0.0:1",
+            None,
+            "every address of this machine: add A://HOST:PORT to advertised",
+        ),
+        ("A://h:1", "B://h:1", "advertised.listeners: no listener B; listeners has A"),
+        ("A://h:1", "A://:1", "advertised.listeners: clients cannot connect to :1"),
+        ("A://h:1", "A://h:0", "advertised.listeners: clients cannot connect to h:0"),
+    ],
+)
+def test_wrong_listeners_are_one_line_that_names_the_key(
+    listeners: str, advertised: str | None, problem: str, server: Server, capsys: Capture
+) -> None:
+    told = () if advertised is None else ("--set", f"advertised.listeners={advertised}")
+    assert main(["serve", "--set", f"listeners={listeners}", *told]) == 2
+    err = capsys.readouterr().err
+    assert problem in err
+    assert err.count("\n") == 1
+    assert server.options is None
 
 
 def test_the_http_port_can_be_off(server: Server) -> None:
@@ -117,6 +177,10 @@ def test_in_memory_there_is_no_directory(
         (["--advertise", "host:0"], "clients cannot connect to port 0"),
         (["--listen", "0.0.0.0:9092"], "with --advertise HOST:PORT"),
         (["--listen", "[::]:9092"], "with --advertise HOST:PORT"),
+        (
+            ["--advertise", "h:1", "--set", "listeners=A://h:1"],
+            "--advertise and listeners exclude each other: name the address in advertised",
+        ),
         (["--node-id", "-1"], "Invalid value for '--node-id'"),
         (["--set", "group.max.sise=1"], "did you mean group.max.size?"),
         (["--config", "/nowhere"], "--config /nowhere: No such file"),

@@ -20,7 +20,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server import main
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import ServeOptions
+from groupkeeper.settings.options import Listen, ServeOptions
 from tests.support.process import Process
 from tests.support.requests import codes_of, commit_request, join_request
 from tests.support.wire import Client, connect
@@ -140,7 +140,7 @@ def test_an_http_port_in_use_is_one_line_and_what_was_started_is_stopped(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         http = ("127.0.0.1", taken.getsockname()[1])
-        options = ServeOptions(tmp_path / "data", ("127.0.0.1", 0), http=http)
+        options = ServeOptions(tmp_path / "data", (Listen(bind=("127.0.0.1", 0)),), http=http)
         server = Server(options)
         with pytest.raises(OSError, match="in use"):
             asyncio.run(main._serve(server, options))

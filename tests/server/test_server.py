@@ -8,8 +8,6 @@ import pytest
 from groupkeeper.connections.connection_state import State
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
-from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server, World, group_config
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
@@ -99,14 +97,6 @@ def test_segments_of_the_offsets_topic_roll_when_they_are_old(serve: Any, settin
         served.advance(40)
     files = served.disk.children("data/__consumer_offsets-0")
     assert [int(name[:20]) for name in files if name.endswith(".log")] == [0, 2]
-
-
-def test_clients_are_told_the_advertised_address(served: Served) -> None:
-    served.server._options.advertise = ("kafka.example", 9093)
-    client = served.client()
-    found = client.call(0, FindCoordinatorRequest(key="g"))
-    [broker] = client.call(1, MetadataRequest(topics=[])).brokers
-    assert (found.host, found.port) == (broker.host, broker.port) == ("kafka.example", 9093)
 
 
 def options(node_id: int = 0) -> ServeOptions:

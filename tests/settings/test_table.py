@@ -101,7 +101,6 @@ def test_a_servers_own_properties_file_is_accepted_and_unused_keys_are_named(
     assert found.num_partitions == 3
     assert unused == (
         "process.roles",
-        "listeners",
         "log.dirs",
         "listener.name.internal.ssl.keystore.location",
     )

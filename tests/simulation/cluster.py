@@ -12,7 +12,7 @@ from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.server.retention_lines import RetentionLines
 from groupkeeper.server.server import Server, World
-from groupkeeper.settings.options import ServeOptions
+from groupkeeper.settings.options import Listen, ServeOptions
 from groupkeeper.settings.table import load
 from groupkeeper.storage.compaction import Compacted, CompactionJob, compact
 from groupkeeper.storage.files import Files
@@ -106,7 +106,9 @@ class Machine:
                 retention=RetentionLines(),
             ),
         )
-        options = ServeOptions(Path("data"), ADDRESS, http=None, settings=self.settings)
+        options = ServeOptions(
+            Path("data"), (Listen(bind=ADDRESS),), http=None, settings=self.settings
+        )
         try:
             with patch(_LIMITS, partial(Limits, journal_bytes=self.journal_bytes)):
                 self.server = Server(options, world)

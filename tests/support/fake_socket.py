@@ -24,6 +24,7 @@ from groupkeeper.observe.metrics import ConnectionStats, Histogram, RequestTimes
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import Message, key_of
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.settings.options import PLAINTEXT
 from groupkeeper.turns import Turns
 from tests.support.codecs import response_decoder
 from tests.support.wire import CLIENT_ID, Frames, frame
@@ -143,7 +144,7 @@ class Bench:
 
     def connect(self, host: str = "10.0.0.7") -> tuple[Connection, FakeSocket]:
         """One more connection, and the server's end of its socket."""
-        connection = Connection(self.services)
+        connection = Connection(self.services, PLAINTEXT)
         return connection, FakeSocket(connection, host)
 
     def _at_once(self, request: Any, caller: Caller, reply_to: ReplyTo) -> Any:

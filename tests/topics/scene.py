@@ -169,7 +169,7 @@ class Scene:
                 retention=self.retention,
             ),
         )
-        self.handlers = handlers_of(self.topics, Node(7, lambda: ("broker.example", self.port)))
+        self.handlers = handlers_of(self.topics, Node(7, lambda _: ("broker.example", self.port)))
 
     def serve_group_logs(self, log_of: Callable[[int], Any]) -> None:
         """Set the logs of the group topic."""

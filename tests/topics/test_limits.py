@@ -108,7 +108,7 @@ async def main(folder, most):
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     told = []
     world = TopicsWorld(open_files_most=most, failed=lambda where, error: told.append(error))
-    node = Node(0, lambda: ("localhost", 9092))
+    node = Node(0, lambda _: ("localhost", 9092))
     directory = SimpleNamespace(data_dir=folder, was_used=False)
     plane = Topics(directory, Settings(), world)
     handlers = handlers_of(plane, node)

@@ -184,7 +184,7 @@ async def test_on_a_real_disk(tmp_path):
 
     def start() -> Topics:
         topics = Topics(store, Settings())
-        asked[topics] = handlers_of(topics, Node(0, lambda: ("localhost", 9092)))
+        asked[topics] = handlers_of(topics, Node(0, lambda _: ("localhost", 9092)))
         return topics
 
     async def ask(plane: Topics, key: ApiKey, version: int) -> Any:
