@@ -8,6 +8,7 @@ from groupkeeper.cli.lazy import lazy_group
 COMMANDS = (
     "demo",
     "serve",
+    "status",
     "why",
     "groups",
     "topics",
@@ -36,6 +37,9 @@ def command() -> None:
     Start a server, then point any Kafka consumer at it:
       groupkeeper serve
       groupkeeper serve --dev --listen 127.0.0.1:0
+    \b
+    See whether it is well:
+      groupkeeper status
     \b
     Ask why a group rebalanced, and what to change:
       groupkeeper why billing --since 3h

@@ -23,6 +23,7 @@ _INDEX = f"""\
 <li><a href="/metrics">/metrics</a> for Prometheus
 <li><a href="/healthz">/healthz</a>: the process answers
 <li><a href="/readyz">/readyz</a>: every partition is active
+<li><a href="/status">/status</a>: what <code>groupkeeper status</code> shows
 <li>/groups/GROUP: what a group is doing, and whom it waits for
 </ul>
 """

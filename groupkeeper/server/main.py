@@ -17,6 +17,7 @@ from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
 from groupkeeper.server.server import Server, World
+from groupkeeper.server.status_page import StatusPage
 from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.turns import Turns
@@ -61,7 +62,10 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     if options.http is not None:
         turns = Turns()  # its own: health checks do not queue behind Kafka clients
         live = LivePages(server.group_partitions, turns, server.about, server.personal)
-        http = HttpServer(pages(server.metrics, turns), turns, pages_of={"/groups/": live.page})
+        more = {"/status": StatusPage(server).page}
+        http = HttpServer(
+            {**pages(server.metrics, turns), **more}, turns, pages_of={"/groups/": live.page}
+        )
         try:
             http_at = format_address(await http.start(options.http))
         except OSError:

@@ -147,6 +147,11 @@ class Server:
         """The address that clients of a listener are told, in Metadata responses and the like."""
         return self._advertised[listener]
 
+    @property
+    def files(self) -> Files:
+        """The file system that the data directory is in."""
+        return self._world.files
+
     def about(self) -> dict[str, Any]:
         """Which server this is, for people and commands that look at it."""
         return {"cluster": self.topics.cluster_id, "node": self._options.node_id}

@@ -1,0 +1,173 @@
+"""`groupkeeper status`: whether a server is ready, and what deserves a look, in one screen."""
+
+import http.client
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+
+from groupkeeper.settings.options import Address, format_address, parse_address
+
+NOT_READY: Final = 1
+TIMEOUT_S: Final = 5.0
+MOST_BYTES: Final = 1024 * 1024
+LITTLE_ROOM: Final = 0.1
+"""Share of the file system that should be free."""
+LONG_ITERATION_MS: Final = 100
+UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+ADVICE: Final = {
+    "loading": "wait: its log is being read",
+    "closed": "it is tried again by itself; mend the cause, which the log names",
+    "absent": "another process owns it: end the one that is not meant to, then restart this one",
+    "draining": "the server stops",
+}
+"""By the state of a partition."""
+
+COUNTED: Final = (
+    ("appends", "failures", "failed: lines of the logger `partition` name the cause"),
+    ("compaction", "uncleanable_logs", "logs are damaged: see the line `log cannot be compacted`"),
+    (
+        "compaction",
+        "failures",
+        "failed, and logs grow: the line `compaction failed` names the cause",
+    ),
+    (
+        "events",
+        "dropped",
+        "dropped, so `groupkeeper why` has gaps: a limit, or `events are not stored`",
+    ),
+    (
+        "events",
+        "logs_closed",
+        "times a log failed and was opened again: see `events are not stored`",
+    ),
+    ("connections", "unaccepted", "not accepted: raise the limit of open files (ulimit -n)"),
+    ("connections", "refused", "refused: max.connections or max.connections.per.ip is reached"),
+)
+"""Numbers that are 0 unless something is wrong."""
+
+
+class Unreachable(Exception):
+    """The HTTP port does not tell the status; the text says why."""
+
+
+def _address(_ctx: click.Context, _param: click.Parameter, text: str) -> Address:
+    try:
+        return parse_address(text, any_port=False)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None
+
+
+@click.command()
+@click.option(
+    "--http",
+    "address",
+    callback=_address,
+    default="127.0.0.1:9644",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="The server's HTTP port.",
+)
+@click.option("--json", "as_json", is_flag=True, help="What the server tells, as one JSON object.")
+def status(address: Address, as_json: bool) -> int:
+    """Say whether a server is ready, and what deserves a look: loop, disk, appends, events.
+
+    Counts are since the start of the server; times are upper bounds.
+
+    \b
+      groupkeeper status
+      groupkeeper status --http kafka.example:9644 --json | jq .disk
+
+    Exit codes: 0 ready, 1 not ready, or no answer, 2 wrong call.
+    """
+    try:
+        found = _ask(address)
+    except Unreachable as problem:
+        print(f"groupkeeper: {problem}", file=sys.stderr)
+        return NOT_READY
+    if as_json:
+        print(json.dumps(found))
+    else:
+        print("\n".join([*_lines(found), *(f"  ! {each}" for each in findings(found))]))
+    return 0 if found["ready"] else NOT_READY
+
+
+# Any: JSON.
+def _ask(address: Address) -> dict[str, Any]:
+    where = format_address(address)
+    connection = http.client.HTTPConnection(*address, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", "/status")
+        answer = connection.getresponse()
+        found = json.loads(answer.read(MOST_BYTES))
+    except (OSError, http.client.HTTPException, ValueError) as problem:
+        raise Unreachable(
+            f"no Groupkeeper answers at {where} ({problem!r}): start it, "
+            "or name its HTTP port with --http"
+        ) from None
+    finally:
+        connection.close()
+    if not isinstance(found, dict) or "ready" not in found:
+        raise Unreachable(f"{where} is not the HTTP port of this version of Groupkeeper")
+    return found
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    disk, loop, appends = found["disk"], found["loop"], found["appends"]
+    events, connections, compaction = found["events"], found["connections"], found["compaction"]
+    states = ", ".join(f"{count} {state}" for state, count in found["partitions"].items())
+    quick = f", 99 % within {_ms(appends['p99_ms'])}" if appends["rounds"] else ""
+    rows = {
+        "partitions": states or "none",
+        "disk": f"{_size(disk['free_bytes'])} of {_size(disk['total_bytes'])} free; "
+        f"journals {_size(disk['journals_bytes'])}, groups {_size(disk['groups_bytes'])}, "
+        f"events {_size(disk['events_bytes'])}, topics {_size(disk['topics_bytes'])}",
+        "appends": f"{appends['rounds']} rounds{quick}, {appends['failures']} failed",
+        "loop": f"longest iteration {_ms(loop['longest_ms'])}, {loop['over_20_ms']} of "
+        f"{loop['iterations']} over 20 ms",
+        "compaction": f"{compaction['runs']} runs, {compaction['failures']} failed",
+        "events": f"{events['written']} written, {events['dropped']} dropped",
+        "connections": f"{connections['open']} open, {connections['refused']} refused",
+    }
+    is_ready = "ready" if found["ready"] else "NOT READY"
+    yield f"{is_ready}: node {found['node']} of cluster {found['cluster']}, {found['version']}"
+    for name, value in rows.items():
+        yield f"  {name:<12} {value}"
+
+
+def findings(found: dict[str, Any]) -> Iterator[str]:
+    """What deserves a look, and what to do about it."""
+    for each in found["not_active"]:
+        why = f" ({each['reason']})" if each["reason"] else ""
+        yield f"partition {each['partition']} is {each['state']}{why}: {ADVICE[each['state']]}"
+    disk = found["disk"]
+    if 0 <= disk["free_bytes"] < LITTLE_ROOM * disk["total_bytes"]:
+        yield (
+            f"{_size(disk['free_bytes'])} are left on the disk: when it is full, partitions close; "
+            "make room, or lower log.retention.bytes or group.events.retention.ms"
+        )
+    longest = found["loop"]["longest_ms"]
+    if found["loop"]["iterations"] and (longest is None or longest > LONG_ITERATION_MS):
+        yield f"an iteration took up to {_ms(longest)}: the line `slow request` names what did"
+    for section, key, advice in COUNTED:
+        if found[section][key]:
+            yield f"{section}: {found[section][key]} {advice}"
+    for limit, count in found["limits_reached"].items():
+        yield f"limit {limit} was reached {count} times: the line `limit reached` names the client"
+
+
+def _size(size: int) -> str:
+    if size < 0:
+        return "?"
+    amount, unit = float(size), UNITS[0]
+    for unit in UNITS:
+        if amount < 1024 or unit == UNITS[-1]:
+            break
+        amount /= 1024
+    return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
+
+
+def _ms(ms: float | None) -> str:
+    return "more than all bounds" if ms is None else f"{ms:g} ms"

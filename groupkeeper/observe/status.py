@@ -1,0 +1,114 @@
+"""`/status`: what an operator looks at first, as one JSON object: readiness, loop, disk, appends,
+compaction, events, connections. `groupkeeper status` shows it.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final
+
+from groupkeeper import __version__
+from groupkeeper.observe.metrics import Histogram, Metrics, PartitionSnapshot
+
+SLOW_S: Final = 0.02
+"""An iteration of the event loop is meant to be shorter; one of the histogram's bounds."""
+NAMED: Final = 20
+"""Partitions that are named when they are not active."""
+
+
+@dataclass(slots=True, frozen=True)
+class DiskUse:
+    """Bytes; -1 if unknown."""
+
+    total: int
+    free: int
+    journals: int
+    groups: int
+    """Logs of `__consumer_offsets`."""
+    events: int
+    """Logs of `__group_events`."""
+    topics: int
+    """All other logs."""
+
+
+# Any: JSON.
+def status_of(metrics: Metrics, about: dict[str, Any], disk: DiskUse) -> dict[str, Any]:
+    """The page. `about` comes first in it."""
+    snapshots = [*metrics.snapshots()]
+    other = [each for each in snapshots if each.state != "active"]
+    return {
+        **about,
+        "version": __version__,
+        "ready": bool(snapshots) and not other,
+        "partitions": dict(Counter(each.state for each in snapshots)),
+        "not_active": [_not_active(each) for each in other[:NAMED]],
+        "disk": {
+            "total_bytes": disk.total,
+            "free_bytes": disk.free,
+            "journals_bytes": disk.journals,
+            "groups_bytes": disk.groups,
+            "events_bytes": disk.events,
+            "topics_bytes": disk.topics,
+        },
+        "loop": _loop(metrics.iterations),
+        "appends": {
+            "rounds": metrics.appends.seconds.count(),
+            "p99_ms": quantile_ms(metrics.appends.seconds, 0.99),
+            "failures": metrics.appends.failures,
+        },
+        "compaction": {
+            "runs": metrics.cleaner.runs,
+            "failures": metrics.cleaner.failures,
+            "uncleanable_logs": metrics.cleaner.uncleanable,
+        },
+        "events": {
+            "written": _total(metrics, "events_written"),
+            "dropped": _total(metrics, "events_dropped"),
+            "logs_closed": _total(metrics, "event_logs_closed"),
+        },
+        "connections": {
+            "open": metrics.connections.open,
+            "accepted": metrics.connections.accepted,
+            "refused": metrics.connections.refused,
+            "stuck": metrics.connections.stuck,
+            "unaccepted": metrics.connections.unaccepted,
+        },
+        "limits_reached": {
+            label: count for (name, label), count in metrics.counts.items() if name == _LIMITS
+        },
+    }
+
+
+_LIMITS: Final = "limits_reached"
+
+
+def _not_active(snapshot: PartitionSnapshot) -> dict[str, Any]:
+    return {
+        "partition": snapshot.partition,
+        "state": snapshot.state,
+        "reason": snapshot.reason,
+    }
+
+
+def _loop(iterations: Histogram) -> dict[str, Any]:
+    slow = iterations.bounds.index(SLOW_S) + 1
+    return {
+        "iterations": iterations.count(),
+        "over_20_ms": sum(iterations.counts[slow:]),
+        "longest_ms": quantile_ms(iterations, 1.0),
+    }
+
+
+def quantile_ms(times: Histogram, share: float) -> float | None:
+    """The upper bound of the bucket that this share of the times lies in or below, in milliseconds;
+    None without any, or if it is over the last bound.
+    """
+    wanted, seen = share * times.count(), 0
+    for bound, count in zip(times.bounds, times.counts, strict=False):
+        seen += count
+        if seen and seen >= wanted:
+            return bound * 1000
+    return None
+
+
+def _total(metrics: Metrics, name: str) -> int:
+    return sum(count for (each, _), count in metrics.counts.items() if each == name)
