@@ -1,0 +1,117 @@
+"""What packaging/ promises to systemd and Kubernetes, as far as it can be seen without them."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from configparser import ConfigParser
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from groupkeeper.cli import USAGE_ERROR, main
+from groupkeeper.settings.options import ServeOptions
+
+ROOT = Path(__file__).parent.parent
+UNIT = ROOT / "packaging" / "groupkeeper.service"
+MANIFEST = (ROOT / "packaging" / "kubernetes.yaml").read_text(encoding="utf-8")
+DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[ServeOptions]:
+    """What `serve` would be started with."""
+    found: list[ServeOptions] = []
+    module = ModuleType("groupkeeper.server.main")
+    module.run = found.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return found
+
+
+def unit() -> ConfigParser:
+    parser = ConfigParser(interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(UNIT, encoding="utf-8")
+    return parser
+
+
+def test_the_units_command_is_one_that_serve_takes(served: list[ServeOptions]) -> None:
+    service = unit()["Service"]
+    program, *arguments = shlex.split(service["ExecStart"])
+    assert Path(program).name == "groupkeeper"
+    main(arguments)
+    [options] = served
+    assert options.listeners == ServeOptions(Path()).listeners
+    assert options.http == ServeOptions(Path()).http
+    assert options.data_dir == Path("/var/lib") / service["StateDirectory"]
+
+
+def test_wrong_settings_are_not_tried_again() -> None:
+    assert unit()["Service"]["RestartPreventExitStatus"] == str(USAGE_ERROR)
+
+
+def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
+    """Where systemd is installed; the program may be missing here."""
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed")
+    copy = tmp_path / UNIT.name
+    copy.write_text(
+        re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", UNIT.read_text(), flags=re.M)
+    )
+    ran = subprocess.run(
+        [analyze, "verify", "--man=no", str(copy)], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_the_manifests_command_is_one_that_serve_takes(served: list[ServeOptions]) -> None:
+    arguments = re.findall(r"^            - (serve|--\S+)$", MANIFEST, re.MULTILINE)
+    main(arguments)
+    [options] = served
+    [listener] = options.listeners
+    assert listener.bind == ("0.0.0.0", 9092)
+    assert listener.advertised == ("groupkeeper.$(NAMESPACE).svc", 9092)
+    assert options.http == ("0.0.0.0", 9644)
+    assert f"mountPath: {options.data_dir}}}" in MANIFEST
+
+
+def test_neighbours_of_the_container_and_its_host_have_addresses_of_their_own(
+    served: list[ServeOptions],
+) -> None:
+    compose = (ROOT / "docker" / "compose.yaml").read_text(encoding="utf-8")
+    main(re.findall(r"^      - (serve|--\S+)$", compose, re.MULTILINE))
+    [options] = served
+    assert [each.advertised for each in options.listeners] == [
+        ("localhost", 9092),
+        ("server", 19092),
+    ]
+    assert {each.bind[0] for each in options.listeners} == {"0.0.0.0"}
+
+
+def test_ports_and_probes_agree_with_the_server() -> None:
+    usual = ServeOptions(Path())
+    assert usual.http is not None
+    ports = {"kafka": usual.listeners[0].bind[1], "http": usual.http[1]}
+    for kind in ("port", "containerPort"):
+        found = re.findall(rf"{{name: (\w+), {kind}: (\d+)", MANIFEST)
+        assert {name: int(port) for name, port in found} == ports
+    probes = dict(re.findall(r"(\w+)Probe:\n +httpGet: {path: (\S+), port: http}", MANIFEST))
+    assert probes == {"liveness": "/healthz", "readiness": "/readyz"}
+
+
+def test_the_manifest_holds_the_server_to_what_the_image_promises() -> None:
+    user = re.search(r"^USER (\d+)$", DOCKERFILE, re.MULTILINE)
+    assert user is not None
+    for line in (
+        f"runAsUser: {user[1]}",
+        f"fsGroup: {user[1]}",
+        "runAsNonRoot: true",
+        "readOnlyRootFilesystem: true",
+        "allowPrivilegeEscalation: false",
+        "capabilities: {drop: [ALL]}",
+        "replicas: 1",
+    ):
+        assert line in MANIFEST
