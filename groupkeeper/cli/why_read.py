@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from groupkeeper.cli.progress import Progress
 from groupkeeper.protocol.group_events import TOPIC, Event
-from groupkeeper.why.rounds import Entry, Folding, Round
+from groupkeeper.why.rounds import Entry, Folding
 
 if TYPE_CHECKING:
     from groupkeeper.client.group_events import EventLog
@@ -61,12 +61,3 @@ async def read_from(log: "EventLog", offset: int, show: Progress) -> Told:
         seen = log.bytes_read
         told.take(events)
     return told
-
-
-def last_rounds(entries: Iterable[Entry], rounds: int | None) -> list[Entry]:
-    """The last so many rounds, with what happened since the first of them."""
-    kept = [*entries]
-    if rounds is None:
-        return kept
-    starts = [index for index, each in enumerate(kept) if isinstance(each, Round)]
-    return kept if len(starts) <= rounds else kept[starts[-rounds] :]

@@ -9,10 +9,10 @@ import signal
 import time
 from functools import partial
 
-from groupkeeper.groups.live_pages import LivePages
 from groupkeeper.observe import logs
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages
+from groupkeeper.server.api import API_PREFIX, LateApi
 from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
@@ -60,8 +60,9 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http_at = "off"
     if options.http is not None:
         turns = Turns()  # its own: health checks do not queue behind Kafka clients
-        live = LivePages(server.group_partitions, turns, server.about, server.personal)
-        http = HttpServer(pages(server.metrics, turns), turns, pages_of={"/groups/": live.page})
+        apis = {API_PREFIX: LateApi(server, turns).answer}
+        counts = server.metrics.counts
+        http = HttpServer(pages(server.metrics, turns), turns, apis=apis, counts=counts)
         try:
             http_at = format_address(await http.start(options.http))
         except OSError:

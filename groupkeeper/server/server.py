@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from groupkeeper.apis.table import Dependencies, handlers, long_answers
 from groupkeeper.clock import Clock
@@ -52,6 +52,9 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import Turns
+
+if TYPE_CHECKING:
+    from groupkeeper.web.parts import Parts
 
 MAX_GROUPS: Final = 1_000_000
 """Most groups of a process, divided among its partitions. An empty group takes 1.3 KB, without its
@@ -147,7 +150,7 @@ class Server:
     async def start(self) -> None:
         """Open the port. Partitions with a log are loaded in the background. Raises OSError."""
         settings, loop = self._options.settings, asyncio.get_running_loop()
-        clock = self._world.clock(loop)
+        self._clock = clock = self._world.clock(loop)
         self.failed: asyncio.Future[BaseException] = loop.create_future()
         """Done when the disk cannot be trusted any more: the process has to end."""
         self._executor = self._world.executor("writer")
@@ -201,6 +204,22 @@ class Server:
         assert self.store.format is not None, "written before"
         mode = self._options.settings.group_events_personal
         return Personal(mode, self.store.format.directory_id)
+
+    def web_parts(self, turns: Turns) -> "Parts":
+        """What the JSON API stands on. `turns`: those of the HTTP port."""
+        from groupkeeper.web.parts import Parts
+
+        return Parts(
+            options=self._options,
+            groups=self.group_partitions,
+            topics=self.topics,
+            readers=self.readers,
+            metrics=self.metrics,
+            clock=self._clock,
+            turns=turns,
+            personal=self.personal,
+            about=self.about,
+        )
 
     def _event_services(self, clock: Clock) -> EventServices:
         settings = self._options.settings

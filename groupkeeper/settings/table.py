@@ -67,7 +67,7 @@ class Settings:
     group_events_personal: str = choice(
         "keep",
         ("keep", "hash", "omit"),
-        "What `__group_events` and `/groups/GROUP` have of addresses of clients and of the reasons "
+        "What `__group_events` and the HTTP API have of addresses of clients and of the reasons "
         "that they give. Client ids stay, as member ids begin with them; log lines have all.",
     )
     group_events_purge: bool = boolean(
