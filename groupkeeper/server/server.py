@@ -28,6 +28,7 @@ from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
 from groupkeeper.groups.event_limits import Personal
 from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.lag import GroupLags
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.offset_deleter import OffsetDeleter
@@ -178,9 +179,7 @@ class Server:
         self.group_partitions = GroupPartitions(
             self.logs.by_partition, self.event_logs.by_partition, services
         )
-        self.metrics.snapshots = self.group_partitions.snapshots
-        self.metrics.counted = self.group_partitions.counted
-        self.metrics.topics = self.topics.snapshot
+        self._serve_metrics()
         deleter = OffsetDeleter(
             self.group_partitions, self.turns, self.topics.pending_offset_deletions
         )
@@ -197,6 +196,12 @@ class Server:
         logs = GroupLogs(self.logs, self.event_logs)
         self._cleaning = Cleaning(self._world.files, logs, self.topics, threads, self.metrics)
         self._cleaning.start(announce=self._directory.lacked_retention)
+
+    def _serve_metrics(self) -> None:
+        self.lags = GroupLags(self.group_partitions, self.topics, self.turns)
+        self.metrics.snapshots = self.group_partitions.snapshots
+        self.metrics.counted = self.group_partitions.counted
+        self.metrics.topics = self.topics.snapshot
 
     @property
     def personal(self) -> Personal:
