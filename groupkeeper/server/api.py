@@ -36,3 +36,8 @@ class LateApi:
         if self._api is None:
             self._api = Api(self._server.web_parts(self._turns))
         return self._api
+
+    def close(self) -> None:
+        """The server stops."""
+        if self._api is not None:
+            self._api.close()

@@ -56,13 +56,15 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     await server.start()
+    turns = Turns()  # its own: health checks do not queue behind Kafka clients
+    api = LateApi(server, turns)
     http: HttpServer | None = None
     http_at = "off"
     if options.http is not None:
-        turns = Turns()  # its own: health checks do not queue behind Kafka clients
-        apis = {API_PREFIX: LateApi(server, turns).answer}
         counts = server.metrics.counts
-        http = HttpServer(pages(server.metrics, turns), turns, apis=apis, counts=counts)
+        http = HttpServer(
+            pages(server.metrics, turns), turns, apis={API_PREFIX: api.answer}, counts=counts
+        )
         try:
             http_at = format_address(await http.start(options.http))
         except OSError:
@@ -83,6 +85,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     _log.info("stopping")
     if http is not None:
         await http.close()
+        api.close()
     if server.failed.done():
         return _exit_with(f"the disk cannot be trusted any more: {server.failed.result()}")
     await server.stop()

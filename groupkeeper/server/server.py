@@ -212,6 +212,7 @@ class Server:
 
     def web_parts(self, turns: Turns) -> "Parts":
         """What the JSON API stands on. `turns`: those of the HTTP port."""
+        from groupkeeper.web.lag import LagHistory
         from groupkeeper.web.parts import Parts
 
         return Parts(
@@ -224,6 +225,8 @@ class Server:
             turns=turns,
             personal=self.personal,
             about=self.about,
+            lags=self.lags,
+            history=LagHistory(self.lags, self._clock),
         )
 
     def _event_services(self, clock: Clock) -> EventServices:

@@ -21,6 +21,10 @@ class Api:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
+    def close(self) -> None:
+        """The server stops."""
+        self._parts.history.close()
+
     async def answer(self, request: HttpRequest) -> HttpAnswer:
         """One request. What goes wrong is `{"error": ...}` with a status."""
         try:

@@ -129,7 +129,7 @@ class _Stored:
             yield _HELLO
             if last is not None and self._group is None:
                 yield _GAP  # a place is one of a partition, and this follows all
-            offsets = {number: _end(each) for number, each in self._partitions.items()}
+            offsets = {number: self._end(number) for number in self._partitions}
             if last is not None and self._group is not None:
                 [number] = offsets
                 offsets[number] = await self._reader(number).after(last)
@@ -150,14 +150,14 @@ class _Stored:
         deleted before it was read.
         """
         try:
-            read = self._reader(number).read(offsets[number], _end(self._partitions[number]))
+            read = self._reader(number).read(offsets[number], self._end(number))
             async for found in read:
                 offsets[number] = found.following
                 for piece in _frames(found.events):
                     yield piece
         except Refused:  # the log is closed, and opened again soon
             await asyncio.sleep(RETRY_S)
-        if offsets[number] < _end(self._partitions[number]):
+        if offsets[number] < self._end(number):
             self._grown.add(number)
 
     async def _wait(self) -> bool:
@@ -170,6 +170,11 @@ class _Stored:
             return False
         return True
 
+    def _end(self, number: int) -> int:
+        """Where the log ends; its owner may have closed and opened it."""
+        log = _partition(self._parts, number).log
+        return 0 if log is None else log.next_offset
+
     def _reader(self, number: int) -> EventReader:
         return EventReader(self._parts.topics, self._parts.turns, number, self._group)
 
@@ -178,10 +183,6 @@ def _partition(parts: Parts, number: int) -> TopicPartition:
     found = parts.topics.partitions.find(EVENT_TOPIC, number)
     assert found is not None, "it has as many partitions as the group topic"
     return found
-
-
-def _end(partition: TopicPartition) -> int:
-    return 0 if partition.log is None else partition.log.next_offset
 
 
 def _frames(events: Iterable[Stored]) -> Iterator[bytes]:

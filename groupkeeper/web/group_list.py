@@ -8,6 +8,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.turns import Slices
 from groupkeeper.web.call import Call
 from groupkeeper.web.group_view import row
+from groupkeeper.web.lag import add_lags
 from groupkeeper.web.parts import Object, Parts
 
 LIMIT: Final = 50
@@ -22,7 +23,9 @@ async def groups(parts: Parts, call: Call) -> Object:
     """A page, in the order of group ids. A cursor is the last id of the page before: what appears
     or vanishes meanwhile moves nothing else.
     """
-    return await parts.turns.run(_page(parts, call))
+    page = await parts.turns.run(_page(parts, call))
+    await add_lags(parts, page["groups"])
+    return page
 
 
 def _page(parts: Parts, call: Call) -> Slices[Object]:

@@ -11,6 +11,7 @@ from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.turns import Slices
 from groupkeeper.web.call import Call
+from groupkeeper.web.lag import add_lags, point
 from groupkeeper.web.parts import SOON, Object, Parts, Refused
 from groupkeeper.why.rounds import Round
 from groupkeeper.why.words import cause_text
@@ -74,8 +75,10 @@ def _last_cause(parts: Parts, group: Group) -> Object | None:
 async def group(parts: Parts, call: Call) -> Object:
     """`GET /groups/G`."""
     found = find(parts, call.names["group"])
+    whole = row(parts, found)
+    await add_lags(parts, [whole])
     return {
-        **row(parts, found),
+        **whole,
         "protocol": found.protocol_name,
         "leader": found.leader_id,
         "live": await live_of(parts, found.group_id),
@@ -101,6 +104,36 @@ def _shown(parts: Parts, looked: Slices[Object]) -> Slices[Object]:
     view["members"] = []
     whole: Object = parts.personal.shown(view)
     return whole | {"members": members}
+
+
+# -- lag -------------------------------------------------------------------------------------------
+
+
+async def group_lag(parts: Parts, call: Call) -> Object:
+    """`GET /groups/G/lag`."""
+    group = find(parts, call.names["group"]).group_id
+    wall = parts.clock.wall()
+    lags = (await parts.lags.of([group], wall)).get(group, [])
+    now = point(lags, wall)
+    history = parts.history.of(group, now)
+    return {
+        "group": group,
+        "at_ms": now.at_ms,
+        "records": now.records,
+        "lag_ms": now.lag_ms,
+        "partitions": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "committed": each.committed,
+                "end": each.end_offset,
+                "lag": each.lag,
+                "lag_ms": each.lag_ms,
+            }
+            for each in sorted(lags)
+        ],
+        "history": [each._asdict() for each in history],
+    }
 
 
 # -- members -------------------------------------------------------------------------------------

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from groupkeeper.clock import Clock
 from groupkeeper.groups.event_limits import Personal
 from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.lag import GroupLags
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Turns
+
+if TYPE_CHECKING:
+    from groupkeeper.web.lag import LagHistory
 
 # Any: JSON.
 Object: TypeAlias = dict[str, Any]
@@ -32,6 +36,8 @@ class Parts:
     personal: Personal
     about: Callable[[], Object]
     """What identifies this server, at the beginning of every answer."""
+    lags: GroupLags
+    history: "LagHistory"
     followers: set[object] = field(default_factory=set)
     """Streams of events that are open."""
 

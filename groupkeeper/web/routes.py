@@ -97,6 +97,14 @@ ROUTES: Final = (
         statuses=_OF_A_GROUP,
     ),
     Route(
+        "groups/{group}/lag",
+        group_view.group_lag,
+        "How far a group is behind, by partition; and its last hour, since it is asked for.",
+        "GroupLag",
+        {},
+        statuses=_OF_A_GROUP,
+    ),
+    Route(
         "groups/{group}/instances/{instance}",
         group_view.instance,
         "Whether a static member has its place: a probe.",

@@ -65,7 +65,7 @@ _ROW: Final[Mapping[str, Schema]] = {
         or_null(ref("LastCause")),
         "Of the last rebalance; null after a start until there is one: older ones are in `rounds`.",
     ),
-    "lag": or_null(ref("Lag")),
+    "lag": told(or_null(ref("Lag")), "Null without committed offsets."),
 }
 _WHO: Final[Mapping[str, Schema]] = {
     "member": TEXT,
@@ -159,7 +159,7 @@ def _error() -> Schema:
 
 def schemas() -> dict[str, Schema]:
     """All, by name."""
-    return {"Error": _error()} | _of_groups() | _of_members() | _of_events()
+    return {"Error": _error()} | _of_groups() | _of_lag() | _of_members() | _of_events()
 
 
 def _of_groups() -> dict[str, Schema]:
@@ -177,11 +177,35 @@ def _of_groups() -> dict[str, Schema]:
         "GroupRow": record(**_ROW),
         "Group": answer(**_ROW, **own),
         "LastCause": record(code=TEXT, text=TEXT, at_ms=told(NUMBER, _AT)),
-        "Lag": record(records=NUMBER, seconds=or_null({"type": "number"})),
+        "Lag": record(
+            records=told(NUMBER, "Of all partitions."),
+            seconds=told(
+                or_null({"type": "number"}),
+                "Since the next record was written, of the partition that is behind longest; null"
+                " if that is not known of all.",
+            ),
+        ),
         "Live": _live(),
         "Software": record(name=TEXT, version=TEXT),
         "Timer": record(name=TEXT, member=or_null(TEXT), in_ms=NUMBER),
     }
+
+
+def _of_lag() -> dict[str, Schema]:
+    ago = "Since the next record was written; 0 without lag, null if that is not known."
+    partition = record(
+        topic=TEXT,
+        partition=NUMBER,
+        committed=told(NUMBER, "Committed offset."),
+        end=told(NUMBER, "The offset after the last record."),
+        lag=told(NUMBER, "Records between them."),
+        lag_ms=told(or_null(NUMBER), ago),
+    )
+    moment = {"at_ms": told(NUMBER, _AT), "records": NUMBER, "lag_ms": or_null(NUMBER)}
+    about = "One point a minute since the group was asked for first, at most an hour."
+    history = told(array(record(**moment)), about)
+    whole = answer(group=TEXT, **moment, partitions=array(partition), history=history)
+    return {"GroupLag": whole}
 
 
 def _of_members() -> dict[str, Schema]:

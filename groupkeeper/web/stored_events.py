@@ -121,6 +121,11 @@ class EventReader:
             offset -= 1
         return None
 
+    async def place_at(self, offset: int) -> Place | None:
+        """The place of the event at an offset; None if there is none."""
+        first = await self._first(offset)
+        return None if first is None else first[1]
+
     async def read(self, start: int, end: int) -> AsyncIterator[Piece]:
         """The events from one offset up to another, a read at a time, until they are spent."""
         while start < end and not self.is_spent:

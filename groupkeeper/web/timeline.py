@@ -124,19 +124,20 @@ async def _tell(parts: Parts, call: Call) -> _Told:
     entries = await parts.turns.run(_folded(folding, read))
     shown = last_rounds(entries, wanted)
     is_more = begin > start or len(shown) < len(entries)
-    earlier = await parts.turns.run(_earlier(shown, read)) if is_more else None
-    return _Told(shown, earlier, dict(folding.unknown))
+    earlier = await parts.turns.run(_first_place(shown, read)) if is_more else None
+    if is_more and earlier is None:  # nothing of the group was in what was read
+        earlier = await reader.place_at(begin)
+    text = None if earlier is None else place_text(earlier)
+    return _Told(shown, text, dict(folding.unknown))
 
 
-def _earlier(shown: Sequence[Entry], read: Sequence[Stored]) -> Slices[str | None]:
-    """Where earlier rounds end, for `before` of the next request: at the first event of the first
-    round that is shown, or of all that were read.
-    """
+def _first_place(shown: Sequence[Entry], read: Sequence[Stored]) -> Slices[Place | None]:
+    """The first event of the first round that is shown; None without rounds."""
     first = next((each for each in shown if isinstance(each, Round)), None)
-    for number, each in enumerate(read):
+    for number, each in enumerate(read if first is not None else ()):
         event = decode(each.key, each.value)
-        if first is None or (event.epoch, event.round) == (first.epoch, first.round):
-            return place_text(each.place)
+        if first is not None and (event.epoch, event.round) == (first.epoch, first.round):
+            return each.place
         if number % EVENTS_IN_A_SLICE == EVENTS_IN_A_SLICE - 1:
             yield
     return None
