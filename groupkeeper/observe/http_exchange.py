@@ -48,3 +48,8 @@ Api = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 Apis = Mapping[str, Api]
 """By prefix, which ends with a slash."""
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    """Of the body, without its parameters."""
+    return headers.get("Content-Type", "").partition(";")[0].strip().lower()

@@ -11,7 +11,7 @@ import json
 import re
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
@@ -31,7 +31,7 @@ from tornado.httputil import (
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
-from groupkeeper.observe.http_exchange import JSON, Api, Apis, HttpRequest, Pieces
+from groupkeeper.observe.http_exchange import JSON, Api, Apis, HttpRequest, Pieces, media_type
 from groupkeeper.observe.http_limits import (
     ANSWERS,
     BODY_BYTES,
@@ -344,11 +344,6 @@ class _ApiHandler(_Handler):
         phrase = HTTPStatus(status_code).phrase
         text = (problem.log_message if isinstance(problem, HTTPError) else None) or phrase
         self.send((status_code, JSON, json.dumps({"error": text}).encode() + b"\n"))
-
-
-def media_type(headers: Mapping[str, str]) -> str:
-    """Of the body, without its parameters."""
-    return headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
 class _Kept:

@@ -91,6 +91,10 @@ class Settings:
     group_min_session_timeout_ms: int = whole(
         6_000, "Shortest session timeout that a member may ask for.", dev=100
     )
+    http_api_write: bool = boolean(
+        False,
+        "Let the HTTP API remove members and reset offsets; whoever reaches the port may then.",
+    )
     log_cleaner_backoff_ms: int = whole(
         15_000, "How long the cleaner waits when no log needs compaction.", high=LONG_MAX
     )

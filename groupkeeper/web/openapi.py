@@ -49,7 +49,11 @@ def _operation(route: Route) -> dict[str, Any]:
         header = {"name": "Last-Event-ID", "in": "header", "description": about}
         parameters.append(header | {"schema": schema})
     errors = {str(each): _error(each) for each in sorted({400, *route.statuses})}
-    return {
+    body = {}
+    if route.body:
+        content = {JSON: {"schema": ref(route.body)}}
+        body = {"requestBody": {"required": True, "content": content}}
+    return body | {
         "operationId": route.handle.__name__,
         "summary": route.about,
         "parameters": parameters,

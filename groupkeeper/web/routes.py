@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.observe.http_exchange import HttpAnswer
-from groupkeeper.web import follow, group_list, group_view, timeline
+from groupkeeper.web import changes, follow, group_list, group_view, timeline
 from groupkeeper.web.call import Call
 from groupkeeper.web.parameters import Parameter
 from groupkeeper.web.parts import Object, Parts
@@ -28,6 +28,8 @@ class Route:
     method: str = "GET"
     statuses: Sequence[int] = ()
     """Of errors, besides 400 of wrong parameters."""
+    body: str = ""
+    """Name of the body's schema."""
 
     def fits(self, segments: Sequence[str]) -> dict[str, str] | None:
         """The names in a path; None if it is another one."""
@@ -59,6 +61,7 @@ _LAST: Final = _table(
     Parameter("before", "Rounds before a place: `next` of an earlier answer.", "place"),
 )
 _OF_A_GROUP: Final = (404, 421, 503)
+_OF_A_CHANGE: Final = (403, 404, 415, 421, 503)
 
 ROUTES: Final = (
     Route(
@@ -145,6 +148,26 @@ ROUTES: Final = (
             ),
         ),
         statuses=_OF_A_GROUP,
+    ),
+    Route(
+        "groups/{group}/members/remove",
+        changes.remove_members,
+        "Remove members, as an operator: one rebalance follows. Needs `http.api.write`.",
+        "Removed",
+        {},
+        "POST",
+        _OF_A_CHANGE,
+        "Removal",
+    ),
+    Route(
+        "groups/{group}/offsets/reset",
+        changes.reset_offsets,
+        "Set committed offsets of an Empty group: all or none. Needs `http.api.write`.",
+        "Reset",
+        {},
+        "POST",
+        (*_OF_A_CHANGE, 409),
+        "Offsets",
     ),
     Route(
         "follow",

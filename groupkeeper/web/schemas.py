@@ -7,6 +7,13 @@ from dataclasses import fields
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from groupkeeper.protocol.group_events import ENVELOPE, TYPES
+from groupkeeper.web.changes import (
+    EARLIEST,
+    LATEST,
+    MEMBERS_MOST,
+    OFFSETS_MOST,
+    REASON_MOST,
+)
 from groupkeeper.web.group_list import STATES
 from groupkeeper.why.rounds import Round
 
@@ -159,7 +166,14 @@ def _error() -> Schema:
 
 def schemas() -> dict[str, Schema]:
     """All, by name."""
-    return {"Error": _error()} | _of_groups() | _of_lag() | _of_members() | _of_events()
+    return (
+        {"Error": _error()}
+        | _of_groups()
+        | _of_lag()
+        | _of_members()
+        | _of_events()
+        | _of_changes()
+    )
 
 
 def _of_groups() -> dict[str, Schema]:
@@ -253,6 +267,30 @@ def _of_events() -> dict[str, Schema]:
         "Why": answer(group=TEXT, entries=array(entry), next=before, unknown=_UNKNOWN),
         "EventEntry": _with(event, kind={"const": "event"}, text=TEXT),
         "LiveEntry": _with(_live(), kind={"const": "live"}),
+    }
+
+
+def _of_changes() -> dict[str, Schema]:
+    named: Schema = {
+        "type": "object",
+        "properties": {"member_id": TEXT, "instance_id": TEXT},
+        "minProperties": 1,
+    }
+    members = array(named) | {"minItems": 1, "maxItems": MEMBERS_MOST}
+    place = {"topic": TEXT, "partition": NUMBER | {"minimum": 0}}
+    words: Schema = {"type": "string", "enum": [EARLIEST, LATEST]}
+    wanted = record(**place, offset={"anyOf": [NUMBER | {"minimum": 0}, words]})
+    error = told(or_null(TEXT), "Name of Kafka's error; null if the member was removed.")
+    result = record(member_id=or_null(TEXT), instance_id=or_null(TEXT), error=error)
+    offsets = array(wanted) | {"minItems": 1, "maxItems": OFFSETS_MOST}
+    removal = record(members=members)
+    reason = told(TEXT | {"maxLength": REASON_MOST}, "For events and logs.")
+    removal["properties"]["reason"] = reason
+    return {
+        "Removal": removal,
+        "Removed": answer(group=TEXT, members=array(result)),
+        "Offsets": record(offsets=offsets),
+        "Reset": answer(group=TEXT, offsets=array(record(**place, offset=NUMBER))),
     }
 
 
