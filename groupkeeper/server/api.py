@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.server.server import Server
-from groupkeeper.turns import Turns
 
 if TYPE_CHECKING:
     from groupkeeper.web.api import Api
@@ -17,10 +16,8 @@ API_PREFIX: Final = "/api/v1/"
 class LateApi:
     """Answers requests under `API_PREFIX`."""
 
-    def __init__(self, server: Server, turns: Turns) -> None:
-        """`turns`: those of the HTTP port."""
+    def __init__(self, server: Server) -> None:
         self._server = server
-        self._turns = turns
         self._api: Api | None = None
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:
@@ -34,7 +31,7 @@ class LateApi:
         from groupkeeper.web.api import Api
 
         if self._api is None:
-            self._api = Api(self._server.web_parts(self._turns))
+            self._api = Api(self._server.web_parts())
         return self._api
 
     def close(self) -> None:

@@ -56,11 +56,11 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     await server.start()
-    turns = Turns()  # its own: health checks do not queue behind Kafka clients
-    api = LateApi(server, turns)
+    api = LateApi(server)
     http: HttpServer | None = None
     http_at = "off"
     if options.http is not None:
+        turns = Turns()  # its own: health checks do not queue behind Kafka clients
         counts = server.metrics.counts
         http = HttpServer(
             pages(server.metrics, turns), turns, apis={API_PREFIX: api.answer}, counts=counts
@@ -110,8 +110,9 @@ async def _warn_of_open_ports(options: ServeOptions) -> None:
             listen=format_address(options.listen),
         )
     if options.http is not None and await is_reachable(options.http):
+        may = "change groups" if options.settings.http_api_write else "read its pages"
         _log.warning(
-            "HTTP port without authentication: any client can read its pages",
+            f"HTTP port without authentication: any client can {may}",
             http=format_address(options.http),
         )
 

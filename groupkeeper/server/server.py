@@ -210,11 +210,13 @@ class Server:
         mode = self._options.settings.group_events_personal
         return Personal(mode, self.store.format.directory_id)
 
-    def web_parts(self, turns: Turns) -> "Parts":
-        """What the JSON API stands on. `turns`: those of the HTTP port."""
+    def web_parts(self) -> "Parts":
+        """What the JSON API stands on."""
         from groupkeeper.web.lag import LagHistory
-        from groupkeeper.web.parts import Parts
+        from groupkeeper.web.parts import PacedTurns, Parts
 
+        turns = PacedTurns()
+        lags = GroupLags(self.group_partitions, self.topics, turns)
         return Parts(
             options=self._options,
             groups=self.group_partitions,
@@ -225,8 +227,8 @@ class Server:
             turns=turns,
             personal=self.personal,
             about=self.about,
-            lags=self.lags,
-            history=LagHistory(self.lags, self._clock),
+            lags=lags,
+            history=LagHistory(lags, self._clock),
         )
 
     def _event_services(self, clock: Clock) -> EventServices:

@@ -9,7 +9,6 @@ from jsonschema import Draft202012Validator
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.server.api import LateApi
-from groupkeeper.turns import Turns
 from groupkeeper.web.api import Api
 from tests.support.served import Served
 
@@ -19,8 +18,7 @@ class Web:
 
     def __init__(self, served: Served) -> None:
         self._served = served
-        self.api: Api = LateApi(served.server, Turns()).api()
-        self.turns = self.api._parts.turns
+        self.api: Api = LateApi(served.server).api()
 
     def answer(self, path: str, query: str = "", method: str = "GET", **more: Any) -> HttpAnswer:
         request = HttpRequest(method, path, query, **more)
