@@ -32,6 +32,8 @@ FOLLOWERS: Final = 32
 """Streams at a time: less than the port answers (`ANSWERS`), so that pages can still be read."""
 HEARTBEAT_S: Final = 15.0
 """A comment is sent after so long without events, so that a connection that is gone is noticed."""
+GATHER_S: Final = 0.1
+"""How long events are gathered before they are read: many streams wake up for each round else."""
 QUEUED: Final = 1_000
 """Events that wait for a follower where they are not stored; one that is slower is cut off."""
 RETRY_S: Final = 1.0
@@ -168,6 +170,7 @@ class _Stored:
                 await self._event.wait()
         except TimeoutError:
             return False
+        await asyncio.sleep(GATHER_S)
         return True
 
     def _end(self, number: int) -> int:

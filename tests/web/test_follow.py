@@ -10,7 +10,7 @@ import pytest
 from groupkeeper.observe.http_exchange import HttpAnswer, Pieces
 from groupkeeper.observe.http_limits import ANSWERS
 from groupkeeper.protocol.group_events import encode
-from groupkeeper.web.follow import FOLLOWERS, HEARTBEAT_S, QUEUED
+from groupkeeper.web.follow import FOLLOWERS, GATHER_S, HEARTBEAT_S, QUEUED
 from tests.support.served import Lines, Served, settle
 from tests.support.stored_events import stored
 from tests.support.web import Web
@@ -113,7 +113,7 @@ def test_events_come_soon_and_after_they_are_durable(served: Served, web: Web) -
     follower = Follower(served, web, "group=g")
     follower.read(0.1)
     settle(served.client(), "g")
-    follower.read(0.2)
+    follower.read(2 * GATHER_S)
     assert [each["type"] for each in follower.events][-1] == "rebalance_completed"
 
 
