@@ -38,6 +38,8 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 SAMPLES_IN_A_SLICE = 200
 """They take less than a millisecond."""
+PIECE_BYTES = 256 * 1024
+"""About the size of the pieces of a page."""
 HEADING_LINES = 2
 """HELP and TYPE."""
 
@@ -78,8 +80,8 @@ class Exposition:
         look = self._metrics.look
         return None if look is None else await look(self._series.shown)
 
-    def page(self, sight: Sight | None = None) -> Slices[bytes]:
-        """Everything, in the text format 0.0.4. `sight`: groups and topics, from `look`."""
+    def page(self, sight: Sight | None = None) -> Slices[list[bytes]]:
+        """The text format 0.0.4, in pieces. `sight`: groups and topics, from `look`."""
         parts: list[bytes] = []
         snapshots = yield from self._metrics.counted()
         for family in chain(self._process.collect(), _families(self._metrics, snapshots)):
@@ -87,7 +89,20 @@ class Exposition:
             parts += yield from _text(family)
         if sight is not None:
             parts += yield from self._series.text(sight)
-        return b"".join(parts)
+        return (yield from _together(parts))
+
+
+def _together(parts: Iterable[bytes]) -> Slices[list[bytes]]:
+    """The same in fewer pieces."""
+    pieces, some, size = list[bytes](), list[bytes](), 0
+    for part in parts:
+        some.append(part)
+        size += len(part)
+        if size >= PIECE_BYTES:
+            pieces.append(b"".join(some))
+            some, size = [], 0
+            yield
+    return [*pieces, b"".join(some)]
 
 
 def _text(family: Metric) -> Slices[list[bytes]]:

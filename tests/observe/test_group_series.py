@@ -37,7 +37,7 @@ class Scrapes:
 
     def scrape(self) -> Found:
         sight = self._served.run(self._exposition.look())
-        return parsed(whole(self._exposition.page(sight)).decode())
+        return parsed(b"".join(whole(self._exposition.page(sight))).decode())
 
 
 def scrape(served: Served) -> Found:

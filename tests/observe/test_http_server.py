@@ -41,6 +41,7 @@ PAGES: http_limits.Pages = {
     "/broken": broken,
     "/slow": slow,
     "/large": lambda: (200, "text/plain", bytes(8_000_000)),
+    "/pieces": lambda: (200, "text/plain", [bytes([each]) * 300_000 for each in b"abc"]),
     "/healthz": lambda: (200, "application/json", b"{}"),
 }
 
@@ -98,6 +99,15 @@ async def test_head_has_the_length_and_no_body(ask: Ask) -> None:
     answer = await ask(get("/hello", "HEAD"))
     assert b"Content-Length: 3" in answer
     assert answer.endswith(b"\r\n\r\n")
+
+
+async def test_a_page_in_pieces_is_one_answer(ask: Ask) -> None:
+    head, _, body = (await ask(get("/pieces", more="Connection: close\r\n"))).partition(b"\r\n\r\n")
+    assert b"Content-Length: 900000" in head
+    assert body == b"".join(bytes([each]) * 300_000 for each in b"abc")
+    head, _, body = (await ask(get("/pieces", "HEAD"))).partition(b"\r\n\r\n")
+    assert b"Content-Length: 900000" in head
+    assert body == b""
 
 
 async def test_a_connection_is_kept_alive(ask: Ask) -> None:

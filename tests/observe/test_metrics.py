@@ -32,9 +32,13 @@ WHO = Who("member-1")
 LEFT = Cause(CauseCode.MEMBER_LEFT, WHO)
 
 
+def text_of(metrics: Metrics) -> str:
+    return b"".join(whole(Exposition(metrics).page())).decode()
+
+
 def samples(metrics: Metrics) -> dict[str, float]:
     """`name{label=value}` -> value of a whole page."""
-    page = whole(Exposition(metrics).page()).decode()
+    page = text_of(metrics)
     found = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
@@ -299,14 +303,14 @@ def test_a_page_is_made_in_slices_and_the_same_however_many(
     assert {name for name in before if before[name] != after[name]} <= {
         name for name in before if not name.startswith("groupkeeper_")
     }
-    page = whole(Exposition(metrics).page()).decode()
+    page = text_of(metrics)
     assert page.count("# TYPE groupkeeper_request_latency_seconds ") == 1
 
 
 def families() -> Iterator[str]:
     metrics = Metrics()
     metrics.topics = lambda: SimpleNamespace(**dict.fromkeys((*TOPICS, *TOPIC_COUNTERS), 0))
-    page = whole(Exposition(metrics).page()).decode()
+    page = text_of(metrics)
     return (line.split()[2] for line in page.splitlines() if line.startswith("# TYPE groupkeeper_"))
 
 
@@ -317,7 +321,7 @@ def test_topics_are_counted_by_the_server(served: Served) -> None:
             topics=[CreatableTopic(name="invoices", num_partitions=3, replication_factor=1)]
         ),
     )
-    page = whole(Exposition(served.server.metrics).page()).decode().splitlines()
+    page = text_of(served.server.metrics).splitlines()
     assert "groupkeeper_topics 3.0" in page
     assert "groupkeeper_topic_partitions 15.0" in page
     assert "groupkeeper_fetches_waiting 0.0" in page
