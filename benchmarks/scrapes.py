@@ -17,7 +17,6 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,11 +91,7 @@ def iterations(text: str) -> dict[float, int]:
     return {float(bound): int(float(count)) for bound, count in _BUCKET.findall(text)}
 
 
-def beats(members: Sequence[cases.Member], seconds: float) -> Outcome:
-    return cases.beating(list(members)).run(seconds, rate=BEATS_PER_S)
-
-
-def scraped_meanwhile(server: Server, seconds: float, work: threading.Thread) -> Scrapes:
+def scraped_meanwhile(server: Server, work: threading.Thread) -> Scrapes:
     """Scrape, one after the other, until some work is done."""
     found = Scrapes()
     work.start()
@@ -112,13 +107,15 @@ def scraped_meanwhile(server: Server, seconds: float, work: threading.Thread) ->
 
 def measure(server: Server, options: argparse.Namespace) -> None:
     groups = stable_groups(server.port, CONNECTIONS, 10)
-    members = [member for group in groups for member in group.members]
+    beats = cases.beating([member for group in groups for member in group.members])
     page(server)  # imports what a first scrape needs
-    quiet = beats(members, options.seconds)
+    quiet = beats.run(options.seconds, rate=BEATS_PER_S)
     before, used, rss = iterations(page(server)), cpu_seconds(server.pid), resident_mib(server.pid)
     loud: list[Outcome] = []
-    work = threading.Thread(target=lambda: loud.append(beats(members, options.seconds)))
-    found = scraped_meanwhile(server, options.seconds, work)
+    work = threading.Thread(
+        target=lambda: loud.append(beats.run(options.seconds, rate=BEATS_PER_S))
+    )
+    found = scraped_meanwhile(server, work)
     used = cpu_seconds(server.pid) - used
     after = iterations(page(server))
     longer = {
