@@ -36,7 +36,7 @@ Reader = Callable[[Origin, NotedFact], None]
 class FactReaders:
     """The readers of one server, and the facts that are queued for them."""
 
-    def __init__(self, turns: Turns, failures: Counter[tuple[str, str]]) -> None:
+    def __init__(self, turns: Turns, failures: Counter[tuple[str, ...]]) -> None:
         """`failures` counts the exceptions of readers under `("facts_not_read", <reader>)`."""
         self._turns = turns
         self._failures = failures

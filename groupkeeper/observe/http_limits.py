@@ -1,10 +1,10 @@
 """Limits of the HTTP port, and the type of its pages."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-Page = tuple[int, str, bytes]
-"""Status, content type, body."""
+Page = tuple[int, str, bytes | Sequence[bytes]]
+"""Status, content type, body. A long body comes in pieces: copying megabytes takes milliseconds."""
 
 Pages = Mapping[str, Callable[[], Page | Awaitable[Page]]]
 """Path -> function that makes the page. One that takes more than a millisecond is a coroutine that

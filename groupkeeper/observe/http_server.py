@@ -35,7 +35,7 @@ class HttpServer:
         turns: Turns | None = None,
         *,
         apis: Apis | None = None,
-        counts: Counter[tuple[str, str]] | None = None,
+        counts: Counter[tuple[str, ...]] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         """`counts` counts what limits refuse, under `("limits_reached", <limit>)`."""

@@ -66,7 +66,7 @@ class Site(HTTPServerConnectionDelegate):
         apis: Apis,
         turns: Turns,
         timeout_s: float,
-        counts: Counter[tuple[str, str]],
+        counts: Counter[tuple[str, ...]],
     ) -> None:
         self._turns = turns
         self.counts = counts
@@ -250,6 +250,7 @@ class _Handler(RequestHandler):
 
     def send(self, page: Page) -> None:
         status, content_type, body = page
+        assert isinstance(body, bytes)
         self.set_status(status)
         self.clear_header("Content-Type")
         self.set_header("Content-Type", content_type)
@@ -280,7 +281,16 @@ class _PageHandler(_Handler):
 
     async def get(self) -> None:
         page = self._make()
-        self.send(page if isinstance(page, tuple) else await page)
+        status, content_type, body = page if isinstance(page, tuple) else await page
+        if isinstance(body, bytes):
+            self.send((status, content_type, body))
+        else:
+            self.set_status(status)
+            self.set_header("Content-Type", content_type)
+            self.set_header("Content-Length", sum(map(len, body)))
+            for piece in body:
+                self.write(piece)
+                await self.flush()
 
     head = get
 

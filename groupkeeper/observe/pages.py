@@ -54,7 +54,8 @@ class _Scrape:
 
         if self._exposition is None:
             self._exposition = Exposition(self._metrics)
-        return 200, CONTENT_TYPE, await self._turns.run(self._exposition.page())
+        sight = await self._exposition.look()
+        return 200, CONTENT_TYPE, await self._turns.run(self._exposition.page(sight))
 
 
 def _readyz(metrics: Metrics) -> Page:

@@ -33,6 +33,7 @@ from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.offset_deleter import OffsetDeleter
 from groupkeeper.groups.reply_queue import ReplyQueue
+from groupkeeper.groups.sight import ScrapeLook
 from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
 from groupkeeper.observe.fact_lines import write_line
@@ -179,7 +180,7 @@ class Server:
         self.group_partitions = GroupPartitions(
             self.logs.by_partition, self.event_logs.by_partition, services
         )
-        self._serve_metrics()
+        self._serve_metrics(clock)
         deleter = OffsetDeleter(
             self.group_partitions, self.turns, self.topics.pending_offset_deletions
         )
@@ -197,8 +198,12 @@ class Server:
         self._cleaning = Cleaning(self._world.files, logs, self.topics, threads, self.metrics)
         self._cleaning.start(announce=self._directory.lacked_retention)
 
-    def _serve_metrics(self) -> None:
-        self.lags = GroupLags(self.group_partitions, self.topics, self.turns)
+    def _serve_metrics(self, clock: Clock) -> None:
+        parts = self.group_partitions, self.topics
+        self.lags = GroupLags(*parts, self.turns)
+        node_id = self._options.node_id
+        self.metrics.look = ScrapeLook(node_id, *parts, self.lags, self.turns, clock).look
+        self.metrics.series_most = self._settings.metrics_max_series
         self.metrics.snapshots = self.group_partitions.snapshots
         self.metrics.counted = self.group_partitions.counted
         self.metrics.topics = self.topics.snapshot
@@ -274,8 +279,11 @@ class Server:
             most_per_host=settings.max_connections_per_ip,
             max_idle_s=idle_ms / 1000 if idle_ms >= 0 else inf,
         )
+        routes = handlers(parts)
+        for key in routes:
+            self.metrics.requests[key]  # its series exist from the start
         services = ConnectionServices(
-            routes=handlers(parts),
+            routes=routes,
             long_answers=long_answers(),
             unknown_version=parts.api_versions.unknown_version,
             steady_beat=self._steady_beat,
@@ -283,6 +291,7 @@ class Server:
             turns=self.turns,
             limits=limits,
             requests=self.metrics.requests,
+            answer_errors=self.metrics.answer_errors,
             connections=connections,
         )
         return Listener(services)

@@ -181,6 +181,11 @@ class Settings:
     message_max_bytes: int = whole(
         1_048_588, "Largest record batch, from a producer or written for a group."
     )
+    metrics_max_series: int = whole(
+        50_000,
+        "Most series of single groups, and most of single topics, that `/metrics` has; groups and "
+        "topics beyond are added up as `__other__`. 0 for none.",
+    )
     node_id: int = whole(0, "Id of this node, unless the command line gives `--node-id`.")
     num_partitions: int = whole(1, "Partitions of a topic that is created without a count.", low=1)
     offset_metadata_max_bytes: int = whole(

@@ -68,7 +68,7 @@ async def follow(parts: Parts, call: Call) -> HttpAnswer:
     return HttpAnswer(200, _Follower(parts.followers, source.pieces(last)), _STREAM)
 
 
-def _reached(counts: Counter[tuple[str, str]], limit: str, most: int) -> None:
+def _reached(counts: Counter[tuple[str, ...]], limit: str, most: int) -> None:
     counts["limits_reached", limit] += 1
     _log.warning("limit reached", limit=limit, most=most)
 

@@ -43,6 +43,7 @@ PAGES: http_limits.Pages = {
     "/broken": broken,
     "/slow": slow,
     "/large": lambda: (200, "text/plain", bytes(8_000_000)),
+    "/pieces": lambda: (200, "text/plain", [bytes([each]) * 300_000 for each in b"abc"]),
     "/healthz": lambda: (200, "application/json", b"{}"),
 }
 
@@ -100,6 +101,15 @@ async def test_head_has_the_length_and_no_body(ask: Ask) -> None:
     answer = await ask(get("/hello", "HEAD"))
     assert b"Content-Length: 3" in answer
     assert answer.endswith(b"\r\n\r\n")
+
+
+async def test_a_page_in_pieces_is_one_answer(ask: Ask) -> None:
+    head, _, body = (await ask(get("/pieces", more="Connection: close\r\n"))).partition(b"\r\n\r\n")
+    assert b"Content-Length: 900000" in head
+    assert body == b"".join(bytes([each]) * 300_000 for each in b"abc")
+    head, _, body = (await ask(get("/pieces", "HEAD"))).partition(b"\r\n\r\n")
+    assert b"Content-Length: 900000" in head
+    assert body == b""
 
 
 async def test_a_connection_is_kept_alive(ask: Ask) -> None:
@@ -450,13 +460,13 @@ class Stream:
 @asynccontextmanager
 async def api_of(
     answer: HttpAnswer, asked: list[HttpRequest], timeout_s: float = 60.0
-) -> AsyncIterator[tuple[Address, Counter[tuple[str, str]]]]:
+) -> AsyncIterator[tuple[Address, Counter[tuple[str, ...]]]]:
     async def api(request: HttpRequest) -> HttpAnswer:
         asked.append(request)
         await asyncio.sleep(0)
         return answer
 
-    counts = Counter[tuple[str, str]]()
+    counts = Counter[tuple[str, ...]]()
     server = HttpServer(PAGES, apis={"/api/": api}, counts=counts, timeout_s=timeout_s)
     yield await server.start(("127.0.0.1", 0)), counts
     await server.close()
