@@ -57,7 +57,7 @@ async def follow(parts: Parts, call: Call) -> HttpAnswer:
         raise Refused(503, f"{FOLLOWERS} streams are open: close one", SOON)
     group: str | None = call.query["group"]
     text = call.request.headers.get("Last-Event-ID", "")
-    last = read_place(text, "Last-Event-ID") if text else None
+    last: Place | None = read_place(text, "Last-Event-ID") if text else call.query["after"]
     numbers = [each.index for each in parts.groups]
     if group is not None:
         numbers = [partition_of_group(parts, group)]

@@ -174,7 +174,10 @@ ROUTES: Final = (
         follow.follow,
         "Server-sent events: what happens from now on, or after Last-Event-ID.",
         "",
-        _table(Parameter("group", "Of this group only.")),
+        _table(
+            Parameter("group", "Of this group only."),
+            Parameter("after", "As Last-Event-ID, which counts if both are given.", "place"),
+        ),
         statuses=(421, 503),
     ),
 )

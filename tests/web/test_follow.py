@@ -136,6 +136,12 @@ def test_it_goes_on_after_the_last_event_of_a_group(served: Served, web: Web) ->
     follower = Follower(served, web, "group=g", last)
     follower.read()
     assert follower.events == whole[2:]
+    follower = Follower(served, web, f"group=g&after={last}")
+    follower.read()
+    assert follower.events == whole[2:]
+    follower = Follower(served, web, "group=g&after=0.0", last)
+    follower.read()
+    assert follower.events == whole[2:], "a browser that connects again"
 
 
 def test_a_stream_of_all_groups_says_that_it_begins_now(served: Served, web: Web) -> None:
