@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from groupkeeper.apis.table import Dependencies, handlers, long_answers
 from groupkeeper.clock import Clock
@@ -28,10 +28,12 @@ from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
 from groupkeeper.groups.event_limits import Personal
 from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.lag import GroupLags
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.offset_deleter import OffsetDeleter
 from groupkeeper.groups.reply_queue import ReplyQueue
+from groupkeeper.groups.sight import ScrapeLook
 from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
 from groupkeeper.observe.fact_lines import write_line
@@ -52,6 +54,9 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import Turns
+
+if TYPE_CHECKING:
+    from groupkeeper.web.parts import Parts
 
 MAX_GROUPS: Final = 1_000_000
 """Most groups of a process, divided among its partitions. An empty group takes 1.3 KB, without its
@@ -147,7 +152,7 @@ class Server:
     async def start(self) -> None:
         """Open the port. Partitions with a log are loaded in the background. Raises OSError."""
         settings, loop = self._options.settings, asyncio.get_running_loop()
-        clock = self._world.clock(loop)
+        self._clock = clock = self._world.clock(loop)
         self.failed: asyncio.Future[BaseException] = loop.create_future()
         """Done when the disk cannot be trusted any more: the process has to end."""
         self._executor = self._world.executor("writer")
@@ -175,9 +180,7 @@ class Server:
         self.group_partitions = GroupPartitions(
             self.logs.by_partition, self.event_logs.by_partition, services
         )
-        self.metrics.snapshots = self.group_partitions.snapshots
-        self.metrics.counted = self.group_partitions.counted
-        self.metrics.topics = self.topics.snapshot
+        self._serve_metrics(clock)
         deleter = OffsetDeleter(
             self.group_partitions, self.turns, self.topics.pending_offset_deletions
         )
@@ -195,12 +198,43 @@ class Server:
         self._cleaning = Cleaning(self._world.files, logs, self.topics, threads, self.metrics)
         self._cleaning.start(announce=self._directory.lacked_retention)
 
+    def _serve_metrics(self, clock: Clock) -> None:
+        parts = self.group_partitions, self.topics
+        self.lags = GroupLags(*parts, self.turns)
+        node_id = self._options.node_id
+        self.metrics.look = ScrapeLook(node_id, *parts, self.lags, self.turns, clock).look
+        self.metrics.series_most = self._settings.metrics_max_series
+        self.metrics.snapshots = self.group_partitions.snapshots
+        self.metrics.counted = self.group_partitions.counted
+        self.metrics.topics = self.topics.snapshot
+
     @property
     def personal(self) -> Personal:
         """What becomes of addresses and free words, in stored events and in live views."""
         assert self.store.format is not None, "written before"
         mode = self._options.settings.group_events_personal
         return Personal(mode, self.store.format.directory_id)
+
+    def web_parts(self) -> "Parts":
+        """What the JSON API stands on."""
+        from groupkeeper.web.lag import LagHistory
+        from groupkeeper.web.parts import PacedTurns, Parts
+
+        turns = PacedTurns()
+        lags = GroupLags(self.group_partitions, self.topics, turns)
+        return Parts(
+            options=self._options,
+            groups=self.group_partitions,
+            topics=self.topics,
+            readers=self.readers,
+            metrics=self.metrics,
+            clock=self._clock,
+            turns=turns,
+            personal=self.personal,
+            about=self.about,
+            lags=lags,
+            history=LagHistory(lags, self._clock),
+        )
 
     def _event_services(self, clock: Clock) -> EventServices:
         settings = self._options.settings
@@ -245,8 +279,11 @@ class Server:
             most_per_host=settings.max_connections_per_ip,
             max_idle_s=idle_ms / 1000 if idle_ms >= 0 else inf,
         )
+        routes = handlers(parts)
+        for key in routes:
+            self.metrics.requests[key]  # its series exist from the start
         services = ConnectionServices(
-            routes=handlers(parts),
+            routes=routes,
             long_answers=long_answers(),
             unknown_version=parts.api_versions.unknown_version,
             steady_beat=self._steady_beat,
@@ -254,6 +291,7 @@ class Server:
             turns=self.turns,
             limits=limits,
             requests=self.metrics.requests,
+            answer_errors=self.metrics.answer_errors,
             connections=connections,
         )
         return Listener(services)

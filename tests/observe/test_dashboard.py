@@ -18,7 +18,7 @@ def expressions() -> list[str]:
 
 def test_every_panel_asks_for_metrics_that_exist() -> None:
     metrics = Metrics()
-    page = whole(Exposition(metrics).page()).decode()
+    page = b"".join(whole(Exposition(metrics).page())).decode()
     known = set(re.findall(r"^# TYPE (\w+)", page, re.MULTILINE))
     asked = {
         name for text in expressions() for name in re.findall(r"(?:groupkeeper|process)_\w+", text)
