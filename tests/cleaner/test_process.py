@@ -72,6 +72,8 @@ def test_it_leaves_the_processor_to_the_server(waiting: "subprocess.Popen[bytes]
 
 def test_it_does_so_before_it_loads_anything_large() -> None:
     code = "import sys, groupkeeper.cleaner.__main__; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     large = {"json", "dataclasses", "crc32c", "groupkeeper.storage.compaction"}
     assert not large & {*loaded.stdout.split()}
