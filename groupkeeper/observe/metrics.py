@@ -233,14 +233,13 @@ class Metrics:
             del self._rebalancing[group]
 
 
-def _deleted(expired: bool) -> str:
-    return "expired" if expired else "requested"
-
+_REASONS: Final = {"request": "requested"}
+"""`why` of a deletion -> label value, where that is another word."""
 
 # Any: each function takes the fact of its own row.
 _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[tuple[str, ...], int]]]] = {
     GroupCreated: lambda _: (("groups_created",), 1),
-    GroupDeleted: lambda fact: (("groups_deleted", _deleted(fact.expired)), 1),
+    GroupDeleted: lambda fact: (("groups_deleted", _REASONS.get(fact.why, fact.why)), 1),
     GroupDropped: lambda _: (("groups_deleted", "unused"), 1),
     GroupsLoaded: lambda fact: (("replayed_records",), fact.records),
     LimitReached: lambda fact: (("limits_reached", fact.limit), 1),
@@ -250,7 +249,7 @@ _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[tuple[str, ...], int]]]
     MemberReplaced: lambda fact: (("members_replaced", "no" if fact.quick else "yes"), 1),
     OffsetsCommitted: lambda fact: (("offsets_committed",), fact.offsets),
     OffsetsRemoved: lambda fact: (
-        ("offsets_removed", _deleted(fact.why == "expired")),
+        ("offsets_removed", "expired" if fact.why == "expired" else "requested"),
         fact.offsets,
     ),
     PendingMemberDropped: lambda fact: (

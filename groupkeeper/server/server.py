@@ -51,12 +51,13 @@ from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
-from groupkeeper.turns import Turns
+from groupkeeper.turns import PacedTurns, Turns
 
 if TYPE_CHECKING:
     from groupkeeper.groups.lag import GroupLags
     from groupkeeper.groups.sight import ScrapeLook
     from groupkeeper.observe.group_rows import Sight
+    from groupkeeper.web.parts import Parts
 
 MAX_GROUPS: Final = 1_000_000
 """Most groups of a process, divided among its partitions. An empty group takes 1.3 KB, without its
@@ -152,7 +153,7 @@ class Server:
     async def start(self) -> None:
         """Open the port. Partitions with a log are loaded in the background. Raises OSError."""
         settings, loop = self._options.settings, asyncio.get_running_loop()
-        clock = self._clock = self._world.clock(loop)
+        self._clock = clock = self._world.clock(loop)
         self.failed: asyncio.Future[BaseException] = loop.create_future()
         """Done when the disk cannot be trusted any more: the process has to end."""
         self._executor = self._world.executor("writer")
@@ -214,14 +215,14 @@ class Server:
     def lags(self) -> "GroupLags":
         from groupkeeper.groups.lag import GroupLags
 
-        return GroupLags(self.group_partitions, self.topics, self.turns)
+        return GroupLags(self.group_partitions, self.topics, PacedTurns())
 
     @cached_property
     def _scrape_look(self) -> "ScrapeLook":
         from groupkeeper.groups.sight import ScrapeLook
 
         parts = self.group_partitions, self.topics, self.lags
-        return ScrapeLook(self._options.node_id, *parts, self.turns, self._clock)
+        return ScrapeLook(self._options.node_id, *parts, PacedTurns(), self._clock)
 
     @property
     def personal(self) -> Personal:
@@ -229,6 +230,28 @@ class Server:
         assert self.store.format is not None, "written before"
         mode = self._options.settings.group_events_personal
         return Personal(mode, self.store.format.directory_id)
+
+    def web_parts(self) -> "Parts":
+        """What the JSON API stands on."""
+        from groupkeeper.groups.lag import GroupLags
+        from groupkeeper.web.lag import LagHistory
+        from groupkeeper.web.parts import Parts
+
+        turns = PacedTurns()
+        lags = GroupLags(self.group_partitions, self.topics, turns)
+        return Parts(
+            options=self._options,
+            groups=self.group_partitions,
+            topics=self.topics,
+            readers=self.readers,
+            metrics=self.metrics,
+            clock=self._clock,
+            turns=turns,
+            personal=self.personal,
+            about=self.about,
+            lags=lags,
+            history=LagHistory(lags, self._clock),
+        )
 
     def _event_services(self, clock: Clock) -> EventServices:
         settings = self._options.settings

@@ -67,7 +67,7 @@ class Settings:
     group_events_personal: str = choice(
         "keep",
         ("keep", "hash", "omit"),
-        "What `__group_events` and `/groups/GROUP` have of addresses of clients and of the reasons "
+        "What `__group_events` and the HTTP API have of addresses of clients and of the reasons "
         "that they give. Client ids stay, as member ids begin with them; log lines have all.",
     )
     group_events_purge: bool = boolean(
@@ -90,6 +90,10 @@ class Settings:
     group_max_size: int = whole(INT_MAX, "Most members of one group.", low=1)
     group_min_session_timeout_ms: int = whole(
         6_000, "Shortest session timeout that a member may ask for.", dev=100
+    )
+    http_api_write: bool = boolean(
+        False,
+        "Let the HTTP API remove members and reset offsets; whoever reaches the port may then.",
     )
     log_cleaner_backoff_ms: int = whole(
         15_000, "How long the cleaner waits when no log needs compaction.", high=LONG_MAX

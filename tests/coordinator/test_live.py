@@ -112,6 +112,34 @@ def test_many_members_are_looked_at_in_slices(scene: Scene) -> None:
     assert len([*slices]) == 2
 
 
+def test_what_begins_between_two_slices_is_not_half_shown(scene: Scene) -> None:
+    names = [f"m{number}" for number in range(MEMBERS_IN_A_SLICE)]
+    scene.form(*names)
+    slices = looking(scene)
+    next(slices)
+    scene.now += 5
+    scene.join(names[0], protocols=RANGE_RR)
+    with pytest.raises(StopIteration) as end:
+        next(slices)
+    found = end.value.value
+    assert (found["state"], found["rebalance"], found["phase_timer"]) == ("Stable", None, None)
+    assert found["waiting_for"] == []
+
+
+def test_who_came_between_two_slices_is_not_waited_for(scene: Scene) -> None:
+    names = [f"m{number}" for number in range(MEMBERS_IN_A_SLICE)]
+    scene.form(*names)
+    scene.join(names[0], protocols=RANGE_RR)
+    slices = looking(scene)
+    next(slices)
+    for name in names[1:]:
+        scene.join(name)
+    with pytest.raises(StopIteration) as end:
+        next(slices)
+    last = f"{names[-1]}-1"
+    assert last not in end.value.value["waiting_for"]
+
+
 def test_many_pending_ids_are_looked_at_in_slices_and_the_first_are_shown(scene: Scene) -> None:
     scene.form("lea", session=60_000)
     scene.knock("early", session=8_000)
