@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from groupkeeper.clock import Clock
 from groupkeeper.groups.event_limits import Personal
@@ -13,9 +13,7 @@ from groupkeeper.observe.metrics import Metrics
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import PacedTurns
-
-if TYPE_CHECKING:
-    from groupkeeper.web.lag import LagHistory
+from groupkeeper.web.lag_history import LagHistory
 
 # Any: JSON.
 Object: TypeAlias = dict[str, Any]
@@ -36,7 +34,7 @@ class Parts:
     about: Callable[[], Object]
     """What identifies this server, at the beginning of every answer."""
     lags: GroupLags
-    history: "LagHistory"
+    history: LagHistory
     followers: set[object] = field(default_factory=set)
     """Streams of events that are open."""
 

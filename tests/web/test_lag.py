@@ -1,6 +1,6 @@
 """Lag over HTTP."""
 
-from groupkeeper.web.lag import HISTORIES, KEPT_S, POINT_S, POINTS
+from groupkeeper.web.lag_history import HISTORIES, KEPT_S, POINT_S, POINTS
 from tests.groups.test_lag import produce
 from tests.support.served import Served
 from tests.support.web import Web
