@@ -62,6 +62,25 @@ def live_view(
     return view
 
 
+def longest_silence(
+    group: Group, deadlines: Deadlines, now: int
+) -> Generator[None, None, int | None]:
+    """How long (ms) the quietest static member has not been heard of, in slices: the group waits
+    for it until its session ends. None without static members. One whose request waits is heard of.
+    """
+    longest = None
+    for number, member_id in enumerate([*group.instances.values()]):
+        if number % MEMBERS_IN_A_SLICE == MEMBERS_IN_A_SLICE - 1:
+            yield
+        member = group.members.get(member_id)
+        if member is None:  # gone between two slices
+            continue
+        due = deadlines.due.get(session_timer(group, member))
+        silent = 0 if member.waits else max(0, now - last_heard(member, due, now))
+        longest = max(longest or 0, silent)
+    return longest
+
+
 def _head(group: Group, now: int, wall: int) -> View:
     return {
         "group": group.group_id,

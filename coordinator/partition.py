@@ -36,7 +36,7 @@ from groupkeeper.coordinator.gate import FACTS_MOST, Released, Replies, ReplyGat
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat, steady_beat
-from groupkeeper.coordinator.live import View, live_view
+from groupkeeper.coordinator.live import View, live_view, longest_silence
 from groupkeeper.coordinator.liveness import await_return, restart_session
 from groupkeeper.coordinator.member_bytes import MemberBytes, Total
 from groupkeeper.coordinator.rebalance import prepare
@@ -265,6 +265,10 @@ class Partition:
         """What the group is doing now, in slices; None if it does not exist. See `live_view`."""
         group = self.groups.get(group_id)
         return None if group is None else live_view(group, self.deadlines, now, wall)
+
+    def silence(self, group: Group, now: int) -> Generator[None, None, int | None]:
+        """How long its quietest static member has not been heard of. See `longest_silence`."""
+        return longest_silence(group, self.deadlines, now)
 
     def group_ids(self) -> list[str]:
         """The ids of the current groups."""

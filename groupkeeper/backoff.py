@@ -35,9 +35,12 @@ class RetryTimes(Generic[Key]):
         self._first = first
         self._most = most
         self._failed: dict[Key, tuple[Backoff, float]] = {}
+        self.failures = 0
+        """Of all keys, since the start."""
 
     def failed(self, key: Key, now: float) -> None:
         """It failed. After twice the longest pause without a failure, it counts as the first."""
+        self.failures += 1
         backoff, again = self._failed.get(key, (None, 0.0))
         if backoff is None or now - again > 2 * self._most:
             self._failed[key] = Backoff(self._first, self._most), now

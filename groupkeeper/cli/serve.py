@@ -65,7 +65,7 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
     metavar="HOST:PORT|off",
     default="127.0.0.1:9644",
     show_default=True,
-    help="Where /metrics, /healthz, /readyz and /groups/GROUP are served.",
+    help="Where /metrics, /healthz, /readyz and the JSON API are served.",
 )
 @click.option(
     "--node-id", type=click.IntRange(0, INT_MAX), help="[default: the setting node.id, 0]"

@@ -114,9 +114,10 @@ class _Report:
 
     async def run(self, last: int | None, since: int | None, *, watch: bool) -> int:
         from groupkeeper.cli.why_now import session_limits, settings_of
-        from groupkeeper.cli.why_read import last_rounds, read_from, read_last
+        from groupkeeper.cli.why_read import read_from, read_last
         from groupkeeper.client.group_events import EventLog, NoEventLog
         from groupkeeper.coordinator.placement import partition_of
+        from groupkeeper.why.entries import last_rounds
         from groupkeeper.why.rounds import find_returns, time_of
 
         await self._check_http()

@@ -51,12 +51,13 @@ class LiveViews:
             return None
         if status != http.client.OK:
             raise NoLiveView(f"{where}: {found.get('error') or status}")
-        return found
+        live: dict[str, Any] | None = found.get("live")
+        return live
 
     def _get(self) -> tuple[int, dict[str, Any]]:
         connection = http.client.HTTPConnection(*self._address, timeout=TIMEOUT_S)
         try:
-            connection.request("GET", f"/groups/{quote(self._group, safe='')}")
+            connection.request("GET", f"/api/v1/groups/{quote(self._group, safe='')}")
             answer = connection.getresponse()
             found = json.loads(answer.read(MOST_BYTES))
         finally:

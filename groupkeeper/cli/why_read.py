@@ -84,12 +84,3 @@ async def read_from(log: "EventLog", offset: int, limits: SessionLimits, show: P
         seen = log.bytes_read
         told.take(events)
     return told
-
-
-def last_rounds(entries: Iterable[Entry], rounds: int | None) -> list[Entry]:
-    """The last so many rounds, with what happened since the first of them."""
-    kept = [*entries]
-    if rounds is None:
-        return kept
-    starts = [index for index, each in enumerate(kept) if isinstance(each, Round)]
-    return kept if len(starts) <= rounds else kept[starts[-rounds] :]

@@ -9,11 +9,11 @@ from collections import Counter
 from typing import Any, Final
 
 from groupkeeper.cli.tables import printable
-from groupkeeper.protocol.group_events import ENVELOPE, Event
-from groupkeeper.why.advice import advice
+from groupkeeper.protocol.group_events import Event
+from groupkeeper.why.entries import entry_json
 from groupkeeper.why.lines import line
 from groupkeeper.why.live import live_key, live_text, status_text
-from groupkeeper.why.rounds import UNDER_WAY, Entry, Round
+from groupkeeper.why.rounds import Entry
 from groupkeeper.why.words import headline, paragraph
 
 WIDTH: Final = 100
@@ -34,7 +34,7 @@ class Printer:
     def entry(self, entry: Entry) -> None:
         """A round, or an event outside of rounds."""
         if self._json:
-            self._object(_round_json(entry) if isinstance(entry, Round) else _event_json(entry))
+            self._object(entry_json(entry))
         else:
             self._print(entry_text(entry))
 
@@ -124,13 +124,3 @@ def _filled(text: str, first: str) -> str:
 def remark(text: str) -> None:
     """A line on standard error."""
     print(f"groupkeeper: {printable(text)}", file=sys.stderr, flush=True)
-
-
-def _round_json(entry: Round) -> dict[str, Any]:
-    told = advice(entry) if entry.outcome != UNDER_WAY else None
-    return {"kind": "round", **entry.as_json(), "text": paragraph(entry), "advice": told}
-
-
-def _event_json(entry: Event) -> dict[str, Any]:
-    envelope = {name: getattr(entry, name) for name in ENVELOPE}
-    return {"kind": "event", **envelope, **entry.fields, "text": line(entry)}

@@ -7,13 +7,14 @@ from types import GeneratorType
 from typing import Any, Final, Protocol
 
 from groupkeeper.clock import Clock
+from groupkeeper.connections.answer_errors import count_errors
 from groupkeeper.connections.budget import ANSWER_BYTES, Limits, OverLimitError
 from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.connections.greetings import other_protocol
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Handler, Response
-from groupkeeper.observe.metrics import RequestTimes
+from groupkeeper.observe.metrics import AnswerErrors, RequestTimes
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import DecodeError, LeftOver
 from groupkeeper.protocol.framing import RequestHeader
@@ -51,6 +52,7 @@ class ConnectionServices:
     turns: Turns
     limits: Limits
     requests: RequestTimes
+    answer_errors: AnswerErrors
     connections: ConnectionTable
 
 
@@ -131,12 +133,14 @@ def handle_in_slices(
     return response
 
 
-def encode_in_slices(call: Call, response: Response, limits: Limits) -> Slices[Any]:
+def encode_in_slices(call: Call, response: Response, services: ConnectionServices) -> Slices[Any]:
     """The frame of an answer as a list of pieces. Pieces count as unsent while it is encoded.
 
     Raises OverLimitError, and what the encoder raises.
     """
-    header, budget = call.header, limits.unsent
+    header, limits = call.header, services.limits
+    budget = limits.unsent
+    count_errors(services.answer_errors, header.api_key, response)
     pieces, size = [b""], 0
     encode = sliced_response_encoder(header.api_key, header.api_version)
     limits.encoding[call] = None

@@ -18,6 +18,7 @@ from struct import Struct
 from types import GeneratorType
 from typing import Any
 
+from groupkeeper.connections.answer_errors import count_errors
 from groupkeeper.connections.budget import SLICED_BYTES, OverLimitError
 from groupkeeper.connections.call import (
     API_VERSIONS,
@@ -302,12 +303,13 @@ class Connection(ClientStream):
             services.requests[header.api_key].observe(now - call.began)
             if response is not NO_REPLY:
                 if call.in_slices or header.api_key in services.long_answers:
-                    self._work = Work(encode_in_slices(call, response, services.limits))
+                    self._work = Work(encode_in_slices(call, response, services))
                     if self.state is WAITING:
                         self._become(WORKING)
                         services.turns.first(self._turn)
                     return
                 try:
+                    count_errors(services.answer_errors, header.api_key, response)
                     frame = encode(header, response)
                 except Exception:  # noqa: BLE001  # the caller may have others to answer
                     self._failed("answer cannot be written")

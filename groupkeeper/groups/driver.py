@@ -40,7 +40,6 @@ LATE_MS = 1_000
 """An alarm that rings later than this waits until the sockets have been read."""
 READ_FIRST_S = 1.0
 """The longest that it waits for that."""
-COUNTED_IN_A_SLICE = 500
 """Groups and their topics; half a millisecond. A group is counted as a whole."""
 
 _log = Logger("partition")
@@ -96,6 +95,10 @@ class PartitionDriver:
     def look(self, group_id: str) -> Slices[View] | None:
         """See `Partition.look`."""
         return self._partition.look(group_id, *self._time())
+
+    def silence(self, group: Group) -> Slices[int | None]:
+        """See `Partition.silence`."""
+        return self._partition.silence(group, self._services.clock.now())
 
     def group_ids(self) -> list[str]:
         """The ids of all groups; empty unless the partition is active."""
@@ -300,6 +303,7 @@ class PartitionDriver:
                     await self._load()
             except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
                 pause = self._life.fail_to_load(error, self._services.clock.seconds())
+                self._services.metrics.counts[("partition_loads_failed",)] += 1
                 self._partition.close()
                 if self._life.is_absent:
                     await self._release()
@@ -382,17 +386,3 @@ class PartitionDriver:
     def snapshot(self) -> PartitionSnapshot:
         """The state of the partition, without its groups."""
         return self._life.snapshot(self._services.clock.seconds())
-
-    def counted(self) -> Slices[PartitionSnapshot]:
-        """The snapshot with groups, members and offsets, counted in slices between requests."""
-        found = self.snapshot()
-        work = 0
-        for group in [*self._partition.groups.values()]:
-            found.groups[str(group.state)] += 1
-            found.members += len(group.members)
-            found.offsets += sum(map(len, group.offsets.values()))
-            work += 1 + len(group.offsets)
-            if work >= COUNTED_IN_A_SLICE:
-                work = 0
-                yield
-        return found

@@ -317,7 +317,7 @@ class EventLog:
         self._purges.written()
         self._backoff.reset()
         counts = self._services.metrics.counts
-        counts["events_written", ""] += unwritten.made
+        counts[("events_written",)] += unwritten.made
         for kind, count in self._maker.take_left_out().items():
             counts["events_dropped", kind] += count
         if self._maker.bug is not None:

@@ -7,21 +7,20 @@ first scrape, because importing prometheus-client takes long.
 
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from groupkeeper import __version__
+from groupkeeper.observe.fact_counters import COUNTERS, EXPECTED
+from groupkeeper.observe.families import counter, gauge, histogram, labelled
+from groupkeeper.observe.group_rows import Sight
+from groupkeeper.observe.group_series import Series
 from groupkeeper.observe.log_writer import counts
 from groupkeeper.observe.metrics import (
     AppendStats,
@@ -31,6 +30,7 @@ from groupkeeper.observe.metrics import (
     Metrics,
     PartitionSnapshot,
 )
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.turns import Slices
 
@@ -38,34 +38,13 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 SAMPLES_IN_A_SLICE = 200
 """They take less than a millisecond."""
+PIECE_BYTES = 256 * 1024
+"""About the size of the pieces of a page."""
 HEADING_LINES = 2
 """HELP and TYPE."""
 
 GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 PARTITION_STATES = ("loading", "active", "closed", "absent", "draining")
-
-COUNTERS = {
-    "rebalances": ("cause", "Rebalances started, by what triggered them."),
-    "rebalance_causes_added": ("cause", "Further triggers while a join phase was under way."),
-    "rebalances_completed": ("", "Rebalances whose assignment was accepted and stored."),
-    "event_logs_closed": ("error", "Logs of events closed and opened again, by the error."),
-    "events_dropped": ("type", "Events that were not stored, because of a limit or a failure."),
-    "events_written": ("", "Events stored."),
-    "facts_not_read": ("reader", "Facts that a reader failed to process."),
-    "groups_created": ("", "Groups seen for the first time."),
-    "groups_deleted": ("reason", "Groups deleted, on request, all expired, or not used."),
-    "limits_reached": ("limit", "Requests refused, or work given up, because of a limit."),
-    "members_joined": ("cause", "Members added to a group."),
-    "members_replaced": ("rebalance", "Static members that rejoined, with or without a rebalance."),
-    "members_fenced": ("api", "Requests under an instance id that another member holds."),
-    "members_removed": ("cause", "Members that are no longer part of their group."),
-    "offsets_committed": ("", "Offsets stored, one per partition of a commit."),
-    "offsets_removed": ("reason", "Offsets deleted, on request or because they had expired."),
-    "partitions_closed": ("error", "Partitions closed and loaded again, by the error."),
-    "pending_members_dropped": ("reason", "Member ids handed out and never used."),
-    "replayed_records": ("", "Records read back from the log when partitions were loaded."),
-}
-"""Counters of facts: name without prefix and suffix -> label, or "", and help."""
 
 TOPICS = {
     "topics": "Topics, without internal ones.",
@@ -76,12 +55,14 @@ TOPICS = {
 }
 """Gauges: name without prefix -> help."""
 
-TOPIC_COUNTERS = {"topic_segments_deleted": "Segments of topics deleted by retention."}
+TOPIC_COUNTERS = {
+    "topic_segments_deleted": "Segments of topics deleted by retention.",
+    "topic_log_open_failures": "Openings of topic logs that failed and are tried again.",
+    "topic_log_write_failures": "Writes to topic logs that failed; clients may try again.",
+}
 """Counters: name without prefix and suffix -> help."""
 
-
-Samples = Mapping[tuple[str, ...], float]
-"""Label values -> value; one empty tuple where there are no labels."""
+_ERRORS = {int(each): each.name for each in ErrorCode}
 
 
 class Exposition:
@@ -92,15 +73,36 @@ class Exposition:
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         GCCollector(registry=self._process)
+        self._series = Series(metrics.series_most)
 
-    def page(self) -> Slices[bytes]:
-        """Everything, in the text format 0.0.4."""
+    async def look(self) -> Sight | None:
+        """The groups and topics of the next page. Waits for the disk, where logs are not open."""
+        look = self._metrics.look
+        return None if look is None else await look(self._series.shown)
+
+    def page(self, sight: Sight | None = None) -> Slices[list[bytes]]:
+        """The text format 0.0.4, in pieces. `sight`: groups and topics, from `look`."""
         parts: list[bytes] = []
         snapshots = yield from self._metrics.counted()
         for family in chain(self._process.collect(), _families(self._metrics, snapshots)):
             yield
             parts += yield from _text(family)
-        return b"".join(parts)
+        if sight is not None:
+            parts += yield from self._series.text(sight)
+        return (yield from _together(parts))
+
+
+def _together(parts: Iterable[bytes]) -> Slices[list[bytes]]:
+    """The same in fewer pieces."""
+    pieces, some, size = list[bytes](), list[bytes](), 0
+    for part in parts:
+        some.append(part)
+        size += len(part)
+        if size >= PIECE_BYTES:
+            pieces.append(b"".join(some))
+            some, size = [], 0
+            yield
+    return [*pieces, b"".join(some)]
 
 
 def _text(family: Metric) -> Slices[list[bytes]]:
@@ -126,7 +128,7 @@ class _Families(Collector):
 
 
 def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
-    yield _gauge(
+    yield gauge(
         "build_info",
         "Constant 1; the versions are in the labels.",
         {(__version__, platform.python_version()): 1},
@@ -136,15 +138,16 @@ def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Itera
     if metrics.topics is not None:
         topics = metrics.topics()
         for name, text in TOPICS.items():
-            yield _gauge(name, text, {(): getattr(topics, name)})
+            yield gauge(name, text, {(): getattr(topics, name)})
         for name, text in TOPIC_COUNTERS.items():
-            yield _counter(name, text, {(): getattr(topics, name)})
+            yield counter(name, text, {(): getattr(topics, name)})
     yield from _facts(metrics)
     yield from _requests(metrics.requests)
+    yield _answers(metrics)
     yield from _appends(metrics.appends)
     yield from _cleaner(metrics.cleaner)
     yield from _connections(metrics.connections)
-    yield _histogram(
+    yield histogram(
         "loop_iteration_seconds",
         "One iteration of the event loop, without waiting: how late a heartbeat may be read.",
         {(): metrics.iterations},
@@ -161,37 +164,42 @@ def _partitions(snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
         groups.update(snapshot.groups)
         members += snapshot.members
         offsets += snapshot.offsets
-    yield _gauge(
-        "partitions", "Partitions of the offsets log, by state.", _labelled(states), ("state",)
+    yield gauge(
+        "partitions", "Partitions of the offsets log, by state.", labelled(states), ("state",)
     )
-    yield _gauge("groups", "Groups, by state.", _labelled(groups), ("state",))
-    yield _gauge("members", "Members of all groups.", {(): members})
-    yield _gauge("offsets", "Committed offsets kept.", {(): offsets})
+    yield gauge("groups", "Groups, by state.", labelled(groups), ("state",))
+    yield gauge("members", "Members of all groups.", {(): members})
+    yield gauge("offsets", "Committed offsets kept.", {(): offsets})
 
 
 def _facts(metrics: Metrics) -> Iterator[Metric]:
-    for name, (label, text) in COUNTERS.items():
-        counts = {value: n for (what, value), n in metrics.counts.items() if what == name}
-        if label:
-            yield _counter(name, text, _labelled(counts), (label,))
-        else:
-            yield _counter(name, text, {(): counts.get("", 0)})
+    by_name: dict[str, dict[tuple[str, ...], int]] = {
+        name: dict.fromkeys(about.known, 0) for name, about in COUNTERS.items()
+    }
+    for (name, *values), count in metrics.counts.items():
+        by_name[name][tuple(values)] = count
+    for name, about in COUNTERS.items():
+        yield counter(name, about.text, by_name[name], about.labels)
+    yield counter(
+        "not_stable_seconds",
+        "Time that groups spent in rebalances, of all groups together; counted when they end.",
+        {(): metrics.not_stable_ms / 1000},
+    )
     times = (
         ("rebalance_seconds", "From the first trigger to the accepted assignment."),
         ("join_seconds", "From the first trigger to the end of the join phase."),
+        ("slowest_joiner_seconds", "From the first trigger until the last member had joined."),
         ("replay_seconds", "Time to load one partition from its log."),
     )
     for name, text in times:
-        yield _histogram(name, text, {(): getattr(metrics, name)})
+        yield histogram(name, text, {(): getattr(metrics, name)})
 
 
 def _requests(by_api: Mapping[int, Histogram]) -> Iterator[Metric]:
-    named: dict[tuple[str, ...], Histogram] = {
-        (APIS[key].name if key in APIS else str(key),): times for key, times in by_api.items()
-    }
+    named: dict[tuple[str, ...], Histogram] = {(_api(key),): times for key, times in by_api.items()}
     counts = {labels: times.count() for labels, times in named.items()}
-    yield _counter("requests", "Requests answered, by API.", counts, ("api",))
-    yield _histogram(
+    yield counter("requests", "Requests answered, by API.", counts, ("api",))
+    yield histogram(
         "request_latency_seconds",
         "From a request's last byte to its answer; waiting for a group is part of it.",
         named,
@@ -199,15 +207,33 @@ def _requests(by_api: Mapping[int, Histogram]) -> Iterator[Metric]:
     )
 
 
+def _answers(metrics: Metrics) -> Metric:
+    """Those without an error are the rest: the hot path counts nothing for them."""
+    errors = metrics.answer_errors
+    samples: dict[tuple[str, ...], float] = {
+        (_api(key), error): 0 for key in metrics.requests for error in EXPECTED.get(key, ())
+    }
+    for key, times in metrics.requests.items():
+        samples[_api(key), "NONE"] = max(0, times.count() - errors.answers[key])
+    for (key, code), count in errors.by_code.items():
+        samples[_api(key), _ERRORS.get(code, str(code))] = count
+    text = "Requests answered, by API and error; NONE: without any."
+    return counter("answers", text, samples, ("api", "error"))
+
+
+def _api(key: int) -> str:
+    return APIS[key].name if key in APIS else str(key)
+
+
 def _appends(appends: AppendStats) -> Iterator[Metric]:
-    yield _histogram(
+    yield histogram(
         "append_latency_seconds",
         "One round of the journal: write and sync, for all partitions with records to write.",
         {(): appends.seconds},
     )
-    yield _counter("append_records", "Records made durable.", {(): appends.records})
-    yield _counter("append_bytes", "Bytes of record batches made durable.", {(): appends.bytes})
-    yield _counter("append_failures", "Rounds that failed.", {(): appends.failures})
+    yield counter("append_records", "Records made durable.", {(): appends.records})
+    yield counter("append_bytes", "Bytes of record batches made durable.", {(): appends.bytes})
+    yield counter("append_failures", "Rounds that failed.", {(): appends.failures})
 
 
 def _cleaner(cleaner: CleanerStats) -> Iterator[Metric]:
@@ -218,8 +244,8 @@ def _cleaner(cleaner: CleanerStats) -> Iterator[Metric]:
         ("bytes_read", "Bytes of segments read by compactions."),
         ("bytes_written", "Bytes of segments written by compactions."),
     ):
-        yield _counter(f"cleaner_{name}", text, {(): getattr(cleaner, name)})
-    yield _gauge(
+        yield counter(f"cleaner_{name}", text, {(): getattr(cleaner, name)})
+    yield gauge(
         "cleaner_uncleanable_logs",
         "Logs that are not compacted because their segments are damaged.",
         {(): cleaner.uncleanable},
@@ -227,7 +253,7 @@ def _cleaner(cleaner: CleanerStats) -> Iterator[Metric]:
 
 
 def _connections(connections: ConnectionStats) -> Iterator[Metric]:
-    yield _gauge("connections", "Client connections now open.", {(): connections.open})
+    yield gauge("connections", "Client connections now open.", {(): connections.open})
     for name, text in (
         ("accepted", "Client connections accepted."),
         ("refused", "Connections closed at once because max.connections or .per.ip were open."),
@@ -236,8 +262,8 @@ def _connections(connections: ConnectionStats) -> Iterator[Metric]:
         ("stuck", "Connections closed in the middle of a request or an answer."),
         ("unaccepted", "Connections not accepted for lack of a file descriptor."),
     ):
-        yield _counter(f"connections_{name}", text, {(): getattr(connections, name)})
-    yield _counter(
+        yield counter(f"connections_{name}", text, {(): getattr(connections, name)})
+    yield counter(
         "slow_turns",
         "Requests that held up the event loop for more than 100 ms.",
         {(): connections.slow_turns},
@@ -250,35 +276,4 @@ def _log_lines() -> Iterator[Metric]:
         ("dropped", "Log lines lost because the queue was full or the stream failed."),
         ("suppressed", "Log lines left out because too many were alike."),
     ):
-        yield _counter(f"log_lines_{name}", text, {(): getattr(counts, name)})
-
-
-def _labelled(counts: Mapping[str, float]) -> Samples:
-    return {(value,): number for value, number in counts.items()}
-
-
-def _gauge(name: str, text: str, samples: Samples, labels: Sequence[str] = ()) -> Metric:
-    return _filled(GaugeMetricFamily(f"groupkeeper_{name}", text, labels=labels), samples)
-
-
-def _counter(name: str, text: str, samples: Samples, labels: Sequence[str] = ()) -> Metric:
-    return _filled(CounterMetricFamily(f"groupkeeper_{name}", text, labels=labels), samples)
-
-
-def _filled(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
-    for values, number in samples.items():
-        family.add_metric(values, number)
-    return family
-
-
-def _histogram(
-    name: str, text: str, samples: Mapping[tuple[str, ...], Histogram], labels: Sequence[str] = ()
-) -> Metric:
-    family = HistogramMetricFamily(f"groupkeeper_{name}", text, labels=labels)
-    for values, times in samples.items():
-        running, buckets = 0, []
-        for bound, count in zip([*map(str, times.bounds), "+Inf"], times.counts, strict=True):
-            running += count
-            buckets.append((bound, running))
-        family.add_metric(values, buckets, times.total)
-    return family
+        yield counter(f"log_lines_{name}", text, {(): getattr(counts, name)})

@@ -36,7 +36,7 @@ Reader = Callable[[Origin, NotedFact], None]
 class FactReaders:
     """The readers of one server, and the facts that are queued for them."""
 
-    def __init__(self, turns: Turns, failures: Counter[tuple[str, str]]) -> None:
+    def __init__(self, turns: Turns, failures: Counter[tuple[str, ...]]) -> None:
         """`failures` counts the exceptions of readers under `("facts_not_read", <reader>)`."""
         self._turns = turns
         self._failures = failures
@@ -47,6 +47,10 @@ class FactReaders:
     def subscribe(self, name: str, reader: Reader) -> None:
         """Deliver every fact from now on to `reader`. The name is used in lines and as a label."""
         self._readers.append((name, reader))
+
+    def unsubscribe(self, reader: Reader) -> None:
+        """Deliver nothing more to it."""
+        self._readers = [each for each in self._readers if each[1] != reader]
 
     def tell(self, origin: Origin, facts: Sequence[NotedFact]) -> None:
         """Queue facts for all readers."""

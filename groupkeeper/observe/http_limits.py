@@ -1,23 +1,19 @@
 """Limits of the HTTP port, and the type of its pages."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-Page = tuple[int, str, bytes]
-"""Status, content type, body."""
+Page = tuple[int, str, bytes | Sequence[bytes]]
+"""Status, content type, body. A long body comes in pieces: copying megabytes takes milliseconds."""
 
 Pages = Mapping[str, Callable[[], Page | Awaitable[Page]]]
 """Path -> function that makes the page. One that takes more than a millisecond is a coroutine that
 works in slices; its page is kept for `KEPT_S`."""
 
-PagesOf = Mapping[str, Callable[[str], Awaitable[Page]]]
-"""Beginning of a path -> coroutine that makes the page of what the rest names, in slices. These
-pages are not kept: there are as many as names."""
-
 HEADER_BYTES: Final = 8 * 1024
 """Of the request line and headers. The most headers that fit are parsed in 3 ms."""
 BODY_BYTES: Final = 64 * 1024
-"""Of a request's body. No page reads it yet."""
+"""Of a request's body."""
 CONNECTIONS: Final = 64
 """Open connections. For one more, the one that has been idle longest is closed."""
 ANSWERS: Final = 56

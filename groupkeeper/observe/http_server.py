@@ -7,10 +7,12 @@ queue. `http_site` serves them, and `pages` makes the pages.
 
 import asyncio
 import socket
+from collections import Counter
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from groupkeeper.observe.http_limits import BACKLOG, TIMEOUT_S, Pages, PagesOf
+from groupkeeper.observe.http_exchange import Apis
+from groupkeeper.observe.http_limits import BACKLOG, TIMEOUT_S, Pages
 from groupkeeper.observe.logs import Logger
 from groupkeeper.settings.options import Address
 from groupkeeper.turns import Turns
@@ -32,11 +34,14 @@ class HttpServer:
         pages: Pages,
         turns: Turns | None = None,
         *,
-        pages_of: PagesOf | None = None,
+        apis: Apis | None = None,
+        counts: Counter[tuple[str, ...]] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
+        """`counts` counts what limits refuse, under `("limits_reached", <limit>)`."""
         self._pages = pages
-        self._pages_of = pages_of or {}
+        self._apis = apis or {}
+        self._counts = Counter() if counts is None else counts
         self._turns = turns or Turns()
         self._timeout_s = timeout_s
         self._sockets: list[socket.socket] = []
@@ -75,7 +80,7 @@ class HttpServer:
             await asyncio.to_thread(import_module, "groupkeeper.observe.http_site")
             from groupkeeper.observe.http_site import Site
 
-            self._site = Site(self._pages, self._pages_of, self._turns, self._timeout_s)
+            self._site = Site(self._pages, self._apis, self._turns, self._timeout_s, self._counts)
             self._site.accept(self._sockets)
         except Exception:  # noqa: BLE001  # the Kafka port goes on; probes fail
             _log.exception("HTTP port closed: it cannot be served")

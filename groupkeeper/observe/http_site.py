@@ -7,9 +7,12 @@ Imported in a thread after the ready line: see `http_server`.
 
 import asyncio
 import errno
+import json
 import re
 import socket
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
 from types import TracebackType
@@ -28,6 +31,7 @@ from tornado.httputil import (
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
+from groupkeeper.observe.http_exchange import JSON, Api, Apis, HttpRequest, Pieces, media_type
 from groupkeeper.observe.http_limits import (
     ANSWERS,
     BODY_BYTES,
@@ -37,7 +41,6 @@ from groupkeeper.observe.http_limits import (
     KEPT_S,
     Page,
     Pages,
-    PagesOf,
 )
 from groupkeeper.observe.http_stream import Stream
 from groupkeeper.observe.logs import Logger
@@ -57,8 +60,16 @@ _log = Logger("http")
 class Site(HTTPServerConnectionDelegate):
     """All connections of one port, and the pages."""
 
-    def __init__(self, pages: Pages, pages_of: PagesOf, turns: Turns, timeout_s: float) -> None:
+    def __init__(
+        self,
+        pages: Pages,
+        apis: Apis,
+        turns: Turns,
+        timeout_s: float,
+        counts: Counter[tuple[str, ...]],
+    ) -> None:
         self._turns = turns
+        self.counts = counts
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._streams: dict[Stream, None] = {}
@@ -70,13 +81,14 @@ class Site(HTTPServerConnectionDelegate):
             for path, make in pages.items()
         ]
         routes += [
-            (f"{re.escape(start)}(.+)", _PageHandler, {"make": make})
-            for start, make in pages_of.items()
+            (f"{re.escape(start)}.*", _ApiHandler, {"start": start, "api": api})
+            for start, api in apis.items()
         ]
         self._application = Application(
             routes,
             default_handler_class=_Handler,
             log_function=lambda _: None,  # no line for every request
+            cross_origin_protection=True,
         )
         self._server = HTTPServer(
             self,
@@ -113,7 +125,7 @@ class Site(HTTPServerConnectionDelegate):
                 if error.errno in _OUT_OF:
                     self._rest(listening, error)
                 return
-            stream = Stream(connection, self._turns, self._timeout_s, self._forget)
+            stream = Stream(connection, self._turns, self._timeout_s, self)
             self._streams[stream] = None
             self._server.handle_stream(stream, address)
 
@@ -126,6 +138,7 @@ class Site(HTTPServerConnectionDelegate):
             return True
         idle = [(since, each) for each in self._streams if (since := each.idle_since())]
         if idle:
+            self.counts["limits_reached", "CONNECTIONS"] += 1
             _log.info("connection closed to make room", limit="CONNECTIONS", most=CONNECTIONS)
             min(idle, key=lambda pair: pair[0])[1].close()
         return bool(idle)
@@ -139,8 +152,13 @@ class Site(HTTPServerConnectionDelegate):
         if listening in self._listening:
             self._loop.add_reader(listening, self._accept, listening)
 
-    def _forget(self, stream: Stream) -> None:
+    def closed(self, stream: Stream) -> None:
+        """The connection is closed."""
         self._streams.pop(stream, None)
+
+    def not_taken(self) -> None:
+        """An answer was not read in time."""
+        self.counts["limits_reached", "TIMEOUT_S"] += 1
 
     def has_place(self, path: str) -> bool:
         """Whether a request for this path may be answered now."""
@@ -174,6 +192,7 @@ class _Request(HTTPMessageDelegate):
         self._stream = cast(Stream, connection.stream)
         self._stream.await_request()
         self._method = self._path = ""
+        self._takes_body = False
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
@@ -185,12 +204,14 @@ class _Request(HTTPMessageDelegate):
         if re.fullmatch("[0-9]+", length) and (len(length) > 9 or int(length) > BODY_BYTES):
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, Connection="close")
             return None
+        self._takes_body = media_type(headers) == JSON
         waited = asyncio.get_running_loop().time() - (self._stream.waiting_since or 0.0)
         self._connection.set_body_timeout(max(0.0, self._timeout_s - waited))
         return self._application.headers_received(start_line, headers)
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """Dropped: no page reads a body."""
+        """Dropped unless it is JSON: the library would parse forms at once, which takes long."""
+        return self._application.data_received(chunk) if self._takes_body else None
 
     def finish(self) -> None:
         has_place = self._site.has_place(self._path)
@@ -198,6 +219,7 @@ class _Request(HTTPMessageDelegate):
         if has_place:
             self._application.finish()
         else:
+            self._site.counts["limits_reached", "ANSWERS"] += 1
             _log.warning("page refused", path=self._path, limit="ANSWERS", most=ANSWERS)
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, **{"Retry-After": "1"})
 
@@ -228,6 +250,7 @@ class _Handler(RequestHandler):
 
     def send(self, page: Page) -> None:
         status, content_type, body = page
+        assert isinstance(body, bytes)
         self.set_status(status)
         self.clear_header("Content-Type")
         self.set_header("Content-Type", content_type)
@@ -248,19 +271,89 @@ class _Handler(RequestHandler):
 
 
 class _PageHandler(_Handler):
-    """Answers GET and HEAD of one page, or of the page of a name in the path."""
+    """Answers GET and HEAD of one page."""
 
-    def initialize(self, make: Callable[..., Page | Awaitable[Page]]) -> None:
+    def initialize(self, make: Callable[[], Page | Awaitable[Page]]) -> None:
         self._make = make
 
     def prepare(self) -> Awaitable[None] | None:
         return None
 
-    async def get(self, *names: str) -> None:
-        page = self._make(*names)
-        self.send(page if isinstance(page, tuple) else await page)
+    async def get(self) -> None:
+        page = self._make()
+        status, content_type, body = page if isinstance(page, tuple) else await page
+        if isinstance(body, bytes):
+            self.send((status, content_type, body))
+        else:
+            self.set_status(status)
+            self.set_header("Content-Type", content_type)
+            self.set_header("Content-Length", sum(map(len, body)))
+            for piece in body:
+                self.write(piece)
+                await self.flush()
 
     head = get
+
+
+class _ApiHandler(_Handler):
+    """Passes requests under a prefix to an API, and its answers back."""
+
+    def initialize(self, start: str, api: Api) -> None:
+        self._start = start
+        self._api = api
+        self._sending: asyncio.Task[Any] | None = None  # Any: a handler's coroutine
+        self._is_closed = False
+
+    def prepare(self) -> Awaitable[None] | None:
+        return None
+
+    async def get(self) -> None:
+        asked = self.request
+        answer = await self._api(
+            HttpRequest(
+                method=asked.method or "",
+                path=asked.path.removeprefix(self._start),
+                query=asked.query,
+                headers=asked.headers,
+                remote=asked.remote_ip or "",
+                body=asked.body,
+            )
+        )
+        for name, value in answer.headers.items():
+            self.set_header(name, value)
+        if isinstance(answer.body, bytes):
+            self.send((answer.status, answer.content_type, answer.body))
+        else:
+            self.set_status(answer.status)
+            self.set_header("Content-Type", answer.content_type)
+            await self._stream(answer.body)
+
+    head = post = put = patch = delete = options = get
+
+    async def _stream(self, pieces: Pieces) -> None:
+        """Send pieces until there are no more, or the connection is closed."""
+        self._sending = asyncio.current_task()
+        try:
+            async with aclosing(pieces):
+                await self.flush()
+                if self.request.method != "HEAD":
+                    async for piece in pieces:
+                        self.write(piece)
+                        await self.flush()  # waits until it is taken
+        except asyncio.CancelledError:
+            if not self._is_closed or self._sending is None or self._sending.uncancel():
+                raise
+
+    def on_connection_close(self) -> None:
+        self._is_closed = True
+        if self._sending is not None:
+            self._sending.cancel()
+
+    def write_error(self, status_code: int, **more: Any) -> None:  # Any: as the library has it
+        problem = more.get("exc_info", (None, None))[1]
+        phrase = HTTPStatus(status_code).phrase
+        text = (problem.log_message if isinstance(problem, HTTPError) else None) or phrase
+        self.send((status_code, JSON, json.dumps({"error": text}).encode() + b"\n"))
 
 
 class _Kept:

@@ -6,9 +6,10 @@ cut off in time, and a request that is too long is answered 431.
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 from types import TracebackType
+from typing import Protocol
 
 from tornado.iostream import IOStream, UnsatisfiableReadError
 
@@ -21,6 +22,15 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close
 _log = Logger("http")
 
 
+class StreamOwner(Protocol):
+    """Who has accepted a connection."""
+
+    def closed(self, stream: "Stream") -> None: ...
+
+    def not_taken(self) -> None:
+        """An answer was not read in time: the connection is closed next."""
+
+
 class Stream(IOStream):
     """One client's connection."""
 
@@ -29,13 +39,13 @@ class Stream(IOStream):
         connection: socket.socket,
         turns: Turns,
         timeout_s: float,
-        closed: "Callable[[Stream], object]",
+        owner: "StreamOwner",
     ) -> None:
         super().__init__(connection, max_buffer_size=4 * HEADER_BYTES, read_chunk_size=HEADER_BYTES)
         self._loop = asyncio.get_running_loop()
         self._turns = turns
         self._timeout_s = timeout_s
-        self._on_closed = closed
+        self._owner = owner
         self._unread: asyncio.TimerHandle | None = None
         self.await_request()
 
@@ -99,6 +109,7 @@ class Stream(IOStream):
             self._unread = None
 
     def _not_taken(self) -> None:
+        self._owner.not_taken()
         _log.info("answer not taken in time", limit="TIMEOUT_S", seconds=self._timeout_s)
         self.close()
 
@@ -118,4 +129,4 @@ class Stream(IOStream):
                 self.socket.recv(8 * HEADER_BYTES)
         super().close(exc_info)
         self._taken(None)
-        self._on_closed(self)
+        self._owner.closed(self)

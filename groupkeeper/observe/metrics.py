@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from groupkeeper.coordinator.facts import (
     Fact,
@@ -26,13 +26,18 @@ from groupkeeper.coordinator.facts import (
     OffsetsCommitted,
     OffsetsRemoved,
     PendingMemberDropped,
+    RebalanceAbandoned,
     RebalanceCauseAdded,
     RebalanceCompleted,
     RebalanceJoined,
     RebalanceStarted,
+    RequestRefused,
 )
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.turns import Slices
+
+if TYPE_CHECKING:
+    from groupkeeper.observe.group_rows import Look
 
 SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
@@ -64,6 +69,16 @@ class Histogram:
 
 RequestTimes = defaultdict[int, Histogram]
 """Requests answered, and the time from their last byte in to their answer, by API key."""
+
+
+@dataclass(slots=True)
+class AnswerErrors:
+    """Answers with errors. An answer with several counts once for each, and once in `answers`."""
+
+    by_code: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """By API key and error code."""
+    answers: Counter[int] = field(default_factory=Counter)
+    """By API key."""
 
 
 @dataclass(slots=True)
@@ -157,56 +172,103 @@ class Metrics:
         """How long partitions took to load from their logs."""
         self.rebalance_seconds = Histogram()
         self.join_seconds = Histogram()
-        self.counts: Counter[tuple[str, str]] = Counter()
-        """(name, label value) -> count, with the names of `exposition.COUNTERS`."""
+        self.slowest_joiner_seconds = Histogram()
+        """From the first trigger until the last member of the join phase had joined."""
+        self.not_stable_ms = 0
+        """Of all groups together, in rebalances that are over."""
+        self._rebalancing: dict[str, tuple[int, int]] = {}
+        """Groups in a rebalance: the partition, and monotonic milliseconds of the beginning."""
+        self.counts: Counter[tuple[str, ...]] = Counter()
+        """(name, label values ...) -> count, with the names of `fact_counters.COUNTERS`."""
+        self.answer_errors = AnswerErrors()
         self.topics: Callable[[], object] | None = None
         """Returns an object with the attributes of `exposition.TOPICS` and `TOPIC_COUNTERS`."""
+        self.look: Look | None = None
+        """Finds groups and topics for a scrape."""
+        self.series_most = 0
+        """Most series of single groups, and most of single topics: `metrics.max.series`."""
 
     def _counted(self) -> Slices[Iterable[PartitionSnapshot]]:
         yield
         return self.snapshots()
 
-    def observe(self, _: Origin, noted: NotedFact) -> None:
+    def observe(self, origin: Origin, noted: NotedFact) -> None:
         """Count a fact; of most kinds only some are counted."""
         fact = noted.fact
         kind = type(fact)
         count = _COUNTS.get(kind)
         if count is not None:
-            name, label, amount = count(fact)
-            self.counts[name, label] += amount
-        if kind is RebalanceJoined:
-            self.join_seconds.observe(fact.duration_ms / 1000)  # type: ignore[attr-defined]
-        elif kind is RebalanceCompleted:
-            self.rebalance_seconds.observe(fact.duration_ms / 1000)  # type: ignore[attr-defined]
+            key, amount = count(fact)
+            self.counts[key] += amount
+        take = _TIMED.get(kind)
+        if take is not None:
+            take(self, origin, noted)
+
+    def _started(self, origin: Origin, noted: NotedFact) -> None:
+        self._rebalancing[noted.fact.group] = origin.partition, noted.now
+
+    def _joined(self, _: Origin, noted: NotedFact) -> None:
+        fact = noted.fact
+        assert isinstance(fact, RebalanceJoined)
+        self.join_seconds.observe(fact.duration_ms / 1000)
+        if fact.joined:
+            self.slowest_joiner_seconds.observe(fact.joined[-1][2] / 1000)
+
+    def _completed(self, origin: Origin, noted: NotedFact) -> None:
+        fact = noted.fact
+        assert isinstance(fact, RebalanceCompleted)
+        self.rebalance_seconds.observe(fact.duration_ms / 1000)
+        self._ended(origin, noted)
+
+    def _ended(self, _: Origin, noted: NotedFact) -> None:
+        began = self._rebalancing.pop(noted.fact.group, (0, noted.now))[1]
+        self.not_stable_ms += max(0, noted.now - began)
+
+    def _loaded(self, origin: Origin, _: NotedFact) -> None:
+        """Rebalances that a failure of the partition has ended were not told."""
+        over = [
+            group for group, (place, _) in self._rebalancing.items() if place == origin.partition
+        ]
+        for group in over:
+            del self._rebalancing[group]
 
 
 _REASONS: Final = {"request": "requested"}
 """`why` of a deletion -> label value, where that is another word."""
 
 # Any: each function takes the fact of its own row.
-_COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[str, str, int]]]] = {
-    GroupCreated: lambda fact: ("groups_created", "", 1),
-    GroupDeleted: lambda fact: ("groups_deleted", _REASONS.get(fact.why, fact.why), 1),
-    GroupDropped: lambda fact: ("groups_deleted", "unused", 1),
-    GroupsLoaded: lambda fact: ("replayed_records", "", fact.records),
-    LimitReached: lambda fact: ("limits_reached", fact.limit, 1),
-    MemberFenced: lambda fact: ("members_fenced", fact.api, 1),
-    MemberJoined: lambda fact: ("members_joined", fact.cause.code, 1),
-    MemberRemoved: lambda fact: ("members_removed", fact.cause.code, 1),
-    MemberReplaced: lambda fact: ("members_replaced", "no" if fact.quick else "yes", 1),
-    OffsetsCommitted: lambda fact: ("offsets_committed", "", fact.offsets),
+_COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[tuple[str, ...], int]]]] = {
+    GroupCreated: lambda _: (("groups_created",), 1),
+    GroupDeleted: lambda fact: (("groups_deleted", _REASONS.get(fact.why, fact.why)), 1),
+    GroupDropped: lambda _: (("groups_deleted", "unused"), 1),
+    GroupsLoaded: lambda fact: (("replayed_records",), fact.records),
+    LimitReached: lambda fact: (("limits_reached", fact.limit), 1),
+    MemberFenced: lambda fact: (("members_fenced", fact.api), 1),
+    MemberJoined: lambda fact: (("members_joined", fact.cause.code), 1),
+    MemberRemoved: lambda fact: (("members_removed", fact.cause.code), 1),
+    MemberReplaced: lambda fact: (("members_replaced", "no" if fact.quick else "yes"), 1),
+    OffsetsCommitted: lambda fact: (("offsets_committed",), fact.offsets),
     OffsetsRemoved: lambda fact: (
-        "offsets_removed",
-        "expired" if fact.why == "expired" else "requested",
+        ("offsets_removed", "expired" if fact.why == "expired" else "requested"),
         fact.offsets,
     ),
     PendingMemberDropped: lambda fact: (
-        "pending_members_dropped",
-        "expired" if fact.expired else "limit",
+        ("pending_members_dropped", "expired" if fact.expired else "limit"),
         1,
     ),
-    RebalanceCauseAdded: lambda fact: ("rebalance_causes_added", fact.cause.code, 1),
-    RebalanceCompleted: lambda fact: ("rebalances_completed", "", 1),
-    RebalanceStarted: lambda fact: ("rebalances", fact.cause.code, 1),
+    RebalanceCauseAdded: lambda fact: (("rebalance_causes_added", fact.cause.code), 1),
+    RebalanceCompleted: lambda _: (("rebalances_completed",), 1),
+    RebalanceStarted: lambda fact: (("rebalances", fact.cause.code), 1),
+    RequestRefused: lambda fact: (("requests_refused", fact.api, fact.error), 1),
 }
-"""Kind of fact -> name and label value of its counter, and by how much it rises."""
+"""Kind of fact -> name and label values of its counter, and by how much it rises."""
+
+_TIMED: Final[Mapping[type[Fact], Callable[[Metrics, Origin, NotedFact], None]]] = {
+    GroupDeleted: Metrics._ended,
+    GroupsLoaded: Metrics._loaded,
+    RebalanceAbandoned: Metrics._ended,
+    RebalanceCompleted: Metrics._completed,
+    RebalanceJoined: Metrics._joined,
+    RebalanceStarted: Metrics._started,
+}
+"""Kind of fact -> what takes its times."""

@@ -24,7 +24,8 @@ _INDEX = f"""\
 <li><a href="/healthz">/healthz</a>: the process answers
 <li><a href="/readyz">/readyz</a>: every partition is active
 <li><a href="/status">/status</a>: what <code>groupkeeper status</code> shows
-<li>/groups/GROUP: what a group is doing, and whom it waits for
+<li><a href="/api/v1/groups">/api/v1/groups</a>: groups, and why they rebalanced, as JSON
+<li><a href="/api/v1/openapi.json">/api/v1/openapi.json</a>: what else the API has
 </ul>
 """
 
@@ -54,7 +55,9 @@ class _Scrape:
 
         if self._exposition is None:
             self._exposition = Exposition(self._metrics)
-        return 200, CONTENT_TYPE, await self._turns.run(self._exposition.page())
+        sight = await self._exposition.look()
+        await self._turns.wait()  # the end of the look was in this one
+        return 200, CONTENT_TYPE, await self._turns.run(self._exposition.page(sight))
 
 
 def _readyz(metrics: Metrics) -> Page:

@@ -13,6 +13,8 @@ SLOW_S: Final = 0.02
 """An iteration of the event loop is meant to be shorter; one of the histogram's bounds."""
 NAMED: Final = 20
 """Partitions that are named when they are not active."""
+LIMITS: Final = "limits_reached"
+"""The counter with limits as labels."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,12 +75,9 @@ def status_of(metrics: Metrics, about: dict[str, Any], disk: DiskUse) -> dict[st
             "unaccepted": metrics.connections.unaccepted,
         },
         "limits_reached": {
-            label: count for (name, label), count in metrics.counts.items() if name == _LIMITS
+            key[1]: count for key, count in metrics.counts.items() if key[0] == LIMITS and count
         },
     }
-
-
-_LIMITS: Final = "limits_reached"
 
 
 def _not_active(snapshot: PartitionSnapshot) -> dict[str, Any]:
@@ -111,4 +110,4 @@ def quantile_ms(times: Histogram, share: float) -> float | None:
 
 
 def _total(metrics: Metrics, name: str) -> int:
-    return sum(count for (each, _), count in metrics.counts.items() if each == name)
+    return sum(count for key, count in metrics.counts.items() if key[0] == name)

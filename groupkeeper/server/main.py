@@ -9,10 +9,10 @@ import signal
 import time
 from functools import partial
 
-from groupkeeper.groups.live_pages import LivePages
 from groupkeeper.observe import logs
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages
+from groupkeeper.server.api import API_PREFIX, LateApi
 from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
@@ -57,15 +57,14 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     await server.start()
+    api = LateApi(server)
     http: HttpServer | None = None
     http_at = "off"
     if options.http is not None:
         turns = Turns()  # its own: health checks do not queue behind Kafka clients
-        live = LivePages(server.group_partitions, turns, server.about, server.personal)
-        more = {"/status": StatusPage(server).page}
-        http = HttpServer(
-            {**pages(server.metrics, turns), **more}, turns, pages_of={"/groups/": live.page}
-        )
+        counts = server.metrics.counts
+        found = {**pages(server.metrics, turns), "/status": StatusPage(server).page}
+        http = HttpServer(found, turns, apis={API_PREFIX: api.answer}, counts=counts)
         try:
             http_at = format_address(await http.start(options.http))
         except OSError:
@@ -86,6 +85,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     _log.info("stopping")
     if http is not None:
         await http.close()
+        api.close()
     if server.failed.done():
         return _exit_with(f"the disk cannot be trusted any more: {server.failed.result()}")
     await server.stop()
@@ -118,8 +118,9 @@ async def _warn_of_open_ports(options: ServeOptions) -> None:
                 listen=format_address(each.bind),
             )
     if options.http is not None and await is_reachable(options.http):
+        may = "change groups" if options.settings.http_api_write else "read its pages"
         _log.warning(
-            "HTTP port without authentication: any client can read its pages",
+            f"HTTP port without authentication: any client can {may}",
             http=format_address(options.http),
         )
 

@@ -6,12 +6,12 @@ runs the same server in memory, under virtual time.
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from math import inf
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from groupkeeper.apis.table import Dependencies, handlers, long_answers
 from groupkeeper.clock import Clock
@@ -51,7 +51,13 @@ from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
-from groupkeeper.turns import Turns
+from groupkeeper.turns import PacedTurns, Turns
+
+if TYPE_CHECKING:
+    from groupkeeper.groups.lag import GroupLags
+    from groupkeeper.groups.sight import ScrapeLook
+    from groupkeeper.observe.group_rows import Sight
+    from groupkeeper.web.parts import Parts
 
 MAX_GROUPS: Final = 1_000_000
 """Most groups of a process, divided among its partitions. An empty group takes 1.3 KB, without its
@@ -159,7 +165,7 @@ class Server:
     async def start(self) -> None:
         """Open the port. Partitions with a log are loaded in the background. Raises OSError."""
         settings, loop = self._options.settings, asyncio.get_running_loop()
-        clock = self._world.clock(loop)
+        self._clock = clock = self._world.clock(loop)
         self.failed: asyncio.Future[BaseException] = loop.create_future()
         """Done when the disk cannot be trusted any more: the process has to end."""
         self._executor = self._world.executor("writer")
@@ -187,9 +193,7 @@ class Server:
         self.group_partitions = GroupPartitions(
             self.logs.by_partition, self.event_logs.by_partition, services
         )
-        self.metrics.snapshots = self.group_partitions.snapshots
-        self.metrics.counted = self.group_partitions.counted
-        self.metrics.topics = self.topics.snapshot
+        self._serve_metrics()
         deleter = OffsetDeleter(
             self.group_partitions, self.turns, self.topics.pending_offset_deletions
         )
@@ -207,12 +211,59 @@ class Server:
         self._cleaning = Cleaning(self._world.files, logs, self.topics, threads, self.metrics)
         self._cleaning.start(announce=self._directory.lacked_retention)
 
+    def _serve_metrics(self) -> None:
+        self.metrics.snapshots = self.group_partitions.snapshots
+        self.metrics.counted = self.group_partitions.counted
+        self.metrics.topics = self.topics.snapshot
+        self.metrics.look = self._look
+        self.metrics.series_most = self._settings.metrics_max_series
+
+    async def _look(self, first: Collection[str]) -> "Sight":
+        return await self._scrape_look.look(first)
+
+    # Made when they are first asked for, so that a start does not import them.
+
+    @cached_property
+    def lags(self) -> "GroupLags":
+        from groupkeeper.groups.lag import GroupLags
+
+        return GroupLags(self.group_partitions, self.topics, PacedTurns())
+
+    @cached_property
+    def _scrape_look(self) -> "ScrapeLook":
+        from groupkeeper.groups.sight import ScrapeLook
+
+        parts = self.group_partitions, self.topics, self.lags
+        return ScrapeLook(self._options.node_id, *parts, PacedTurns(), self._clock)
+
     @property
     def personal(self) -> Personal:
         """What becomes of addresses and free words, in stored events and in live views."""
         assert self.store.format is not None, "written before"
         mode = self._options.settings.group_events_personal
         return Personal(mode, self.store.format.directory_id)
+
+    def web_parts(self) -> "Parts":
+        """What the JSON API stands on."""
+        from groupkeeper.groups.lag import GroupLags
+        from groupkeeper.web.lag_history import LagHistory
+        from groupkeeper.web.parts import Parts
+
+        turns = PacedTurns()
+        lags = GroupLags(self.group_partitions, self.topics, turns)
+        return Parts(
+            options=self._options,
+            groups=self.group_partitions,
+            topics=self.topics,
+            readers=self.readers,
+            metrics=self.metrics,
+            clock=self._clock,
+            turns=turns,
+            personal=self.personal,
+            about=self.about,
+            lags=lags,
+            history=LagHistory(lags, self._clock),
+        )
 
     def _event_services(self, clock: Clock) -> EventServices:
         settings = self._options.settings
@@ -257,8 +308,11 @@ class Server:
             most_per_host=settings.max_connections_per_ip,
             max_idle_s=idle_ms / 1000 if idle_ms >= 0 else inf,
         )
+        routes = handlers(parts)
+        for key in routes:
+            self.metrics.requests[key]  # its series exist from the start
         services = ConnectionServices(
-            routes=handlers(parts),
+            routes=routes,
             long_answers=long_answers(),
             unknown_version=parts.api_versions.unknown_version,
             steady_beat=self._steady_beat,
@@ -266,6 +320,7 @@ class Server:
             turns=self.turns,
             limits=limits,
             requests=self.metrics.requests,
+            answer_errors=self.metrics.answer_errors,
             connections=connections,
         )
         return Listener(services)

@@ -30,6 +30,11 @@ class Listen:
     advertised: Address | None = None
     """The address that its clients are given; None: the one that was bound."""
 
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """All that it is known by."""
+        return (self.bind,) if self.advertised is None else (self.bind, self.advertised)
+
 
 @dataclass(slots=True)
 class ServeOptions:

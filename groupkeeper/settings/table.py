@@ -72,7 +72,7 @@ class Settings:
     group_events_personal: str = choice(
         "keep",
         ("keep", "hash", "omit"),
-        "What `__group_events` and `/groups/GROUP` have of addresses of clients and of the reasons "
+        "What `__group_events` and the HTTP API have of addresses of clients and of the reasons "
         "that they give. Client ids stay, as member ids begin with them; log lines have all.",
     )
     group_events_purge: bool = boolean(
@@ -95,6 +95,10 @@ class Settings:
     group_max_size: int = whole(INT_MAX, "Most members of one group.", low=1)
     group_min_session_timeout_ms: int = whole(
         6_000, "Shortest session timeout that a member may ask for.", dev=100
+    )
+    http_api_write: bool = boolean(
+        False,
+        "Let the HTTP API remove members and reset offsets; whoever reaches the port may then.",
     )
     listeners: str | None = written(
         "NAME://HOST:PORT,...",
@@ -185,6 +189,11 @@ class Settings:
     )
     message_max_bytes: int = whole(
         1_048_588, "Largest record batch, from a producer or written for a group."
+    )
+    metrics_max_series: int = whole(
+        50_000,
+        "Most series of single groups, and most of single topics, that `/metrics` has; groups and "
+        "topics beyond are added up as `__other__`. 0 for none.",
     )
     node_id: int = whole(0, "Id of this node, unless the command line gives `--node-id`.")
     num_partitions: int = whole(1, "Partitions of a topic that is created without a count.", low=1)

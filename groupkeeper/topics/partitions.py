@@ -67,8 +67,9 @@ class TopicPartitions:
         self.unread = UnreadLogs(worker, failed)
         """What is still to be read of logs that were opened."""
         self._producers = producers
-        self._unopened: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
-        self._unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
+        self.unopened: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
+        self.unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
+        """When logs that could not be opened, or written, may be tried again."""
         self._known: dict[tuple[str, int], TopicPartition] = {}
         self._detached: dict[tuple[Topic, int], TopicPartition] = {}
         """Those of deleted topics whose files still exist."""
@@ -130,11 +131,11 @@ class TopicPartitions:
         """
         seconds = asyncio.get_running_loop().time
         now = seconds()
-        wanted = [each for each in partitions if not self._unopened.waits(each, now)]
+        wanted = [each for each in partitions if not self.unopened.waits(each, now)]
         for first in range(0, len(wanted), AT_ONCE):
             some = wanted[first : first + AT_ONCE]
             for partition in await self._worker(partial(self._prepare, some)):
-                self._unopened.failed(partition, seconds())
+                self.unopened.failed(partition, seconds())
             self.unread.add(some)
 
     async def warm(self, reads: Iterable[Read]) -> None:
@@ -146,11 +147,11 @@ class TopicPartitions:
         """An append failed: refuse others for a while."""
         partition = self._known.get((topic_name, index))
         if partition is not None:
-            self._unwritten.failed(partition, asyncio.get_running_loop().time())
+            self.unwritten.failed(partition, asyncio.get_running_loop().time())
 
     def refuses_writes(self, partition: TopicPartition) -> bool:
         """Whether appends have failed and the next one is not to be tried yet."""
-        return self._unwritten.waits(partition, asyncio.get_running_loop().time())
+        return self.unwritten.waits(partition, asyncio.get_running_loop().time())
 
     def _prepare(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Returns those that could not be opened."""
@@ -179,8 +180,8 @@ class TopicPartitions:
                 partition = self._known.get((topic.name, index))
                 if partition is not None and partition.topic is topic:
                     del self._known[topic.name, index]
-                    self._unopened.drop(partition)
-                    self._unwritten.drop(partition)
+                    self.unopened.drop(partition)
+                    self.unwritten.drop(partition)
                     self._detached[topic, index] = partition
                     for watcher in list(partition.watchers):
                         watcher.changed()

@@ -51,6 +51,8 @@ class Snapshot:
     fetches_waiting: int
     topic_segments_deleted: int
     """By retention, since the start."""
+    topic_log_open_failures: int
+    topic_log_write_failures: int
 
 
 @dataclass(slots=True)
@@ -205,6 +207,8 @@ class Topics:
             topic_files_open=len(self._files),
             fetches_waiting=len(self.waiting_fetches),
             topic_segments_deleted=self.retention.segments_deleted,
+            topic_log_open_failures=self.partitions.unopened.failures,
+            topic_log_write_failures=self.partitions.unwritten.failures,
         )
 
     async def close(self) -> None:

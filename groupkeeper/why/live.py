@@ -1,4 +1,5 @@
-"""What a group is doing right now, in words: from the JSON of `GET /groups/GROUP`.
+"""What a group is doing right now, in words: `live` of
+`GET /api/v1/groups/GROUP`.
 
 A newer server may leave fields out or add some: nothing here relies on one.
 """

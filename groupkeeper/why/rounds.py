@@ -12,7 +12,7 @@ a round may lack its beginning.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
 from groupkeeper.protocol.group_events import SHORTENED, TYPES, Event
@@ -119,9 +119,11 @@ class Round:
 
     def as_json(self) -> dict[str, Any]:
         """The round as a JSON object; the names of its fields are stable."""
-        fields = asdict(self)
-        del fields["limits"]
-        return fields
+        whole = asdict(self)
+        return {name: whole[name] for name in JSON_FIELDS}
+
+
+JSON_FIELDS: Final = tuple(each.name for each in fields(Round) if each.name != "limits")
 
 
 Entry = Round | Event

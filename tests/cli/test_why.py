@@ -12,7 +12,7 @@ from groupkeeper.cli.why_times import read_since
 from groupkeeper.client import CallFailed, Client, group_events
 from groupkeeper.client.group_events import EventLog
 from groupkeeper.coordinator.placement import partition_of
-from groupkeeper.observe.http_limits import Page
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TOPIC, Event, encode
@@ -430,12 +430,12 @@ def test_times(text: str, ms: int) -> None:
 # -- the present -----------------------------------------------------------------------------------
 
 
-async def with_http(node: StubNode, answer: Page, *arguments: str) -> int:
-    async def page(group: str) -> Page:
-        assert group == "g"
+async def with_http(node: StubNode, answer: HttpAnswer, *arguments: str) -> int:
+    async def api(request: HttpRequest) -> HttpAnswer:
+        assert request.path == "groups/g"
         return answer
 
-    server = HttpServer({}, pages_of={"/groups/": page})
+    server = HttpServer({}, apis={"/api/v1/": api})
     host, port = await server.start(("127.0.0.1", 0))
     await server.serving
     try:
@@ -467,8 +467,9 @@ async def test_following_goes_on_when_a_node_answers_again(
     assert told == 2
 
 
-def page(status: int = 200, **fields: Any) -> Page:
-    return status, "application/json", json.dumps({"cluster": CLUSTER} | fields).encode()
+def page(status: int = 200, **live: Any) -> HttpAnswer:
+    found = {"cluster": live.pop("cluster", CLUSTER), "live": live}
+    return HttpAnswer(status, json.dumps(found | live).encode())
 
 
 async def test_the_present_comes_from_the_http_port(capsys: Capture) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from groupkeeper.coordinator.placement import partition_of
-from groupkeeper.groups import driver
 from groupkeeper.groups import group_partitions as module
 from tests.support.served import Served, groups_apart
 from tests.support.slices import whole
@@ -48,7 +47,7 @@ def test_groups_are_counted_in_slices(
     serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = serve("offsets.topic.num.partitions=1")
-    monkeypatch.setattr(driver, "COUNTED_IN_A_SLICE", 10)
+    monkeypatch.setattr(module, "COUNTED_IN_A_SLICE", 10)
     client = served.client()
     for number in range(40):
         client.commit(1, f"g{number}")

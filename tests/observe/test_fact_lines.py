@@ -230,7 +230,7 @@ def test_of_a_group_that_is_left_two_lines_tell(served: Served, lines: Lines) ->
     assert "rebalance abandoned" not in {line["event"] for line in lines()}
     counts = served.server.metrics.counts
     assert counts["rebalances", "member_left"] == 1, "it was in PreparingRebalance"
-    assert counts["rebalances_completed", ""] == 1, "as Kafka counts: with the leader's assignment"
+    assert counts["rebalances_completed",] == 1, "as Kafka counts: with the leader's assignment"
 
 
 def test_a_limit_is_named_with_who_met_it(lines: Lines) -> None:

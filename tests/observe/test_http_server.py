@@ -3,13 +3,15 @@
 import asyncio
 import errno
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
 import pytest
 
 from groupkeeper.observe import http_limits, http_site
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS
 from groupkeeper.observe.http_server import HttpServer
 from tests.support.served import Lines
@@ -41,6 +43,7 @@ PAGES: http_limits.Pages = {
     "/broken": broken,
     "/slow": slow,
     "/large": lambda: (200, "text/plain", bytes(8_000_000)),
+    "/pieces": lambda: (200, "text/plain", [bytes([each]) * 300_000 for each in b"abc"]),
     "/healthz": lambda: (200, "application/json", b"{}"),
 }
 
@@ -98,6 +101,15 @@ async def test_head_has_the_length_and_no_body(ask: Ask) -> None:
     answer = await ask(get("/hello", "HEAD"))
     assert b"Content-Length: 3" in answer
     assert answer.endswith(b"\r\n\r\n")
+
+
+async def test_a_page_in_pieces_is_one_answer(ask: Ask) -> None:
+    head, _, body = (await ask(get("/pieces", more="Connection: close\r\n"))).partition(b"\r\n\r\n")
+    assert b"Content-Length: 900000" in head
+    assert body == b"".join(bytes([each]) * 300_000 for each in b"abc")
+    head, _, body = (await ask(get("/pieces", "HEAD"))).partition(b"\r\n\r\n")
+    assert b"Content-Length: 900000" in head
+    assert body == b""
 
 
 async def test_a_connection_is_kept_alive(ask: Ask) -> None:
@@ -420,29 +432,144 @@ async def test_answers_are_not_to_be_stored(ask: Ask) -> None:
         assert b"Cache-Control: no-store\r\n" in await ask(get(path))
 
 
-# -- pages of names --------------------------------------------------------------------------------
+# -- an API under a prefix -------------------------------------------------------------------------
 
 
-async def of_name(name: str) -> http_limits.Page:
-    await asyncio.sleep(0)
-    return 200, "text/plain", repr(name).encode()
+class Stream:
+    """Pieces of a body; `most` at once, and then none until it is closed."""
+
+    def __init__(self, piece: bytes, most: int | None = None) -> None:
+        self._piece = piece
+        self._most = most
+        self.asked = 0
+        self.closed = asyncio.Event()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self.asked == self._most:
+            await self.closed.wait()
+        self.asked += 1
+        return self._piece
+
+    async def aclose(self) -> None:
+        self.closed.set()
+
+
+@asynccontextmanager
+async def api_of(
+    answer: HttpAnswer, asked: list[HttpRequest], timeout_s: float = 60.0
+) -> AsyncIterator[tuple[Address, Counter[tuple[str, ...]]]]:
+    async def api(request: HttpRequest) -> HttpAnswer:
+        asked.append(request)
+        await asyncio.sleep(0)
+        return answer
+
+    counts = Counter[tuple[str, ...]]()
+    server = HttpServer(PAGES, apis={"/api/": api}, counts=counts, timeout_s=timeout_s)
+    yield await server.start(("127.0.0.1", 0)), counts
+    await server.close()
+
+
+async def send(address: Address, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(request)
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+def post(body: bytes, kind: str, more: str = "") -> bytes:
+    headers = f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{more}"
+    return get("/api/x", "POST", headers) + body
+
+
+async def test_an_api_gets_paths_and_queries_as_they_came() -> None:
+    asked: list[HttpRequest] = []
+    found = HttpAnswer(503, b"{}\n", headers={"Retry-After": "7"})
+    async with api_of(found, asked) as (address, _):
+        more = "Connection: close\r\nLast-Event-ID: 1.2\r\n"
+        answer = await send(address, get("/api/a%2Fb/%ff?d=%20&e", more=more))
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"Content-Type: application/json\r\n" in answer
+    assert b"Retry-After: 7\r\n" in answer
+    assert answer.endswith(b"\r\n\r\n{}\n")
+    [request] = asked
+    assert (request.method, request.path, request.query) == ("GET", "a%2Fb/%ff", "d=%20&e")
+    assert (request.headers["last-event-id"], request.remote) == ("1.2", "127.0.0.1")
 
 
 @pytest.mark.parametrize(
-    ("path", "name"),
+    ("kind", "body"),
     [
-        ("/of/a", "a"),
-        ("/of/a%20b", "a b"),
-        ("/of/a/b?c=d", "a/b"),
-        ("/of/%C3%BC+1", "ü+1"),
+        ("application/json", b'{"a": 1}'),
+        ("Application/JSON; charset=utf-8", b'{"a": 1}'),
+        ("application/x-www-form-urlencoded", b""),
+        ("text/plain", b""),
     ],
 )
-async def test_a_name_in_a_path_is_unescaped(path: str, name: str) -> None:
-    server = HttpServer({}, pages_of={"/of/": of_name})
-    reader, writer = await asyncio.open_connection(*await server.start(("127.0.0.1", 0)))
-    writer.write(get(path, more="Connection: close\r\n"))
-    answer = await reader.read()
+async def test_only_json_bodies_reach_an_api(kind: str, body: bytes) -> None:
+    asked: list[HttpRequest] = []
+    async with api_of(HttpAnswer(200, b"{}"), asked) as (address, _):
+        await send(address, post(b'{"a": 1}', kind))
+    assert (asked[0].method, asked[0].body) == ("POST", body)
+
+
+@pytest.mark.parametrize(
+    "header", ["Sec-Fetch-Site: cross-site", "Origin: http://evil.example", "Origin: null"]
+)
+async def test_what_another_origin_sends_does_not_reach_an_api(header: str) -> None:
+    asked: list[HttpRequest] = []
+    async with api_of(HttpAnswer(200, b"{}"), asked) as (address, _):
+        answer = await send(address, post(b"{}", "application/json", f"{header}\r\n"))
+        own = "Sec-Fetch-Site: same-origin\r\nOrigin: http://here\r\n"
+        assert b" 200 OK" in await send(address, post(b"{}", "application/json", own))
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert b'"error": ' in answer
+    assert len(asked) == 1
+
+
+async def test_a_stream_is_sent_as_it_comes() -> None:
+    stream = Stream(b"data: 1\n\n", most=2)
+    async with api_of(HttpAnswer(200, stream, "text/event-stream"), []) as (address, _):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(get("/api/follow"))
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"Content-Type: text/event-stream\r\n" in head
+        for _ in range(2):
+            assert b"data: 1\n\n" in await reader.readuntil(b"\n\n")
+        writer.close()
+        await stream.closed.wait()
+
+
+async def test_a_stream_ends_with_the_port(lines: Lines) -> None:
+    stream = Stream(b"data: 1\n\n", most=1)
+    async with api_of(HttpAnswer(200, stream, "text/event-stream"), []) as (address, _):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(get("/api/follow"))
+        await reader.readuntil(b"\n\n")
+    await stream.closed.wait()
     writer.close()
-    await server.close()
-    assert answer.startswith(b"HTTP/1.1 200 OK")
-    assert answer.endswith(b"\r\n\r\n" + repr(name).encode())
+    assert lines() == []
+
+
+async def test_head_of_a_stream_is_only_its_headers() -> None:
+    stream = Stream(b"data: 1\n\n")
+    async with api_of(HttpAnswer(200, stream, "text/event-stream"), []) as (address, _):
+        answer = await send(address, get("/api/follow", "HEAD", "Connection: close\r\n"))
+    assert answer.endswith(b"\r\n\r\n")
+    assert (stream.asked, stream.closed.is_set()) == (0, True)
+
+
+async def test_a_stream_that_is_not_read_is_closed_and_counted() -> None:
+    stream = Stream(bytes(100_000))
+    found = HttpAnswer(200, stream, "text/event-stream")
+    async with api_of(found, [], timeout_s=0.3) as (address, counts):
+        client = socket.create_connection(address)
+        client.sendall(get("/api/follow"))
+        await stream.closed.wait()
+        client.close()
+        assert counts == {("limits_reached", "TIMEOUT_S"): 1}
+        assert stream.asked < 200  # what the kernel's buffers take, and no more

@@ -14,13 +14,16 @@ from groupkeeper.coordinator import facts
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.observe import exposition
-from groupkeeper.observe.exposition import COUNTERS, TOPIC_COUNTERS, TOPICS, Exposition
+from groupkeeper.observe.exposition import TOPIC_COUNTERS, TOPICS, Exposition
+from groupkeeper.observe.fact_counters import COUNTERS
 from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.observe.group_series import FAMILIES
 from groupkeeper.observe.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.registry import APIS
-from tests.support.served import Served
+from tests.support.requests import join_request
+from tests.support.served import Served, settle
 from tests.support.slices import whole
 
 COMMIT = OffsetCommitRequest()
@@ -29,9 +32,13 @@ WHO = Who("member-1")
 LEFT = Cause(CauseCode.MEMBER_LEFT, WHO)
 
 
+def text_of(metrics: Metrics) -> str:
+    return b"".join(whole(Exposition(metrics).page())).decode()
+
+
 def samples(metrics: Metrics) -> dict[str, float]:
     """`name{label=value}` -> value of a whole page."""
-    page = whole(Exposition(metrics).page()).decode()
+    page = text_of(metrics)
     found = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
@@ -42,6 +49,42 @@ def samples(metrics: Metrics) -> dict[str, float]:
 
 def noted(fact: facts.Fact) -> tuple[Origin, facts.NotedFact]:
     return Origin(7, 1), facts.NotedFact(0, 1_000, 1_700_000_000_000, False, fact)
+
+
+def test_series_with_known_labels_exist_before_anything_has_happened() -> None:
+    found = samples(Metrics())
+    for name, about in COUNTERS.items():
+        for values in about.known:
+            pairs = zip(about.labels, values, strict=True)
+            labels = ",".join(f"{label}={value}" for label, value in pairs)
+            assert found[f"groupkeeper_{name}_total" + (f"{{{labels}}}" if labels else "")] == 0
+
+
+def test_a_server_has_the_series_of_its_apis_from_the_start(served: Served) -> None:
+    found = samples(served.server.metrics)
+    assert found["groupkeeper_requests_total{api=LeaveGroup}"] == 0
+    assert found["groupkeeper_answers_total{api=LeaveGroup,error=NONE}"] == 0
+    assert found["groupkeeper_answers_total{api=SyncGroup,error=ILLEGAL_GENERATION}"] == 0
+    assert found["groupkeeper_request_latency_seconds_count{api=LeaveGroup}"] == 0
+
+
+def test_answers_without_error_are_the_rest() -> None:
+    metrics = Metrics()
+    metrics.requests[12].observe(0.1, times=10)
+    metrics.answer_errors.answers[12] += 2
+    metrics.answer_errors.by_code[12, 25] += 2
+    metrics.answer_errors.by_code[12, 27] += 1
+    metrics.answer_errors.by_code[12, 9999] += 1
+    found = samples(metrics)
+    name = "groupkeeper_answers_total{api=Heartbeat,error=%s}"
+    errors = ("NONE", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "9999", "NOT_COORDINATOR")
+    assert [found[name % error] for error in errors] == [8, 2, 1, 1, 0]
+
+
+def test_refused_requests_are_counted_by_api_and_error() -> None:
+    refused = facts.RequestRefused(**GROUP, who=WHO, api="SyncGroup", error="ILLEGAL_GENERATION")
+    name = "groupkeeper_requests_refused_total{api=SyncGroup,error=ILLEGAL_GENERATION}"
+    assert seen(refused, refused)[name] == 2
 
 
 def seen(*happened: facts.Fact) -> dict[str, float]:
@@ -98,7 +141,7 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
             protocol="range",
             members=2,
             duration_ms=1500,
-            joined=[],
+            joined=[("m", None, 3), ("n", None, 1200)],
             missing=[],
             ended_by="all_joined",
         ),
@@ -115,6 +158,7 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
         ),
     )
     assert found["groupkeeper_join_seconds_sum"] == 1.5
+    assert found["groupkeeper_slowest_joiner_seconds_sum"] == 1.2
     assert found["groupkeeper_rebalance_seconds_sum"] == 2.5
     assert found["groupkeeper_rebalances_completed_total"] == 1
 
@@ -264,14 +308,14 @@ def test_a_page_is_made_in_slices_and_the_same_however_many(
     assert {name for name in before if before[name] != after[name]} <= {
         name for name in before if not name.startswith("groupkeeper_")
     }
-    page = whole(Exposition(metrics).page()).decode()
+    page = text_of(metrics)
     assert page.count("# TYPE groupkeeper_request_latency_seconds ") == 1
 
 
 def families() -> Iterator[str]:
     metrics = Metrics()
     metrics.topics = lambda: SimpleNamespace(**dict.fromkeys((*TOPICS, *TOPIC_COUNTERS), 0))
-    page = whole(Exposition(metrics).page()).decode()
+    page = text_of(metrics)
     return (line.split()[2] for line in page.splitlines() if line.startswith("# TYPE groupkeeper_"))
 
 
@@ -282,7 +326,7 @@ def test_topics_are_counted_by_the_server(served: Served) -> None:
             topics=[CreatableTopic(name="invoices", num_partitions=3, replication_factor=1)]
         ),
     )
-    page = whole(Exposition(served.server.metrics).page()).decode().splitlines()
+    page = text_of(served.server.metrics).splitlines()
     assert "groupkeeper_topics 3.0" in page
     assert "groupkeeper_topic_partitions 15.0" in page
     assert "groupkeeper_fetches_waiting 0.0" in page
@@ -295,11 +339,42 @@ def test_names_are_unique_and_in_base_units() -> None:
     assert not [name for name in names if name.endswith(("_ms", "_millis", "_kb"))]
 
 
-def test_every_metric_is_in_the_operations_page() -> None:
-    page = Path(__file__).parents[2] / "docs" / "operations.md"
-    table = page.read_text(encoding="utf-8").partition("## Metrics")[2].partition("\n##")[0]
-    described = set(re.findall(r"`([a-z_]+)`", " ".join(re.findall(r"^\|(.*?)\|", table, re.M))))
-    assert {f"groupkeeper_{name}" for name in described} == set(families())
+def described() -> set[str]:
+    """The names in the tables of the page."""
+    page = Path(__file__).parents[2] / "docs" / "metrics.md"
+    text = page.read_text(encoding="utf-8")
+    return set(re.findall(r"`([a-z_]+)`", " ".join(re.findall(r"^\|(.*?)\|", text, re.M))))
+
+
+def test_every_metric_is_in_the_page_of_metrics() -> None:
+    ours = {name.removeprefix("groupkeeper_") for name in families()}
+    assert described() == ours | set(FAMILIES)
+
+
+def test_time_in_rebalances_is_added_when_they_end(served: Served) -> None:
+    client = served.client()
+    served.client().send(3, join_request("g"))
+    served.advance(0.1)
+    joined = client.join("h")
+    served.advance(7)
+    assert samples(served.server.metrics)["groupkeeper_not_stable_seconds_total"] == 0
+    client.sync(joined.member_id, joined.generation_id, "h")
+    served.advance(0.1)
+    assert samples(served.server.metrics)["groupkeeper_not_stable_seconds_total"] == pytest.approx(
+        7, abs=0.1
+    )
+
+
+def test_a_rebalance_that_a_failure_has_ended_is_not_added_later(served: Served) -> None:
+    client = served.client()
+    client.join("g")
+    served.advance(0.1)
+    served.fail("g")
+    served.settled()
+    served.advance(100)
+    settle(client, "g")
+    served.advance(0.1)
+    assert samples(served.server.metrics)["groupkeeper_not_stable_seconds_total"] < 1
 
 
 def test_counting_does_not_import_prometheus_client() -> None:

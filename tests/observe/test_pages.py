@@ -58,7 +58,7 @@ async def test_metrics_are_in_prometheus_text_format() -> None:
     page = pages(metrics)["/metrics"]
     assert (await page())[1].startswith("text/plain; version=0.0.4")
     metrics.connections.open = 3
-    assert b"\ngroupkeeper_connections 3.0\n" in (await page())[2]
+    assert b"\ngroupkeeper_connections 3.0\n" in b"".join((await page())[2])
 
 
 def test_the_first_page_links_the_others() -> None:

@@ -271,4 +271,4 @@ def test_little_is_imported_before_the_ready_line(start: Start) -> None:
     modules = set(process.line().split())
     late = {"rich", "prometheus_client", "structlog", "pyspark", "aiokafka", "numpy", "pyarrow"}
     assert "groupkeeper.connections.connection" in modules
-    assert (late | {"tornado"}) & modules == set()
+    assert (late | {"tornado", "groupkeeper.web"}) & modules == set()

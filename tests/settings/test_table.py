@@ -26,6 +26,7 @@ def settings(*assignments: str, **more: object) -> Settings:
         ("group_min_session_timeout_ms", 6000),
         ("group_max_session_timeout_ms", 1800000),
         ("group_max_size", 2147483647),
+        ("http_api_write", False),
         ("offsets_retention_minutes", 10080),
         ("offsets_retention_check_interval_ms", 600000),
         ("offset_metadata_max_bytes", 4096),

@@ -20,7 +20,7 @@ from groupkeeper.connections.connection import Connection
 from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.observe.metrics import ConnectionStats, Histogram, RequestTimes
+from groupkeeper.observe.metrics import AnswerErrors, ConnectionStats, Histogram, RequestTimes
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import Message, key_of
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
@@ -118,6 +118,7 @@ class Bench:
         self.routes[API_VERSIONS] = versions.handle
         self.stats = ConnectionStats()
         self.requests_seen = RequestTimes(Histogram)
+        self.errors_seen = AnswerErrors()
         self.clock = StoppedClock()
         self.turns = Turns()
         self.limits = Limits(*(Budget(ROOM) for _ in range(4)), LIMIT, LIMIT)
@@ -131,6 +132,7 @@ class Bench:
             turns=self.turns,
             limits=self.limits,
             requests=self.requests_seen,
+            answer_errors=self.errors_seen,
             connections=self.table,
         )
         self.services = services

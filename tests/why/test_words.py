@@ -416,8 +416,10 @@ def test_a_poll_that_came_too_late() -> None:
     [
         (
             "max_poll_exceeded",
-            " came back on the same connection 2.0 s after it left: its application did not call "
-            "poll in time.",
+            (
+                " came back on the same connection 2.0 s after it left: "
+                "its application did not call poll in time."
+            ),
             "A batch took longer than max.poll.interval.ms (300000 for this member)",
         ),
         (

@@ -1,0 +1,88 @@
+"""Counts the errors of answers, by API. Answers without one are not counted here: they are the rest
+of all answers.
+
+An answer may have an error of its own, and one in each of its rows. Where errors can be is read
+from the classes of the messages, once.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import chain, islice
+from operator import attrgetter
+from typing import Any, Final
+
+from groupkeeper.observe.metrics import AnswerErrors
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.mapped import Mapped
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitResponse
+from groupkeeper.protocol.types import ArrayOf, StructOf
+
+ROWS_MOST: Final = 1_000
+"""How many rows of a kind are looked at in an answer. Where they are made while they are encoded,
+one: a refusal has the same error in each."""
+
+OFFSET_COMMIT: Final = ApiKey.OFFSET_COMMIT.value
+
+# Any: messages of any class.
+Parts = Sequence[tuple[Callable[[Any], Any], "Shape"]]
+Shape = tuple[bool, Parts]
+"""Whether messages of a class have an error of their own, and their parts that have some."""
+
+
+def count_errors(counts: AnswerErrors, key: int, response: Any) -> None:
+    """Count the errors of an answer of this API, each of them once."""
+    if key == OFFSET_COMMIT and _is_accepted(response):
+        return
+    cls: type = type(response)
+    own, parts = _shape_of(cls)
+    if not parts and not (own and response.error_code):
+        return
+    found: set[int] = set()
+    _add_errors((response,), own, parts, found)
+    if found:
+        counts.answers[key] += 1
+        for code in found:
+            counts.by_code[key, code] += 1
+
+
+def _is_accepted(response: OffsetCommitResponse) -> bool:
+    """A short cut for the answer that is sent most often, apart from heartbeats."""
+    if len(response.topics) > ROWS_MOST:
+        return False
+    for topic in response.topics:
+        rows = topic.partitions
+        if len(rows) > ROWS_MOST:
+            return False
+        for row in rows:
+            if row.error_code:
+                return False
+    return True
+
+
+@cache
+def _shape_of(cls: type) -> Shape:
+    own, parts = False, list[tuple[Callable[[Any], Any], Shape]]()
+    for field in layout_of(cls).fields:
+        own = own or field.name == "error_code"
+        kind = field.type.item if isinstance(field.type, ArrayOf) else field.type
+        if isinstance(kind, StructOf) and any(shape := _shape_of(kind.cls)):
+            parts.append((attrgetter(field.name), shape))
+    return own, parts
+
+
+def _add_errors(messages: Sequence[Any], own: bool, parts: Parts, found: set[int]) -> None:
+    if own:
+        found.update(int(each.error_code) for each in messages if each.error_code)
+    for part, shape in parts:
+        rows = chain.from_iterable(_rows(part(each)) for each in messages)
+        _add_errors([*islice(rows, ROWS_MOST)], *shape, found)
+
+
+def _rows(value: Any) -> Iterable[Any]:
+    """The messages in a field: an array, a single one, or none."""
+    if isinstance(value, Mapped):
+        return (value[0],) if len(value) else ()
+    if isinstance(value, list | tuple):
+        return value
+    return () if value is None else (value,)

@@ -1,0 +1,218 @@
+"""How far groups are behind the ends of the logs, in records and in time: for metrics, pages and
+the JSON API.
+
+Reads what the partitions hold in memory, and asks `topics/log_positions.py` where logs end, which
+opens none. Costs nothing while nobody asks. `client/lag.py` does the same from outside, for any
+Kafka cluster.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
+
+from groupkeeper.coordinator.group import Group
+from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.log_positions import Extent, Place, Position
+from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.topics import Topics
+from groupkeeper.turns import Slices, Turns
+
+TIMES_MOST: Final = 2_000
+"""Most records whose time is read for one question: each takes a reading of a file or two, about a
+tenth of a millisecond of the worker's thread. The time lag of other partitions is unknown."""
+
+# Every version of OffsetCommitValue begins with its version and the offset.
+_offset_of = Struct(">hq").unpack_from
+
+Extents: TypeAlias = Mapping[Place, Extent]
+
+_Times: TypeAlias = dict[tuple[Topic, int, int], int]
+
+
+class PartitionLag(NamedTuple):
+    """A committed offset, and the log it is for, at some moment."""
+
+    topic: str
+    partition: int
+    committed: int
+    """The committed offset, as it stands."""
+    start_offset: int
+    end_offset: int
+    lag_ms: int | None = None
+    """How long ago the next record to read was written, to its batch; 0 without lag. None if that
+    was not asked for, or if the record has no timestamp or was one of too many."""
+
+    @property
+    def next_offset(self) -> int:
+        """The first record to read: not before the start of the log."""
+        return max(self.committed, self.start_offset)
+
+    @property
+    def lag(self) -> int:
+        """Records left to read, as offsets up to the end: what has been deleted is none of them."""
+        return max(0, self.end_offset - self.next_offset)
+
+    @property
+    def position(self) -> Position:
+        """Of the first record to read."""
+        return self.topic, self.partition, self.next_offset
+
+
+def lags_of(group: Group, extents: Extents, pace: Pace) -> Slices[list[PartitionLag]]:
+    """The lag of one group, without times. A deleted topic or partition has none, and neither has
+    an offset of -1. The offsets may be on their way to the disk.
+    """
+    found = []
+    for topic, partitions in [*group.offsets.items()]:
+        for partition, value in [*partitions.items()]:
+            extent = extents.get((topic, partition))
+            committed = _offset_of(value)[1]
+            if extent is not None and committed >= 0:
+                start, end, _ = extent
+                found.append(PartitionLag(topic, partition, committed, start, end))
+            if pace.spent():
+                yield
+    return found
+
+
+def lag_ms(lag: PartitionLag, times: Mapping[Position, int], now_ms: int) -> int | None:
+    """Until `now_ms`, given the times of records by position; see `PartitionLag.lag_ms`."""
+    if not lag.lag:
+        return 0
+    time = times.get(lag.position)
+    return None if time is None else max(0, now_ms - time)
+
+
+class GroupLags:
+    """Answers questions about the lag of groups, in slices."""
+
+    def __init__(self, partitions: GroupPartitions, topics: Topics, turns: Turns) -> None:
+        self._partitions = partitions
+        self._topics = topics
+        self._turns = turns
+        self._known: _Times = {}
+        """Times found by the last `times_of`: a group that stands still costs nothing again."""
+
+    def group(self, group_id: str) -> Group | None:
+        """The group as it is now; None if it does not exist, or its partition does not serve."""
+        driver = self._partitions.of(group_id)
+        return driver.peek(group_id) if driver.absence is ErrorCode.NONE else None
+
+    async def of(
+        self, group_ids: Iterable[str], now_ms: int | None = None
+    ) -> dict[str, list[PartitionLag]]:
+        """The lag of some groups, without those that do not exist or are not served now. With a
+        time (Unix ms) also until this time, as `lag_ms`.
+        """
+        ids = list(group_ids)
+        places = await self._turns.run(self._places(ids))
+        extents = await self._topics.positions.extents(places)
+        found = await self._turns.run(self._lags(ids, extents))
+        if now_ms is None:
+            return found
+        wanted = await self._turns.run(_behind(found))
+        times = await self._look_up(wanted)
+        return await self._turns.run(_timed(found, times, now_ms))
+
+    async def extents(self) -> Extents:
+        """Of all partitions of all topics whose logs can be read."""
+        return await self._topics.positions.extents(await self._turns.run(self._every_place()))
+
+    async def times_of(self, wanted: Sequence[Position]) -> dict[Position, int]:
+        """When the records at some positions were written (Unix ms): what the last call found is
+        known, and of others `TIMES_MOST` are looked up.
+        """
+        found = await self._look_up(wanted)
+        self._known = await self._turns.run(self._keys(found))
+        return found
+
+    async def _look_up(self, wanted: Sequence[Position]) -> dict[Position, int]:
+        found, others = await self._turns.run(self._known_ones(wanted))
+        return found | await self._topics.positions.times(others[:TIMES_MOST])
+
+    def _places(self, ids: Sequence[str]) -> Slices[dict[Place, None]]:
+        places, pace = dict[Place, None](), Pace()
+        for group_id in ids:
+            group = self.group(group_id)
+            for topic, partitions in [] if group is None else [*group.offsets.items()]:
+                for partition in [*partitions]:
+                    places[topic, partition] = None
+                    if pace.spent():
+                        yield
+            if pace.spent():
+                yield
+        return places
+
+    def _lags(self, ids: Sequence[str], extents: Extents) -> Slices[dict[str, list[PartitionLag]]]:
+        found, pace = dict[str, list[PartitionLag]](), Pace()
+        for group_id in ids:
+            group = self.group(group_id)
+            if group is not None:
+                found[group_id] = yield from lags_of(group, extents, pace)
+            if pace.spent():
+                yield
+        return found
+
+    def _every_place(self) -> Slices[list[Place]]:
+        places, pace = list[Place](), Pace()
+        for topic, count in [*self._topics.catalog.counts.items()]:
+            places += [(topic, index) for index in range(count)]
+            if pace.spent(count):
+                yield
+        return places
+
+    def _known_ones(
+        self, wanted: Sequence[Position]
+    ) -> Slices[tuple[dict[Position, int], list[Position]]]:
+        found, others, pace = dict[Position, int](), list[Position](), Pace()
+        by_name, known = self._topics.catalog.by_name, self._known
+        for position in wanted:
+            topic = by_name.get(position[0])
+            time = None if topic is None else known.get((topic, position[1], position[2]))
+            if time is None:
+                others.append(position)
+            else:
+                found[position] = time
+            if pace.spent():
+                yield
+        return found, others
+
+    def _keys(self, found: Mapping[Position, int]) -> Slices[_Times]:
+        """By the topic itself: another one may have its name later."""
+        times, pace = _Times(), Pace()
+        for (name, partition, offset), time in found.items():
+            topic = self._topics.catalog.by_name.get(name)
+            if topic is not None:
+                times[topic, partition, offset] = time
+            if pace.spent():
+                yield
+        return times
+
+
+def _behind(found: Mapping[str, Sequence[PartitionLag]]) -> Slices[list[Position]]:
+    """The positions of the next records, where there are any."""
+    wanted, pace = dict[Position, None](), Pace()
+    for lags in found.values():
+        for each in lags:
+            if each.lag:
+                wanted[each.position] = None
+            if pace.spent():
+                yield
+    return list(wanted)
+
+
+def _timed(
+    found: Mapping[str, Sequence[PartitionLag]], times: Mapping[Position, int], now_ms: int
+) -> Slices[dict[str, list[PartitionLag]]]:
+    timed, pace = dict[str, list[PartitionLag]](), Pace()
+    for group_id, lags in found.items():
+        rows = timed[group_id] = []
+        for each in lags:
+            rows.append(each._replace(lag_ms=lag_ms(each, times, now_ms)))
+            if pace.spent():
+                yield
+        if pace.spent():
+            yield
+    return timed

@@ -1,0 +1,128 @@
+"""Groups and topics as a scrape of `/metrics` finds them: rows from the live partitions.
+
+Finds them first (`ScrapeLook.look`, which waits for the disk), then makes the row of each when it
+is asked for. Nothing is kept between scrapes but the times of records (`lag.py`).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from groupkeeper.clock import Clock
+from groupkeeper.coordinator.group import Group
+from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.lag import Extents, GroupLags, PartitionLag, lag_ms, lags_of
+from groupkeeper.observe.group_rows import GroupRow, LagRow, Sight, TopicRow
+from groupkeeper.topics.log_positions import Position
+from groupkeeper.topics.names import RESERVED
+from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.topics import Topics
+from groupkeeper.turns import Slices, Turns
+
+
+@dataclass(slots=True)
+class ScrapeLook:
+    """Looks at the groups and topics of a server."""
+
+    node_id: int
+    partitions: GroupPartitions
+    topics: Topics
+    lags: GroupLags
+    turns: Turns
+    clock: Clock
+
+    async def look(self, first: Collection[str]) -> Sight:
+        """See `group_rows.Look`. The records whose time is looked up are those of the first groups,
+        if there are too many.
+        """
+        extents = await self.lags.extents()
+        groups = await self.turns.run(self._ids(first))
+        wanted = await self.turns.run(self._behind(groups, extents))
+        times = await self.lags.times_of(wanted)
+        topics = [name for name in self.topics.catalog.counts if name not in RESERVED]
+        return LiveSight(self.node_id, topics, groups, self, extents, times)
+
+    def _ids(self, first: Collection[str]) -> Slices[Sequence[str]]:
+        found = dict[str, None]()
+        for driver in self.partitions:
+            found |= dict.fromkeys(driver.group_ids())
+            yield
+        ids = [each for each in first if each in found]
+        yield
+        return list(dict.fromkeys(chain(ids, found)))
+
+    def _behind(self, groups: Sequence[str], extents: Extents) -> Slices[Sequence[Position]]:
+        wanted, pace = dict[Position, None](), Pace()
+        for group_id in groups:
+            group = self.lags.group(group_id)
+            lags = [] if group is None else (yield from lags_of(group, extents, pace))
+            for each in lags:
+                if each.lag:
+                    wanted[each.position] = None
+                if pace.spent():
+                    yield
+            if pace.spent():
+                yield
+        return list(wanted)
+
+
+@dataclass(slots=True)
+class LiveSight(Sight):
+    """The rows of one scrape."""
+
+    node_id: int
+    topics: Sequence[str]
+    groups: Sequence[str]
+    server: ScrapeLook
+    extents: Extents
+    times: Mapping[Position, int]
+    pace: Pace = field(default_factory=Pace)
+
+    def topic(self, name: str) -> Slices[TopicRow | None]:
+        count = self.server.topics.partition_count(name)
+        if count is None:
+            return None
+        ends = dict[int, tuple[int, int]]()
+        for index in range(count):
+            extent = self.extents.get((name, index))
+            if extent is not None:
+                ends[index] = extent.start_offset, extent.end_offset
+            if self.pace.spent():
+                yield
+        return TopicRow(name, count, ends)
+
+    def group(self, group_id: str) -> Slices[GroupRow | None]:
+        group = self.server.lags.group(group_id)
+        if group is None:
+            return None
+        row = self._head(group)
+        row.silence_ms = yield from self.server.partitions.of(group_id).silence(group)
+        topics: dict[str, list[LagRow]] = {}
+        for each in (yield from lags_of(group, self.extents, self.pace)):
+            topics.setdefault(each.topic, []).append(self._row(each))
+            row.partitions += 1
+            row.lag += each.lag
+            if self.pace.spent():
+                yield
+        row.topics = topics
+        return row
+
+    def _head(self, group: Group) -> GroupRow:
+        last, cause, began = group.rebalance, "", 0
+        if last is not None:
+            cause = str(last.cause.code)
+            began = self.server.clock.wall() - (self.server.clock.now() - last.started_ms)
+        return GroupRow(
+            group=group.group_id,
+            state=str(group.state),
+            state_since_ms=group.state_timestamp_ms,
+            members=len(group.members),
+            rebalances=group.round,
+            cause=cause,
+            rebalanced_ms=began,
+            silence_ms=None,
+        )
+
+    def _row(self, lag: PartitionLag) -> LagRow:
+        left = lag_ms(lag, self.times, self.server.clock.wall())
+        return LagRow(lag.partition, lag.committed, lag.lag, left)

@@ -1,0 +1,138 @@
+"""The counters of facts: their names, labels and help, and the label values that are known before
+anything has happened.
+
+A series with known labels is there from the start, at 0: the `increase()` of one that appears with
+its first event, already at 1, is 0.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Final, NamedTuple
+
+from groupkeeper.coordinator.causes import CauseCode
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.group_events import TYPES
+
+LabelValues = tuple[str, ...]
+
+
+class FactCounter(NamedTuple):
+    """A row of `COUNTERS`."""
+
+    text: str
+    labels: Sequence[str] = ()
+    known: Sequence[LabelValues] = ((),)
+    """Values of the labels that exist from the start; others may follow."""
+
+
+def _each(values: Iterable[str]) -> Sequence[LabelValues]:
+    return [(str(each),) for each in values]
+
+
+CAUSES: Final = _each(CauseCode)
+JOINS: Final = _each((CauseCode.MEMBER_JOINED, CauseCode.STATIC_MEMBER_JOINED))
+MEMBER_APIS: Final = ("Heartbeat", "JoinGroup", "LeaveGroup", "OffsetCommit", "SyncGroup")
+"""APIs whose requests are sent in the name of a member."""
+STALE: Final = ("GROUP_ID_NOT_FOUND", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
+"""Errors of requests of a member that is gone, or of an earlier generation."""
+FAILURES: Final = _each(("AppendFailed", "Corrupt", "LockLost", "OSError", "SyncFailed"))
+LIMITS: Final = (
+    "ANSWERS",
+    "CONNECTIONS",
+    "FOLLOWERS",
+    "MAX_MEMBER_BYTES",
+    "MAX_PENDING_MEMBERS",
+    "MAX_PLANNED_BYTES",
+    "MAX_PROTOCOLS",
+    "QUEUED",
+    "TIMEOUT_S",
+    "max_groups",
+    "max_metadata_bytes",
+    "message_max_bytes",
+)
+"""Of groups, and of the HTTP port."""
+
+_EVERYWHERE: Final = (
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "UNKNOWN_SERVER_ERROR",
+)
+_OF_MEMBERS: Final = (*_EVERYWHERE, "FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID")
+_OF_GENERATIONS: Final = (*_OF_MEMBERS, "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS")
+EXPECTED: Final[Mapping[int, Sequence[str]]] = {
+    ApiKey.PRODUCE: ("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"),
+    ApiKey.FETCH: ("OFFSET_OUT_OF_RANGE", "UNKNOWN_TOPIC_OR_PARTITION"),
+    ApiKey.METADATA: ("UNKNOWN_TOPIC_OR_PARTITION",),
+    ApiKey.OFFSET_COMMIT: (*_OF_GENERATIONS, "UNKNOWN_TOPIC_OR_PARTITION"),
+    ApiKey.OFFSET_FETCH: _EVERYWHERE,
+    ApiKey.JOIN_GROUP: (
+        *_OF_MEMBERS,
+        "GROUP_MAX_SIZE_REACHED",
+        "INCONSISTENT_GROUP_PROTOCOL",
+        "MEMBER_ID_REQUIRED",
+    ),
+    ApiKey.HEARTBEAT: _OF_GENERATIONS,
+    ApiKey.LEAVE_GROUP: _OF_MEMBERS,
+    ApiKey.SYNC_GROUP: _OF_GENERATIONS,
+}
+"""Errors by API whose series exist from the start; any other may follow."""
+
+COUNTERS: Final = {
+    "rebalances": FactCounter("Rebalances started, by what triggered them.", ("cause",), CAUSES),
+    "rebalance_causes_added": FactCounter(
+        "Further triggers while a join phase was under way.", ("cause",), CAUSES
+    ),
+    "rebalances_completed": FactCounter("Rebalances whose assignment was accepted and stored."),
+    "event_logs_closed": FactCounter(
+        "Logs of events closed and opened again, by the error.", ("error",), FAILURES
+    ),
+    "events_dropped": FactCounter(
+        "Events that were not stored, because of a limit or a failure.", ("type",), _each(TYPES)
+    ),
+    "events_written": FactCounter("Events stored."),
+    "facts_not_read": FactCounter(
+        "Facts that a reader failed to process.", ("reader",), _each(("metrics", "lines"))
+    ),
+    "groups_created": FactCounter("Groups seen for the first time."),
+    "groups_deleted": FactCounter(
+        "Groups deleted, on request, all expired, or never used.",
+        ("reason",),
+        _each(("expired", "requested", "unused")),
+    ),
+    "limits_reached": FactCounter(
+        "Requests refused, or work given up, because of a limit.", ("limit",), _each(LIMITS)
+    ),
+    "members_joined": FactCounter("Members added to a group.", ("cause",), JOINS),
+    "members_replaced": FactCounter(
+        "Static members that rejoined, with or without a rebalance.",
+        ("rebalance",),
+        _each(("no", "yes")),
+    ),
+    "members_fenced": FactCounter(
+        "Requests under an instance id that another member holds.", ("api",), _each(MEMBER_APIS)
+    ),
+    "members_removed": FactCounter(
+        "Members that are no longer part of their group.", ("cause",), CAUSES
+    ),
+    "offsets_committed": FactCounter("Offsets stored, one per partition of a commit."),
+    "offsets_removed": FactCounter(
+        "Offsets deleted, on request or because they had expired.",
+        ("reason",),
+        _each(("expired", "requested")),
+    ),
+    "partition_loads_failed": FactCounter("Loads of a partition that failed and are repeated."),
+    "partitions_closed": FactCounter(
+        "Partitions closed and loaded again, by the error.", ("error",), FAILURES
+    ),
+    "pending_members_dropped": FactCounter(
+        "Member ids handed out and never used.", ("reason",), _each(("expired", "limit"))
+    ),
+    "replayed_records": FactCounter("Records read back from the log when partitions were loaded."),
+    "requests_refused": FactCounter(
+        "Stale requests of members refused, by API and error; fenced ones are counted apart.",
+        ("api", "error"),
+        list(product(MEMBER_APIS, STALE)),
+    ),
+}
+"""By name without prefix and suffix."""

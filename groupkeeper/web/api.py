@@ -1,0 +1,60 @@
+"""Answers requests under `/api/v1`: finds the route, checks the parameters, encodes the answer."""
+
+import json
+from typing import Final
+
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
+from groupkeeper.web.call import Call
+from groupkeeper.web.encoding import encoded
+from groupkeeper.web.openapi import PREFIX, document
+from groupkeeper.web.parameters import read_query, read_segment
+from groupkeeper.web.parts import Object, Parts, Refused
+from groupkeeper.web.routes import ROUTES, Route
+
+DOCUMENT: Final = "openapi.json"
+"""Path of the description of all others."""
+
+
+class Api:
+    """The API of one server."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def close(self) -> None:
+        """The server stops."""
+        self._parts.history.close()
+
+    async def answer(self, request: HttpRequest) -> HttpAnswer:
+        """One request. What goes wrong is `{"error": ...}` with a status."""
+        try:
+            if request.path == DOCUMENT:
+                return HttpAnswer(200, await self._parts.turns.run(encoded(document(ROUTES))))
+            route, names = find_route(request)
+            call = Call(request, names, read_query(request.query, route.parameters))
+            found = await route.handle(self._parts, call)
+        except Refused as refused:
+            whole = self._parts.about() | {"error": refused.text} | refused.fields
+            return HttpAnswer(refused.status, _line(whole), headers=refused.headers)
+        if isinstance(found, HttpAnswer):
+            return found
+        whole = self._parts.about() | found
+        return HttpAnswer(200, await self._parts.turns.run(encoded(whole)))
+
+
+def find_route(request: HttpRequest) -> tuple[Route, dict[str, str]]:
+    """The route of a request, and the names in its path. Raises Refused."""
+    segments = request.path.split("/")
+    fitting = [(each, names) for each in ROUTES if (names := each.fits(segments)) is not None]
+    if not fitting:
+        raise Refused(404, f"no such path: see {PREFIX}{DOCUMENT} for those that exist")
+    method = "GET" if request.method == "HEAD" else request.method
+    for route, names in fitting:
+        if route.method == method:
+            return route, {name: read_segment(text) for name, text in names.items()}
+    allowed = ", ".join(each.method for each, _ in fitting)
+    raise Refused(405, f"{request.method} is not for this path: use {allowed}", {"Allow": allowed})
+
+
+def _line(whole: Object) -> bytes:
+    return json.dumps(whole).encode() + b"\n"

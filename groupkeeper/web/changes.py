@@ -1,0 +1,261 @@
+"""The calls that change something: members are removed, offsets are reset.
+
+Only with the setting `http.api.write`, and only for requests that no page of another origin can
+make a browser send (decision 008). What is decided, stored and told about it is the coordinator's,
+as for LeaveGroup and OffsetCommit of an operator.
+"""
+
+import asyncio
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any, Final
+
+from groupkeeper.apis.leave_group import PART_MEMBERS, LeaveGroupHandler
+from groupkeeper.apis.offset_commit import OffsetCommitHandler
+from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.coordinator.group import GroupState
+from groupkeeper.observe.http_exchange import JSON, HttpRequest, media_type
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.web.call import Call
+from groupkeeper.web.group_view import find
+from groupkeeper.web.parts import SOON, Object, Parts, Refused
+
+MEMBERS_MOST: Final = PART_MEMBERS
+"""Of a request: they leave in one step, and cause one rebalance."""
+OFFSETS_MOST: Final = 1_000
+"""Of a request, one for each partition."""
+CLIENT_ID: Final = "http"
+"""Who is told to have done it, with the address that the request came from."""
+REASON_MOST: Final = 1_000
+"""Characters."""
+EARLIEST, LATEST = "earliest", "latest"
+
+_LEAVE_VERSION: Final = 5
+_COMMIT_VERSION: Final = 8
+_OFFSET_MOST: Final = 2**63 - 1
+
+
+async def remove_members(parts: Parts, call: Call) -> Object:
+    """`POST /groups/G/members/remove`."""
+    body = _checked(parts, call.request)
+    _known(body, "members", "reason")
+    reason = _text(body, "reason", REASON_MOST) if "reason" in body else None
+    rows = _rows(body, "members", MEMBERS_MOST)
+    entries = [_entry(each, reason) for each in rows]
+    group = find(parts, call.names["group"]).group_id
+    request = LeaveGroupRequest(group_id=group, members=entries)
+    handler = LeaveGroupHandler(parts.groups)
+    answer = await _ask(parts, call.request, handler, request, _LEAVE_VERSION)
+    _check_error(answer.error_code)
+    results = [
+        {
+            "member_id": each.member_id or None,
+            "instance_id": each.group_instance_id,
+            "error": _name(each.error_code),
+        }
+        for each in answer.members
+    ]
+    return {"group": group, "members": results}
+
+
+async def reset_offsets(parts: Parts, call: Call) -> Object:
+    """`POST /groups/G/offsets/reset`."""
+    body = _checked(parts, call.request)
+    _known(body, "offsets")
+    wanted = [_place(each) for each in _rows(body, "offsets", OFFSETS_MOST)]
+    group = find(parts, call.names["group"])
+    if group.state is not GroupState.EMPTY:
+        line = (
+            f"group '{group.group_id}' is {group.state} with {len(group.members)} members: stop its"
+            " consumers first, offsets are reset only while it is Empty"
+        )
+        raise Refused(409, line)
+    offsets = await _resolved(parts, wanted)
+    request = OffsetCommitRequest(
+        group_id=group.group_id, topics=await parts.turns.run(_topics(offsets))
+    )
+    handler = OffsetCommitHandler(parts.groups, parts.topics.partition_count)
+    answer = await _ask(parts, call.request, handler, request, _COMMIT_VERSION)
+    results = []
+    for topic in answer.topics:
+        for each in topic.partitions:
+            if each.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # one has joined meanwhile
+                raise Refused(409, f"group '{group.group_id}' has members again: stop them first")
+            _check_error(each.error_code)
+            place = topic.name, each.partition_index
+            result = {"topic": place[0], "partition": place[1], "offset": offsets[place]}
+            results.append(result)
+    return {"group": group.group_id, "offsets": results}
+
+
+# -- who may, and with what ----------------------------------------------------------------------
+
+
+def _checked(parts: Parts, request: HttpRequest) -> Mapping[str, Any]:
+    """The body. Raises Refused."""
+    options = parts.options
+    if not options.settings.http_api_write:
+        line = "changes over HTTP are switched off: start the server with http.api.write=true"
+        raise Refused(403, line)
+    host = request.headers.get("Host", "").strip()
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    addresses = [options.http, *(at for each in options.listeners for at in each.addresses)]
+    ours = [each[0] for each in addresses if each]
+    if not (_is_address(name) or name.lower() in ("localhost", *ours)):
+        line = (
+            f"the Host header is '{host[:100]}': ask by an IP address, localhost, or the host of"
+            " --http or --advertise"
+        )
+        raise Refused(403, line)
+    if media_type(request.headers) != JSON:
+        raise Refused(415, f"send a body with Content-Type: {JSON}")
+    try:
+        body = json.loads(request.body)
+    except (ValueError, RecursionError):
+        raise Refused(400, "the body is not JSON: send an object") from None
+    if not isinstance(body, dict):
+        raise Refused(400, "the body is not a JSON object: send one")
+    return body
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _known(part: Mapping[str, Any], *names: str) -> None:
+    for name in part:
+        if name not in names:
+            raise Refused(400, f"unknown field '{name[:100]}': give {' or '.join(names)}")
+
+
+def _text(part: Mapping[str, Any], name: str, most: int = 32_767) -> str:
+    value = part[name]
+    if not isinstance(value, str) or not 0 < len(value) <= most:
+        raise Refused(400, f"'{name}' is no text of at most {most} characters")
+    return value
+
+
+def _number(part: Mapping[str, Any], name: str, most: int) -> int:
+    value = part.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise Refused(400, f"'{name}' is no number from 0 to {most}")
+    return value
+
+
+def _rows(body: Mapping[str, Any], name: str, most: int) -> list[Mapping[str, Any]]:
+    rows = body.get(name)
+    if not isinstance(rows, list) or not 0 < len(rows) <= most:
+        raise Refused(400, f"'{name}' is no list of 1 to {most} objects")
+    for each in rows:
+        if not isinstance(each, dict):
+            raise Refused(400, f"'{name}' has something that is no object")
+    return rows
+
+
+def _entry(row: Mapping[str, Any], reason: str | None) -> MemberIdentity:
+    _known(row, "member_id", "instance_id")
+    if not row:
+        raise Refused(400, "a member is named by 'member_id' or 'instance_id': give one")
+    member_id = _text(row, "member_id") if "member_id" in row else ""
+    instance = _text(row, "instance_id") if "instance_id" in row else None
+    return MemberIdentity(member_id=member_id, group_instance_id=instance, reason=reason)
+
+
+# -- offsets -------------------------------------------------------------------------------------
+
+Offsets = dict[tuple[str, int], int]
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, int, int | str]:
+    _known(row, "topic", "partition", "offset")
+    if "topic" not in row:
+        raise Refused(400, "an offset has 'topic', 'partition' and 'offset': give all")
+    topic, partition = _text(row, "topic"), _number(row, "partition", 2**31 - 1)
+    word = row.get("offset")
+    if word in (EARLIEST, LATEST):
+        return topic, partition, str(word)
+    try:
+        return topic, partition, _number(row, "offset", _OFFSET_MOST)
+    except Refused:
+        line = f"'offset' is neither a number nor '{EARLIEST}' nor '{LATEST}'"
+        raise Refused(400, line) from None
+
+
+async def _resolved(parts: Parts, wanted: list[tuple[str, int, int | str]]) -> Offsets:
+    """Raises Refused before anything is stored, if a partition does not exist."""
+    for topic, partition, _ in wanted:
+        count = parts.topics.partition_count(topic)
+        if count is None or partition >= count:
+            raise Refused(400, f"there is no partition {partition} of topic '{topic}'")
+    found = await parts.topics.positions.extents([each[:2] for each in wanted])
+    offsets: Offsets = {}
+    for topic, partition, word in wanted:
+        place = topic, partition
+        if place in offsets:
+            raise Refused(400, f"partition {partition} of topic '{topic}' is named twice")
+        if isinstance(word, int):
+            offsets[place] = word
+        elif place not in found:
+            raise Refused(503, f"the log of {topic}-{partition} cannot be read now", SOON)
+        else:
+            extent = found[place]
+            offsets[place] = extent.start_offset if word == EARLIEST else extent.end_offset
+    return offsets
+
+
+def _topics(offsets: Offsets) -> Generator[None, None, list[OffsetCommitRequestTopic]]:
+    topics: dict[str, OffsetCommitRequestTopic] = {}
+    for (name, partition), offset in offsets.items():
+        topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name, partitions=[]))
+        one = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+        topic.partitions.append(one)
+    yield
+    return list(topics.values())
+
+
+# -- asking the coordinator ----------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Reply:
+    """Where the coordinator's answer goes. Any: a message."""
+
+    answered: asyncio.Future[Any] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def answer(self, response: Any) -> None:
+        if not self.answered.done():
+            self.answered.set_result(response)
+
+
+# Any: messages of one API.
+async def _ask(parts: Parts, sent: HttpRequest, handler: Any, request: Any, version: int) -> Any:
+    caller = Caller(version, Peer(client_id=CLIENT_ID, host=f"/{sent.remote}"))
+    reply = _Reply()
+    answer = handler.handle(request, caller, reply)
+    if isinstance(answer, Generator):
+        answer = await parts.turns.run(answer)
+    return await reply.answered if answer is None else answer
+
+
+def _check_error(code: int) -> None:
+    """Raises Refused for an error of the whole request."""
+    if code:
+        raise Refused(503, f"the coordinator refused: {ErrorCode(code).name}; ask again", SOON)
+
+
+def _name(code: int) -> str | None:
+    return ErrorCode(code).name if code else None

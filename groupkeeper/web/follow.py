@@ -1,0 +1,255 @@
+"""`GET /follow`: events as they are stored, as server-sent events.
+
+The log is the queue: a follower reads it at its own pace, and keeps one offset for each partition.
+So what it gets is what is stored, after it is durable, and a reader that does not read costs
+nothing but the piece that it was sent; the port closes it after `TIMEOUT_S`. Where events are not
+stored (`group.events.enabled=false`), they are made from facts, and wait in a queue.
+
+Source: the section "Server-sent events" of the HTML standard.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from typing import Final
+
+from groupkeeper.coordinator.facts import NotedFact
+from groupkeeper.observe.events import event_of
+from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.observe.http_exchange import HttpAnswer
+from groupkeeper.observe.logs import Logger
+from groupkeeper.protocol.group_events import encode
+from groupkeeper.topics.names import EVENT_TOPIC
+from groupkeeper.topics.partition import TopicPartition
+from groupkeeper.web.call import Call
+from groupkeeper.web.group_view import partition_of_group
+from groupkeeper.web.parameters import Place, place_text, read_place
+from groupkeeper.web.parts import SOON, Parts, Refused
+from groupkeeper.web.stored_events import EventReader, Stored
+
+FOLLOWERS: Final = 32
+"""Streams at a time: less than the port answers (`ANSWERS`), so that pages can still be read."""
+HEARTBEAT_S: Final = 15.0
+"""A comment is sent after so long without events, so that a connection that is gone is noticed."""
+GATHER_S: Final = 0.1
+"""How long events are gathered before they are read: many streams wake up for each round else."""
+QUEUED: Final = 1_000
+"""Events that wait for a follower where they are not stored; one that is slower is cut off."""
+RETRY_S: Final = 1.0
+"""Pause after a partition could not be read."""
+
+PIECE_BYTES: Final = 64 * 1024
+"""Of events that are sent at a time."""
+
+_HELLO: Final = b"retry: 2000\n: events follow\n\n"
+_HEARTBEAT: Final = b": no events\n\n"
+_GAP: Final = b'event: gap\ndata: {"why": "it begins now: only a stream of one group goes on"}\n\n'
+_CUT: Final = b'event: cut\ndata: {"why": "events came faster than they were read"}\n\n'
+_STREAM: Final = "text/event-stream"
+_log = Logger("http")
+
+
+async def follow(parts: Parts, call: Call) -> HttpAnswer:
+    """The stream. Raises Refused if there are too many, or the group's partition does not serve."""
+    if len(parts.followers) >= FOLLOWERS:
+        _reached(parts.metrics.counts, "FOLLOWERS", FOLLOWERS)
+        raise Refused(503, f"{FOLLOWERS} streams are open: close one", SOON)
+    group: str | None = call.query["group"]
+    text = call.request.headers.get("Last-Event-ID", "")
+    last: Place | None = read_place(text, "Last-Event-ID") if text else call.query["after"]
+    numbers = [each.index for each in parts.groups]
+    if group is not None:
+        numbers = [partition_of_group(parts, group)]
+    if call.request.method == "HEAD":
+        return HttpAnswer(200, b"", _STREAM)
+    is_stored = parts.options.settings.group_events_enabled
+    source = _Stored(parts, group, numbers) if is_stored else _Made(parts, group)
+    return HttpAnswer(200, _Follower(parts.followers, source.pieces(last)), _STREAM)
+
+
+def _reached(counts: Counter[tuple[str, ...]], limit: str, most: int) -> None:
+    counts["limits_reached", limit] += 1
+    _log.warning("limit reached", limit=limit, most=most)
+
+
+class _Follower:
+    """The pieces of one stream; it has a place until it is closed, whether it began or not."""
+
+    def __init__(self, followers: set[object], pieces: AsyncGenerator[bytes, None]) -> None:
+        self._followers = followers
+        self._pieces = pieces
+        followers.add(self)
+
+    def __aiter__(self) -> "_Follower":
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._pieces)
+
+    async def aclose(self) -> None:
+        self._followers.discard(self)
+        await self._pieces.aclose()
+
+
+# -- the log as the queue ------------------------------------------------------------------------
+
+
+class _Watcher:
+    """Notes which partitions have grown."""
+
+    def __init__(self, partition: TopicPartition, grown: set[int], event: asyncio.Event) -> None:
+        self._partition = partition
+        self._grown = grown
+        self._event = event
+        partition.watch(self)
+
+    def grew(self, size: int) -> None:
+        self._grown.add(self._partition.index)
+        self._event.set()
+
+    def changed(self) -> None:
+        self.grew(0)
+
+    def stop(self) -> None:
+        self._partition.watchers.pop(self, None)
+
+
+class _Stored:
+    """Reads what is stored."""
+
+    def __init__(self, parts: Parts, group: str | None, numbers: Sequence[int]) -> None:
+        self._parts = parts
+        self._group = group
+        self._partitions = {each: _partition(parts, each) for each in numbers}
+        self._grown = set[int]()
+        self._event = asyncio.Event()
+
+    async def pieces(self, last: Place | None) -> AsyncGenerator[bytes, None]:
+        watchers = [_Watcher(each, self._grown, self._event) for each in self._partitions.values()]
+        try:
+            yield _HELLO
+            if last is not None and self._group is None:
+                yield _GAP  # a place is one of a partition, and this follows all
+            offsets = {number: self._end(number) for number in self._partitions}
+            if last is not None and self._group is not None:
+                [number] = offsets
+                offsets[number] = await self._reader(number).after(last)
+                self._grown.add(number)
+            while True:
+                for number in sorted(self._grown):
+                    self._grown.discard(number)
+                    async for piece in self._new(number, offsets):
+                        yield piece
+                if not self._grown and not await self._wait():
+                    yield _HEARTBEAT
+        finally:
+            for watcher in watchers:
+                watcher.stop()
+
+    async def _new(self, number: int, offsets: dict[int, int]) -> AsyncGenerator[bytes, None]:
+        """What one partition has beyond an offset, which is raised. Skips what retention has
+        deleted before it was read.
+        """
+        try:
+            read = self._reader(number).read(offsets[number], self._end(number))
+            async for found in read:
+                offsets[number] = found.following
+                for piece in _frames(found.events):
+                    yield piece
+        except Refused:  # the log is closed, and opened again soon
+            await asyncio.sleep(RETRY_S)
+        if offsets[number] < self._end(number):
+            self._grown.add(number)
+
+    async def _wait(self) -> bool:
+        """Until something has grown; False after `HEARTBEAT_S`."""
+        self._event.clear()
+        try:
+            async with asyncio.timeout(HEARTBEAT_S):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        await asyncio.sleep(GATHER_S)
+        return True
+
+    def _end(self, number: int) -> int:
+        """Where the log ends; its owner may have closed and opened it."""
+        log = _partition(self._parts, number).log
+        return 0 if log is None else log.next_offset
+
+    def _reader(self, number: int) -> EventReader:
+        return EventReader(self._parts.topics, self._parts.turns, number, self._group)
+
+
+def _partition(parts: Parts, number: int) -> TopicPartition:
+    found = parts.topics.partitions.find(EVENT_TOPIC, number)
+    assert found is not None, "it has as many partitions as the group topic"
+    return found
+
+
+def _frames(events: Iterable[Stored]) -> Iterator[bytes]:
+    """Events in pieces of some size."""
+    frames, size = list[bytes](), 0
+    for each in events:
+        frame = b"id: %b\ndata: %b\n\n" % (place_text(each.place).encode(), each.value)
+        frames.append(frame)
+        size += len(frame)
+        if size >= PIECE_BYTES:
+            yield b"".join(frames)
+            frames, size = [], 0
+    if frames:
+        yield b"".join(frames)
+
+
+# -- events that are not stored ------------------------------------------------------------------
+
+
+class _Made:
+    """Makes events from facts: what is summed up or limited in the log is not in it, and `seq`
+    counts facts.
+    """
+
+    def __init__(self, parts: Parts, group: str | None) -> None:
+        self._parts = parts
+        self._group = group
+        self._queue: deque[bytes] = deque()
+        self._event = asyncio.Event()
+        self._is_full = False
+
+    async def pieces(self, last: Place | None) -> AsyncGenerator[bytes, None]:
+        self._parts.readers.subscribe("follow", self._take)
+        try:
+            yield _HELLO
+            if last is not None:
+                yield _GAP
+            while not self._is_full or self._queue:
+                self._event.clear()
+                if self._queue:
+                    yield self._queue.popleft()
+                    continue
+                try:
+                    async with asyncio.timeout(HEARTBEAT_S):
+                        await self._event.wait()
+                except TimeoutError:
+                    yield _HEARTBEAT
+            yield _CUT
+        finally:
+            self._parts.readers.unsubscribe(self._take)
+
+    def _take(self, origin: Origin, noted: NotedFact) -> None:
+        fact = noted.fact
+        if self._is_full or not fact.is_event or self._group not in (None, fact.group):
+            return
+        event = event_of(noted)
+        if event is None:
+            return
+        if len(self._queue) >= QUEUED:
+            self._is_full = True
+            _reached(self._parts.metrics.counts, "QUEUED", QUEUED)
+            return
+        node = self._parts.options.node_id
+        placed = event._replace(seq=noted.order, epoch=origin.leader_epoch, node=node)
+        value = encode(self._parts.personal.applied(placed))
+        stored = Stored(-1, (placed.epoch, placed.seq), b"", value)
+        self._queue += _frames([stored])
+        self._event.set()

@@ -1,0 +1,73 @@
+"""`GET /groups`: all groups of this server, searched and in pages."""
+
+from heapq import nsmallest
+from typing import Final
+
+from groupkeeper.coordinator.group import GroupState
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.turns import Slices
+from groupkeeper.web.call import Call
+from groupkeeper.web.group_view import row
+from groupkeeper.web.lag import add_lags
+from groupkeeper.web.parts import Object, Parts
+
+LIMIT: Final = 50
+"""Groups of an answer, unless the request says more."""
+LIMIT_MOST: Final = 500
+STATES: Final = tuple(str(each) for each in GroupState)
+IDS_IN_A_SLICE: Final = 1_000
+ROWS_IN_A_SLICE: Final = 20
+
+
+async def groups(parts: Parts, call: Call) -> Object:
+    """A page, in the order of group ids. A cursor is the last id of the page before: what appears
+    or vanishes meanwhile moves nothing else.
+    """
+    page = await parts.turns.run(_page(parts, call))
+    await add_lags(parts, page["groups"])
+    return page
+
+
+def _page(parts: Parts, call: Call) -> Slices[Object]:
+    limit: int = call.query["limit"]
+    total, found = yield from _find(parts, call, limit + 1)
+    rows: list[Object] = []
+    for number, group_id in enumerate(found[:limit], 1):
+        group = parts.groups.of(group_id).peek(group_id)
+        if group is not None:  # else it has vanished meanwhile
+            rows.append(row(parts, group))
+        if number % ROWS_IN_A_SLICE == 0:
+            yield
+    return {
+        "groups": rows,
+        "next": found[limit - 1] if len(found) > limit else None,
+        "total": total,
+        "not_active": [
+            {"partition": each.index, "state": each.snapshot().state}
+            for each in parts.groups
+            if each.absence is not ErrorCode.NONE
+        ],
+    }
+
+
+def _find(parts: Parts, call: Call, most: int) -> Slices[tuple[int, list[str]]]:
+    """How many groups fit, and the first ids of them after the cursor."""
+    words: str = (call.query["search"] or "").casefold()
+    state, after = call.query["state"], call.query["after"] or ""
+    total, kept = 0, list[str]()
+    for driver in parts.groups:
+        ids = [] if driver.absence else driver.group_ids()
+        for first in range(0, len(ids), IDS_IN_A_SLICE):
+            some = ids[first : first + IDS_IN_A_SLICE]
+            if words:
+                some = [each for each in some if words in each.casefold()]
+            if state:
+                looked = ((each, driver.peek(each)) for each in some)
+                some = [each for each, group in looked if group and group.state == state]
+            total += len(some)
+            kept += [each for each in some if each > after]
+            if len(kept) > most + IDS_IN_A_SLICE:
+                kept = nsmallest(most, kept)
+            yield
+        yield
+    return total, sorted(kept)[:most]

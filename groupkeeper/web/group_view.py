@@ -1,0 +1,206 @@
+"""One group as it is now: in a row of the list, whole, its members, and one static member."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from groupkeeper.coordinator.group import Group, GroupState
+from groupkeeper.coordinator.member import Member
+from groupkeeper.groups.driver import PartitionDriver
+from groupkeeper.observe.events import cause_of
+from groupkeeper.protocol.embedded import read_assigned
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.turns import Slices
+from groupkeeper.web.call import Call
+from groupkeeper.web.lag import add_lags
+from groupkeeper.web.lag_history import point
+from groupkeeper.web.parts import SOON, Object, Parts, Refused
+from groupkeeper.why.rounds import Round
+from groupkeeper.why.words import cause_text
+
+MEMBERS_IN_A_SLICE: Final = 50
+ABSENT: Final = "absent"
+"""State of a partition that another process has."""
+
+
+def driver_of(parts: Parts, group: str) -> PartitionDriver:
+    """The partition of a group. Raises Refused unless it is active."""
+    driver = parts.groups.of(group)
+    if driver.absence is ErrorCode.NONE:
+        return driver
+    state = driver.snapshot().state
+    if state == ABSENT:
+        line = f"another process serves the partition of group '{group}': ask that one"
+        raise Refused(421, line)
+    line = f"the partition of group '{group}' is {state}: ask again in a second"
+    raise Refused(503, line, SOON)
+
+
+def partition_of_group(parts: Parts, group: str) -> int:
+    """Its number. Raises Refused unless it is active."""
+    return driver_of(parts, group).index
+
+
+def find(parts: Parts, group: str) -> Group:
+    """Raises Refused if it does not exist, or is not known now."""
+    found = driver_of(parts, group).peek(group)
+    if found is None:
+        raise Refused(404, f"group '{group}' does not exist")
+    return found
+
+
+def row(parts: Parts, group: Group) -> Object:
+    """The group in a list."""
+    return {
+        "group": group.group_id,
+        "state": str(group.state),
+        "protocol_type": group.protocol_type,
+        "members": len(group.members),
+        "generation": group.generation,
+        "round": group.round,
+        "in_state_since_ms": group.state_timestamp_ms,
+        "last_cause": _last_cause(parts, group),
+        "lag": None,
+    }
+
+
+def _last_cause(parts: Parts, group: Group) -> Object | None:
+    """Of the last round since the coordinator was loaded: the group does not remember others."""
+    if group.rebalance is None:
+        return None
+    cause = parts.personal.shown(cause_of(group.rebalance.cause))
+    began = parts.clock.wall() - (parts.clock.now() - group.rebalance.started_ms)
+    text = cause_text(cause, Round(group.group_id, 0, group.round, group.generation))
+    return {"code": cause["code"], "text": text, "at_ms": began}
+
+
+async def group(parts: Parts, call: Call) -> Object:
+    """`GET /groups/G`."""
+    found = find(parts, call.names["group"])
+    whole = row(parts, found)
+    await add_lags(parts, [whole])
+    return {
+        **whole,
+        "protocol": found.protocol_name,
+        "leader": found.leader_id,
+        "live": await live_of(parts, found.group_id),
+    }
+
+
+async def live_of(parts: Parts, group: str) -> Object | None:
+    """What the group is doing, as `coordinator.live` has it; None if it does not exist."""
+    looked = driver_of(parts, group).look(group)
+    if looked is None:
+        return None
+    return await parts.turns.run(_shown(parts, looked))
+
+
+def _shown(parts: Parts, looked: Slices[Object]) -> Slices[Object]:
+    view = yield from looked
+    members: list[Object] = []
+    hidden: Iterable[Object]
+    for first in range(0, len(view["members"]), MEMBERS_IN_A_SLICE):
+        hidden = parts.personal.shown(view["members"][first : first + MEMBERS_IN_A_SLICE])
+        members += hidden
+        yield
+    view["members"] = []
+    whole: Object = parts.personal.shown(view)
+    return whole | {"members": members}
+
+
+# -- lag -------------------------------------------------------------------------------------------
+
+
+async def group_lag(parts: Parts, call: Call) -> Object:
+    """`GET /groups/G/lag`."""
+    group = find(parts, call.names["group"]).group_id
+    wall = parts.clock.wall()
+    lags = (await parts.lags.of([group], wall)).get(group, [])
+    now = point(lags, wall)
+    history = parts.history.of(group, now)
+    return {
+        "group": group,
+        "at_ms": now.at_ms,
+        "records": now.records,
+        "lag_ms": now.lag_ms,
+        "partitions": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "committed": each.committed,
+                "end": each.end_offset,
+                "lag": each.lag,
+                "lag_ms": each.lag_ms,
+            }
+            for each in sorted(lags)
+        ],
+        "history": [each._asdict() for each in history],
+    }
+
+
+# -- members -------------------------------------------------------------------------------------
+
+
+async def members(parts: Parts, call: Call) -> Object:
+    """`GET /groups/G/members`."""
+    found = find(parts, call.names["group"])
+    driver = driver_of(parts, found.group_id)
+    looked = driver.look(found.group_id)
+    assert looked is not None
+    view = await parts.turns.run(looked)
+    rows = await parts.turns.run(_members(parts, found, view["members"]))
+    return {"group": found.group_id, "generation": found.generation, "members": rows}
+
+
+def _members(parts: Parts, group: Group, looked: list[Object]) -> Slices[list[Object]]:
+    wall, found = parts.clock.wall(), []
+    for number, seen in enumerate(looked, 1):
+        member = group.members.get(seen["member"])
+        if member is not None:  # else it has left meanwhile
+            found.append(parts.personal.shown(_member(member, seen, wall)))
+        if number % MEMBERS_IN_A_SLICE == 0:
+            yield
+    return found
+
+
+def _member(member: Member, seen: Object, wall: int) -> Object:
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "client_id": seen["client_id"],
+        "host": seen["host"],
+        "software": seen["software"],
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "last_heard_ms": wall - seen["heard_ms_ago"] if seen["heard"] else None,
+        "connection": seen["connection"],
+        "assignment": assigned(member),
+    }
+
+
+def assigned(member: Member) -> list[Object] | None:
+    """Its partitions; None where the assignment is not that of a consumer."""
+    found = read_assigned(member.assignment) if member.assignment else {}
+    if found is None:
+        return None
+    return [{"topic": topic, "partitions": numbers} for topic, numbers in sorted(found.items())]
+
+
+async def instance(parts: Parts, call: Call) -> Object:
+    """`GET /groups/G/instances/I`: whether a static member has its place; for probes."""
+    found, name = find(parts, call.names["group"]), call.names["instance"]
+    member_id = found.instances.get(name)
+    if member_id is None:
+        line = f"no member of group '{found.group_id}' has the instance id '{name}'"
+        raise Refused(503, line, stable=False)
+    if found.state is not GroupState.STABLE:
+        line = f"group '{found.group_id}' is {found.state}: it is Stable after its rebalance"
+        raise Refused(503, line, stable=False)
+    return {
+        "group": found.group_id,
+        "instance": name,
+        "member_id": member_id,
+        "stable": True,
+        "since_ms": found.state_timestamp_ms,
+        "generation": found.generation,
+        "owns": assigned(found.members[member_id]),
+    }

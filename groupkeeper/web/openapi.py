@@ -1,0 +1,74 @@
+"""The OpenAPI document, from the table of routes and the schemas of their answers."""
+
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any, Final
+
+from groupkeeper import __version__
+from groupkeeper.observe.http_exchange import JSON
+from groupkeeper.web.parameters import PLACE_PATTERN
+from groupkeeper.web.routes import Route
+from groupkeeper.web.schemas import Schema, ref, schemas
+
+PREFIX: Final = "/api/v1/"
+_STREAM: Final = "text/event-stream"
+
+
+def document(routes: Iterable[Route]) -> dict[str, Any]:
+    """The document, as JSON (Any)."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Groupkeeper",
+            "version": __version__,
+            "description": "Consumer groups, and why they rebalanced. Times are Unix milliseconds"
+            " (`..._ms`), durations milliseconds. Fields may be added.",
+        },
+        "paths": paths,
+        "components": {"schemas": schemas()},
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    names = re.findall(r"{(\w+)}", route.path)
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in names
+    ]
+    parameters += [
+        {"name": each.name, "in": "query", "description": each.about, "schema": each.schema()}
+        for each in route.parameters.values()
+    ]
+    if not route.answer:
+        schema = {"type": "string", "pattern": PLACE_PATTERN}
+        about = "`id` of the last event that came: it goes on after it."
+        header = {"name": "Last-Event-ID", "in": "header", "description": about}
+        parameters.append(header | {"schema": schema})
+    errors = {str(each): _error(each) for each in sorted({400, *route.statuses})}
+    body = {}
+    if route.body:
+        content = {JSON: {"schema": ref(route.body)}}
+        body = {"requestBody": {"required": True, "content": content}}
+    return body | {
+        "operationId": route.handle.__name__,
+        "summary": route.about,
+        "parameters": parameters,
+        "responses": {"200": _found(route)} | errors,
+    }
+
+
+def _found(route: Route) -> dict[str, Any]:
+    if not route.answer:
+        about = "`id` is EPOCH.SEQ, `data` an event; every 15 s without one, a comment."
+        return {"description": about, "content": {_STREAM: {"schema": {"type": "string"}}}}
+    return {"description": "As asked.", "content": {JSON: {"schema": ref(route.answer)}}}
+
+
+def _error(status: int) -> dict[str, Any]:
+    schema: Schema = ref("Error")
+    phrase = HTTPStatus(status).phrase
+    return {"description": f"{phrase}.", "content": {JSON: {"schema": schema}}}

@@ -1,0 +1,57 @@
+"""What the endpoints of the API stand on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from groupkeeper.clock import Clock
+from groupkeeper.groups.event_limits import Personal
+from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.lag import GroupLags
+from groupkeeper.observe.fact_readers import FactReaders
+from groupkeeper.observe.metrics import Metrics
+from groupkeeper.settings.options import ServeOptions
+from groupkeeper.topics.topics import Topics
+from groupkeeper.turns import PacedTurns
+from groupkeeper.web.lag_history import LagHistory
+
+# Any: JSON.
+Object: TypeAlias = dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class Parts:
+    """The server, as the endpoints see it."""
+
+    options: ServeOptions
+    groups: GroupPartitions
+    topics: Topics
+    readers: FactReaders
+    metrics: Metrics
+    clock: Clock
+    turns: PacedTurns
+    personal: Personal
+    about: Callable[[], Object]
+    """What identifies this server, at the beginning of every answer."""
+    lags: GroupLags
+    history: LagHistory
+    followers: set[object] = field(default_factory=set)
+    """Streams of events that are open."""
+
+
+class Refused(Exception):
+    """A request that is answered with an error. One line: what is wrong, and what to do."""
+
+    def __init__(
+        self, status: int, text: str, headers: Mapping[str, str] | None = None, **fields: Any
+    ) -> None:
+        """`fields` of the answer, besides `error`. Any: JSON."""
+        super().__init__(text)
+        self.status = status
+        self.text = text
+        self.headers = headers or {}
+        self.fields = fields
+
+
+SOON: Final = {"Retry-After": "1"}
+"""Of an answer 503: it will pass."""

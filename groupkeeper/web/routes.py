@@ -1,0 +1,184 @@
+"""The table of routes: what the API serves, and what its OpenAPI document says."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from groupkeeper.observe.http_exchange import HttpAnswer
+from groupkeeper.web import changes, follow, group_list, group_view, timeline
+from groupkeeper.web.call import Call
+from groupkeeper.web.parameters import Parameter
+from groupkeeper.web.parts import Object, Parts
+
+Handle = Callable[[Parts, Call], Awaitable[Object | HttpAnswer]]
+"""Makes the answer: a JSON object, without what identifies the server. Raises Refused."""
+
+
+@dataclass(slots=True, frozen=True)
+class Route:
+    """One path and method."""
+
+    path: str
+    """Without the prefix; names in braces."""
+    handle: Handle
+    about: str
+    answer: str
+    """Name of the answer's schema; empty for a stream of events."""
+    parameters: Mapping[str, Parameter]
+    method: str = "GET"
+    statuses: Sequence[int] = ()
+    """Of errors, besides 400 of wrong parameters."""
+    body: str = ""
+    """Name of the body's schema."""
+
+    def fits(self, segments: Sequence[str]) -> dict[str, str] | None:
+        """The names in a path; None if it is another one."""
+        own = self.path.split("/")
+        if len(own) != len(segments):
+            return None
+        names: dict[str, str] = {}
+        for mine, theirs in zip(own, segments, strict=True):
+            if mine.startswith("{") and theirs:
+                names[mine[1:-1]] = theirs
+            elif mine != theirs:
+                return None
+        return names
+
+
+def _table(*parameters: Parameter) -> dict[str, Parameter]:
+    return {each.name: each for each in parameters}
+
+
+_LAST: Final = _table(
+    Parameter(
+        "last",
+        f"The last N rounds; {timeline.ROUNDS} unless `since` is given.",
+        "number",
+        least=1,
+        most=timeline.ROUNDS_MOST,
+    ),
+    Parameter("since", "From a time on, in Unix milliseconds.", "number"),
+    Parameter("before", "Rounds before a place: `next` of an earlier answer.", "place"),
+)
+_OF_A_GROUP: Final = (404, 421, 503)
+_OF_A_CHANGE: Final = (403, 404, 415, 421, 503)
+
+ROUTES: Final = (
+    Route(
+        "groups",
+        group_list.groups,
+        "Groups in the order of their ids, in pages.",
+        "Groups",
+        _table(
+            Parameter("search", "Groups whose id has this text, in any case."),
+            Parameter("state", "Groups in this state.", of=group_list.STATES),
+            Parameter(
+                "limit",
+                "How many groups.",
+                "number",
+                default=group_list.LIMIT,
+                least=1,
+                most=group_list.LIMIT_MOST,
+            ),
+            Parameter("after", "Groups after this id: `next` of an earlier answer."),
+        ),
+    ),
+    Route(
+        "groups/{group}",
+        group_view.group,
+        "A group as it is now: state, and what it waits for.",
+        "Group",
+        {},
+        statuses=_OF_A_GROUP,
+    ),
+    Route(
+        "groups/{group}/members",
+        group_view.members,
+        "The members of a group, and what they have.",
+        "Members",
+        {},
+        statuses=_OF_A_GROUP,
+    ),
+    Route(
+        "groups/{group}/lag",
+        group_view.group_lag,
+        "How far a group is behind, by partition; and its last hour, since it is asked for.",
+        "GroupLag",
+        {},
+        statuses=_OF_A_GROUP,
+    ),
+    Route(
+        "groups/{group}/instances/{instance}",
+        group_view.instance,
+        "Whether a static member has its place: a probe.",
+        "Instance",
+        {},
+        statuses=_OF_A_GROUP,
+    ),
+    Route(
+        "groups/{group}/rounds",
+        timeline.rounds,
+        "Rebalances of a group, oldest first, with causes and words.",
+        "Rounds",
+        _LAST,
+        statuses=_OF_A_GROUP,
+    ),
+    Route(
+        "groups/{group}/why",
+        timeline.why,
+        "What `groupkeeper why --json` prints: rounds, other events, and the present.",
+        "Why",
+        _LAST,
+        statuses=_OF_A_GROUP,
+    ),
+    Route(
+        "groups/{group}/events",
+        timeline.events,
+        "Stored events of a group, oldest first: those after a place, or the last ones.",
+        "Events",
+        _table(
+            Parameter("after", "Events after a place: `next` of an earlier answer.", "place"),
+            Parameter(
+                "limit",
+                "How many events.",
+                "number",
+                default=timeline.EVENTS,
+                least=1,
+                most=timeline.EVENTS_MOST,
+            ),
+        ),
+        statuses=_OF_A_GROUP,
+    ),
+    Route(
+        "groups/{group}/members/remove",
+        changes.remove_members,
+        "Remove members, as an operator: one rebalance follows. Needs `http.api.write`.",
+        "Removed",
+        {},
+        "POST",
+        _OF_A_CHANGE,
+        "Removal",
+    ),
+    Route(
+        "groups/{group}/offsets/reset",
+        changes.reset_offsets,
+        "Set committed offsets of an Empty group: all or none. Needs `http.api.write`.",
+        "Reset",
+        {},
+        "POST",
+        (*_OF_A_CHANGE, 409),
+        "Offsets",
+    ),
+    Route(
+        "follow",
+        follow.follow,
+        "Server-sent events: what happens from now on, or after Last-Event-ID.",
+        "",
+        _table(
+            Parameter("group", "Of this group only."),
+            Parameter("after", "As Last-Event-ID, which counts if both are given.", "place"),
+        ),
+        statuses=(421, 503),
+    ),
+)
+"""In the order in which the document shows them."""

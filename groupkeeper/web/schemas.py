@@ -1,0 +1,300 @@
+"""JSON Schemas of the answers, for the OpenAPI document. Those of events and rounds are made from
+the tables and classes that define them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+from groupkeeper.protocol.group_events import ENVELOPE, TYPES
+from groupkeeper.web.changes import (
+    EARLIEST,
+    LATEST,
+    MEMBERS_MOST,
+    OFFSETS_MOST,
+    REASON_MOST,
+)
+from groupkeeper.web.group_list import STATES
+from groupkeeper.why.rounds import JSON_FIELDS, Outage, Round
+
+# Any: JSON Schema.
+Schema = dict[str, Any]
+
+TEXT: Final[Schema] = {"type": "string"}
+NUMBER: Final[Schema] = {"type": "integer"}
+FLAG: Final[Schema] = {"type": "boolean"}
+OBJECT: Final[Schema] = {"type": "object"}
+_ABOUT: Final[Mapping[str, Schema]] = {
+    "cluster": TEXT | {"description": "Id of the cluster."},
+    "node": NUMBER | {"description": "Id of the server."},
+}
+
+
+def told(schema: Schema, about: str) -> Schema:
+    return schema | {"description": about}
+
+
+def or_null(schema: Schema) -> Schema:
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    return schema | {"type": [schema["type"], "null"]}
+
+
+def array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def record(**properties: Schema) -> Schema:
+    """An object that has all of these."""
+    return {"type": "object", "properties": properties, "required": [*properties]}
+
+
+def answer(**properties: Schema) -> Schema:
+    """A whole answer."""
+    return record(**_ABOUT, **properties)
+
+
+_AT: Final = "Unix milliseconds."
+_STATE: Final[Schema] = {"type": "string", "enum": [*STATES]}
+_ROW: Final[Mapping[str, Schema]] = {
+    "group": TEXT,
+    "state": _STATE,
+    "protocol_type": told(TEXT, "`consumer` for consumers; empty if it never had members."),
+    "members": told(NUMBER, "How many."),
+    "generation": NUMBER,
+    "round": told(NUMBER, "Rebalances since the group was created or loaded."),
+    "in_state_since_ms": told(NUMBER, _AT),
+    "last_cause": told(
+        or_null(ref("LastCause")),
+        "Of the last rebalance; null after a start until there is one: older ones are in `rounds`.",
+    ),
+    "lag": told(or_null(ref("Lag")), "Null without committed offsets."),
+}
+_WHO: Final[Mapping[str, Schema]] = {
+    "member": TEXT,
+    "instance": or_null(TEXT),
+    "client_id": TEXT,
+    "host": or_null(TEXT),
+    "software": or_null(ref("Software")),
+}
+_TIMER: Final = or_null(ref("Timer"))
+_NEXT: Final = told(or_null(TEXT), "Cursor of the following request; null at the end.")
+_UNKNOWN: Final = told(
+    {"type": "object", "additionalProperties": NUMBER},
+    "Types and fields of events that this server does not know, and how many.",
+)
+
+
+def _live() -> Schema:
+    member = record(
+        **_WHO,
+        session_timeout_ms=NUMBER,
+        rebalance_timeout_ms=NUMBER,
+        is_new=told(FLAG, "Its first join phase has not ended."),
+        joined=told(FLAG, "Its JoinGroup waits for the end of the join phase."),
+        synced=told(FLAG, "It has sent SyncGroup."),
+        heard=told(FLAG, "It was heard of since the coordinator was loaded."),
+        heard_ms_ago=NUMBER,
+        connection=or_null(told(TEXT, "`open`, `closed`, or null if unknown.")),
+    )
+    rebalance = record(
+        phase={"type": "string", "enum": ["join", "sync"]},
+        since_ms=told(NUMBER, "Duration."),
+        initial_delay=told(FLAG, "The group was Empty, and waits for more members."),
+        cause=OBJECT,
+    )
+    pending = record(member=TEXT, expires_in_ms=or_null(NUMBER))
+    return record(
+        group=TEXT,
+        state=_STATE,
+        state_ms=told(NUMBER, "How long it has been in this state."),
+        generation=NUMBER,
+        round=NUMBER,
+        protocol_type=TEXT,
+        protocol=or_null(TEXT),
+        leader=or_null(TEXT),
+        members=array(member),
+        pending=array(pending),
+        pending_count=NUMBER,
+        waiting_for=told(array(TEXT), "Member ids without which the phase does not end."),
+        waiting_for_count=NUMBER,
+        rebalance=told(or_null(rebalance), "The rebalance under way."),
+        phase_timer=told(_TIMER, "What ends the phase."),
+        next_timer=told(_TIMER, "What comes next, if nothing else does."),
+    )
+
+
+def _event() -> Schema:
+    kinds = {"int": NUMBER, "string": TEXT, "string or null": or_null(TEXT)}
+    envelope = {name: told(kinds[kind], about) for name, (kind, about) in ENVELOPE.items()}
+    envelope["type"] = envelope["type"] | {"examples": [*TYPES]}
+    about = "As it is stored; each type has fields of its own: docs/events.md."
+    return told(record(**envelope) | {"additionalProperties": True}, about)
+
+
+def _round() -> Schema:
+    hints = get_type_hints(Round)
+    properties = {name: _of_type(hints[name]) for name in JSON_FIELDS}
+    return record(
+        kind={"const": "round"},
+        **properties,
+        text=told(TEXT, "The paragraph that `groupkeeper why` prints."),
+        advice=told(or_null(TEXT), "What to change; null while it is under way."),
+    )
+
+
+# Any: type hints.
+def _of_type(hint: Any) -> Schema:
+    simple = {int: NUMBER, str: TEXT}
+    if hint in simple:
+        return simple[hint]
+    if hint is Outage:
+        return record(ms=NUMBER, is_exact=told(FLAG, "False: since the last event."))
+    some = [each for each in get_args(hint) if each is not type(None)]
+    if get_origin(hint) is list:
+        return array(_of_type(some[0]))
+    return or_null(_of_type(some[0])) if type(None) in get_args(hint) else OBJECT
+
+
+def _error() -> Schema:
+    schema = answer(error=told(TEXT, "What is wrong, and what to do."))
+    schema["properties"]["stable"] = told({"const": False}, "Only of a static member.")
+    return schema
+
+
+def schemas() -> dict[str, Schema]:
+    """All, by name."""
+    return (
+        {"Error": _error()}
+        | _of_groups()
+        | _of_lag()
+        | _of_members()
+        | _of_events()
+        | _of_changes()
+    )
+
+
+def _of_groups() -> dict[str, Schema]:
+    own = {"protocol": or_null(TEXT), "leader": or_null(TEXT), "live": or_null(ref("Live"))}
+    return {
+        "Groups": answer(
+            groups=array(ref("GroupRow")),
+            next=_NEXT,
+            total=told(NUMBER, "Groups that fit, on all pages."),
+            not_active=told(
+                array(record(partition=NUMBER, state=TEXT)),
+                "Partitions that do not serve now: their groups are not in the list.",
+            ),
+        ),
+        "GroupRow": record(**_ROW),
+        "Group": answer(**_ROW, **own),
+        "LastCause": record(code=TEXT, text=TEXT, at_ms=told(NUMBER, _AT)),
+        "Lag": record(
+            records=told(NUMBER, "Of all partitions."),
+            seconds=told(
+                or_null({"type": "number"}),
+                "Since the next record was written, of the partition that is behind longest; null"
+                " if that is not known of all.",
+            ),
+        ),
+        "Live": _live(),
+        "Software": record(name=TEXT, version=TEXT),
+        "Timer": record(name=TEXT, member=or_null(TEXT), in_ms=NUMBER),
+    }
+
+
+def _of_lag() -> dict[str, Schema]:
+    ago = "Since the next record was written; 0 without lag, null if that is not known."
+    partition = record(
+        topic=TEXT,
+        partition=NUMBER,
+        committed=told(NUMBER, "Committed offset."),
+        end=told(NUMBER, "The offset after the last record."),
+        lag=told(NUMBER, "Records between them."),
+        lag_ms=told(or_null(NUMBER), ago),
+    )
+    moment = {"at_ms": told(NUMBER, _AT), "records": NUMBER, "lag_ms": or_null(NUMBER)}
+    about = "One point a minute since the group was asked for first, at most an hour."
+    history = told(array(record(**moment)), about)
+    whole = answer(group=TEXT, **moment, partitions=array(partition), history=history)
+    return {"GroupLag": whole}
+
+
+def _of_members() -> dict[str, Schema]:
+    return {
+        "Members": answer(group=TEXT, generation=NUMBER, members=array(ref("Member"))),
+        "Member": record(
+            member_id=TEXT,
+            instance_id=or_null(TEXT),
+            client_id=TEXT,
+            host=or_null(TEXT),
+            software=or_null(ref("Software")),
+            session_timeout_ms=NUMBER,
+            rebalance_timeout_ms=NUMBER,
+            last_heard_ms=told(or_null(NUMBER), f"{_AT} Null since the coordinator was loaded."),
+            connection=or_null(TEXT),
+            assignment=told(or_null(array(ref("Owned"))), "Null if it is not that of a consumer."),
+        ),
+        "Owned": record(topic=TEXT, partitions=array(NUMBER)),
+        "Instance": answer(
+            group=TEXT,
+            instance=TEXT,
+            member_id=TEXT,
+            stable={"const": True},
+            since_ms=told(NUMBER, f"When the group became Stable: {_AT}"),
+            generation=NUMBER,
+            owns=or_null(array(ref("Owned"))),
+        ),
+    }
+
+
+def _of_events() -> dict[str, Schema]:
+    event = _event()
+    before = told(or_null(TEXT), "`before` of a request for earlier rounds; null without.")
+    entry = {"anyOf": [ref("Round"), ref("EventEntry"), ref("LiveEntry")]}
+    return {
+        "Events": answer(
+            group=TEXT,
+            events=array(ref("Event")),
+            next=told(or_null(TEXT), "`after` of the following request; null without events."),
+            more=told(FLAG, "There are more now; ask at once."),
+        ),
+        "Event": event,
+        "Rounds": answer(group=TEXT, rounds=array(ref("Round")), next=before, unknown=_UNKNOWN),
+        "Round": _round(),
+        "Why": answer(group=TEXT, entries=array(entry), next=before, unknown=_UNKNOWN),
+        "EventEntry": _with(event, kind={"const": "event"}, text=TEXT),
+        "LiveEntry": _with(_live(), kind={"const": "live"}),
+    }
+
+
+def _of_changes() -> dict[str, Schema]:
+    named: Schema = {
+        "type": "object",
+        "properties": {"member_id": TEXT, "instance_id": TEXT},
+        "minProperties": 1,
+    }
+    members = array(named) | {"minItems": 1, "maxItems": MEMBERS_MOST}
+    place = {"topic": TEXT, "partition": NUMBER | {"minimum": 0}}
+    words: Schema = {"type": "string", "enum": [EARLIEST, LATEST]}
+    wanted = record(**place, offset={"anyOf": [NUMBER | {"minimum": 0}, words]})
+    error = told(or_null(TEXT), "Name of Kafka's error; null if the member was removed.")
+    result = record(member_id=or_null(TEXT), instance_id=or_null(TEXT), error=error)
+    offsets = array(wanted) | {"minItems": 1, "maxItems": OFFSETS_MOST}
+    removal = record(members=members)
+    reason = told(TEXT | {"maxLength": REASON_MOST}, "For events and logs.")
+    removal["properties"]["reason"] = reason
+    return {
+        "Removal": removal,
+        "Removed": answer(group=TEXT, members=array(result)),
+        "Offsets": record(offsets=offsets),
+        "Reset": answer(group=TEXT, offsets=array(record(**place, offset=NUMBER))),
+    }
+
+
+def _with(schema: Schema, **more: Schema) -> Schema:
+    properties = more | schema["properties"]
+    return schema | {"properties": properties, "required": [*more, *schema["required"]]}

@@ -1,0 +1,242 @@
+"""Reads the stored events of one group, as a Fetch would: bounded, in slices, kept nowhere.
+
+The events of a partition's groups share a log. Batches without the group's id are skipped without
+looking at their records. Positions: offsets are those of the log, and a `Place` (epoch and seq)
+orders the events of a partition, also for users.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+)
+from groupkeeper.protocol.record_batch import (
+    CorruptBatch,
+    decode_records,
+    iter_batches,
+)
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.topics.limits import OverLimitError
+from groupkeeper.topics.names import EVENT_TOPIC
+from groupkeeper.topics.partition import TopicPartition
+from groupkeeper.topics.topics import Topics
+from groupkeeper.turns import Slices, Turns
+from groupkeeper.web.parameters import Place
+from groupkeeper.web.parts import SOON, Refused
+
+READ_BYTES: Final = 16 * 1024 * 1024
+"""Of the log, for one answer: some ten thousand events. Answers say where to go on."""
+FETCH_BYTES: Final = 512 * 1024
+"""Of one read; a batch that is larger comes alone."""
+FIRST_PIECE: Final = 500
+"""Records in the first piece that is read from the end backwards; each further one is twice as
+long, up to `LARGEST_PIECE`."""
+LARGEST_PIECE: Final = 8_000
+BATCHES_IN_A_SLICE: Final = 100
+RECORDS_IN_A_SLICE: Final = 100
+
+_VERSION: Final = 12
+"""Of Fetch, the last with names of topics."""
+_PLACE: Final = re.compile(rb'\{"v":\d+,"seq":(\d+),"epoch":(\d+),')
+_NO_GROUP: Final = b'"group":null'
+
+
+class Stored(NamedTuple):
+    """One stored event."""
+
+    offset: int
+    place: Place
+    key: bytes
+    """The group id; empty for events of the partition."""
+    value: bytes
+    """JSON, in one line."""
+
+
+@dataclass(slots=True)
+class Piece:
+    """What one read brought."""
+
+    events: list[Stored]
+    following: int
+    """Offset to go on from."""
+
+
+class EventReader:
+    """Reads one partition of the event topic, for one request. Raises Refused where it cannot be
+    read now.
+    """
+
+    def __init__(self, topics: Topics, turns: Turns, partition: int, group: str | None) -> None:
+        """`group`: whose events, with those of the partition itself; None for all."""
+        self._topics = topics
+        self._turns = turns
+        self._partition = partition
+        self._key = None if group is None else group.encode("utf-8", "backslashreplace")
+        self.bytes_read = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """`READ_BYTES` were read."""
+        return self.bytes_read >= READ_BYTES
+
+    async def bounds(self) -> tuple[int, int]:
+        """Offsets of the first event and after the last one; equal without events."""
+        log = self._found.log
+        if log is None and self._topics.settings.group_events_enabled:
+            raise Refused(503, "the events cannot be read now: their log is closed", SOON)
+        return (0, 0) if log is None else (log.start_offset, log.next_offset)
+
+    async def since(self, time_ms: int) -> int:
+        """The offset of the first event from a time on; the end if all are older."""
+        log = self._found.log
+        try:
+            found = None if log is None else await self._topics.lookup.first(log, time_ms)
+        except (StorageError, OSError, CorruptBatch, OverLimitError) as problem:
+            raise Refused(503, f"the events cannot be read now: {problem}", SOON) from None
+        return (await self.bounds())[1] if found is None else found[0]
+
+    async def after(self, place: Place) -> int:
+        """The offset of the first event after a place: a binary search."""
+        low, high = await self.bounds()
+        while low < high:
+            middle = (low + high) // 2
+            first = await self._first(middle)
+            if first is None or first[1] > place:
+                high = middle
+            else:
+                low = first[0] + 1
+        return low
+
+    async def place_before(self, offset: int) -> Place | None:
+        """The place of the last event before an offset; None if there is none."""
+        start, _ = await self.bounds()
+        while offset > start:
+            data = await self._fetch(offset - 1, 1)
+            found = await self._turns.run(_places(bytes(data.records or b""), offset - 1, offset))
+            if found:
+                return found[-1][1]
+            offset -= 1
+        return None
+
+    async def place_at(self, offset: int) -> Place | None:
+        """The place of the event at an offset; None if there is none."""
+        first = await self._first(offset)
+        return None if first is None else first[1]
+
+    async def read(self, start: int, end: int) -> AsyncIterator[Piece]:
+        """The events from one offset up to another, a read at a time, until they are spent."""
+        while start < end and not self.is_spent:
+            data = await self._fetch(start, FETCH_BYTES)
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted meanwhile
+                start, end = await self.bounds()
+                continue
+            records = bytes(data.records or b"")
+            self.bytes_read += len(records)
+            piece = await self._turns.run(self._events(records, start, end))
+            if piece.following <= start:
+                return
+            start = piece.following
+            yield piece
+
+    async def backwards(self, start: int, end: int) -> AsyncIterator[tuple[int, list[Stored]]]:
+        """The same in pieces from the end to the start, each in order, with the offset that it
+        begins at.
+        """
+        length = FIRST_PIECE
+        while end > start and not self.is_spent:
+            begin = max(start, end - length)
+            yield begin, [each async for piece in self.read(begin, end) for each in piece.events]
+            end, length = begin, min(2 * length, LARGEST_PIECE)
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    async def _first(self, offset: int) -> tuple[int, Place] | None:
+        """Offset and place of the first event from an offset on, if it is in that batch."""
+        data = await self._fetch(offset, 1)
+        found = await self._turns.run(_places(bytes(data.records or b""), offset, offset + 2**31))
+        return found[0] if found else None
+
+    async def _fetch(self, offset: int, size: int) -> PartitionData:
+        wanted = FetchPartition(
+            partition=self._partition, fetch_offset=offset, partition_max_bytes=size
+        )
+        request = FetchRequest(
+            replica_id=-1,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=FETCH_BYTES,
+            topics=[FetchTopic(topic=EVENT_TOPIC, partitions=[wanted])],
+        )
+        reader = self._topics.reader
+        unopened, cold = await self._turns.run(reader.unready(request))
+        if unopened or cold:
+            await reader.prepare(request, unopened, self._turns)
+        result = await self._turns.run(reader.read(request, _VERSION))
+        data: PartitionData = result.response.responses[0].partitions[0]
+        if data.error_code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
+            line = f"the events cannot be read now ({ErrorCode(data.error_code).name}): ask again"
+            raise Refused(503, line, SOON)
+        return data
+
+    def _events(self, data: bytes, start: int, end: int) -> Slices[Piece]:
+        events: list[Stored] = []
+        following = start
+        try:
+            for number, header in enumerate(iter_batches(data)):
+                if number % BATCHES_IN_A_SLICE == BATCHES_IN_A_SLICE - 1:
+                    yield
+                following = max(following, min(header.next_offset, end))
+                if header.next_offset <= start or header.base_offset >= end:
+                    continue
+                if header.codec or self._may_be_in(data, header.position, header.end):
+                    records = decode_records(data, header)
+                    for count, record in enumerate(records):
+                        if count % RECORDS_IN_A_SLICE == RECORDS_IN_A_SLICE - 1:
+                            yield
+                        wanted = self._key is None or record.key in (self._key, b"", None)
+                        if wanted and start <= record.offset < end and record.value is not None:
+                            events += _read(record.offset, record.key, record.value)
+        except CorruptBatch as problem:
+            raise Refused(500, f"the events cannot be read: {problem}") from None
+        return Piece(events, following)
+
+    def _may_be_in(self, data: bytes, start: int, end: int) -> bool:
+        """Whether a batch can have events of the group, or of the partition."""
+        if self._key is None:
+            return True
+        return data.find(self._key, start, end) >= 0 or data.find(_NO_GROUP, start, end) >= 0
+
+    @property
+    def _found(self) -> TopicPartition:
+        found = self._topics.partitions.find(EVENT_TOPIC, self._partition)
+        assert found is not None, "it has as many partitions as the group topic"
+        return found
+
+
+def _read(offset: int, key: bytes | None, value: bytes) -> list[Stored]:
+    """The event of a record; none if it is not one of ours."""
+    match = _PLACE.match(value)
+    if match is None:
+        return []
+    return [Stored(offset, (int(match[2]), int(match[1])), key or b"", value)]
+
+
+def _places(data: bytes, start: int, end: int) -> Slices[list[tuple[int, Place]]]:
+    """Offsets and places of all events of the first batch, between two offsets."""
+    found: list[tuple[int, Place]] = []
+    for header in iter_batches(data):
+        for count, record in enumerate(decode_records(data, header)):
+            if count % RECORDS_IN_A_SLICE == RECORDS_IN_A_SLICE - 1:
+                yield
+            if record.value is not None and start <= record.offset < end:
+                events = _read(record.offset, record.key, record.value)
+                found += [(each.offset, each.place) for each in events]
+        break
+    return found

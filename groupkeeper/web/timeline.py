@@ -1,0 +1,179 @@
+"""What happened to a group: its stored events, as they are or folded into rounds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from groupkeeper.protocol.group_events import decode
+from groupkeeper.turns import Slices
+from groupkeeper.web.call import Call
+from groupkeeper.web.encoding import Raw
+from groupkeeper.web.group_view import driver_of, live_of, partition_of_group
+from groupkeeper.web.parameters import Place, place_text
+from groupkeeper.web.parts import Object, Parts, Refused
+from groupkeeper.web.stored_events import EventReader, Stored
+from groupkeeper.why.entries import entry_json, last_rounds
+from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits, find_returns, time_of
+
+ROUNDS: Final = 10
+"""Of an answer, unless the request says more."""
+ROUNDS_MOST: Final = 1_000
+EVENTS: Final = 100
+"""Of an answer, unless the request says more."""
+EVENTS_MOST: Final = 1_000
+EVENTS_IN_A_SLICE: Final = 20
+
+_STARTED: Final = b'"type":"rebalance_started"'
+
+
+async def events(parts: Parts, call: Call) -> Object:
+    """`GET /groups/G/events`: from a place on; or the last ones."""
+    limit: int = call.query["limit"]
+    after: Place | None = call.query["after"]
+    reader = _reader_of(parts, call)
+    start, end = await reader.bounds()
+    found: list[Stored] = []
+    if after is None:
+        following = end
+        async for begin, piece in reader.backwards(start, end):
+            found = [*piece, *found]
+            if len(found) >= limit or begin == start:
+                break
+        found = found[-limit:]
+    else:
+        following = start = await reader.after(after)
+        async for some in reader.read(start, end):
+            found += [each for each in some.events if each.place > after]
+            following = some.following
+            if len(found) >= limit:
+                break
+        if len(found) > limit:
+            found = found[:limit]
+            following = found[-1].offset + 1
+    if not found:
+        _check_known(parts, call)
+    last = await reader.place_before(following)
+    return {
+        "group": call.names["group"],
+        "events": [Raw(each.value) for each in found],
+        "next": None if last is None else place_text(last),
+        "more": following < end,
+    }
+
+
+async def rounds(parts: Parts, call: Call) -> Object:
+    """`GET /groups/G/rounds`."""
+    told = await _tell(parts, call)
+    if not told.entries:
+        _check_known(parts, call)
+    only = [each for each in told.entries if isinstance(each, Round)]
+    return {
+        "group": call.names["group"],
+        "rounds": await parts.turns.run(_as_json(only)),
+        "next": told.earlier,
+        "unknown": dict(told.unknown),
+    }
+
+
+async def why(parts: Parts, call: Call) -> Object:
+    """`GET /groups/G/why`: what `groupkeeper why --json` prints."""
+    told = await _tell(parts, call)
+    if not told.entries:
+        _check_known(parts, call)
+    entries = await parts.turns.run(_as_json(told.entries))
+    live = await live_of(parts, call.names["group"])
+    if live is not None:
+        entries.append({"kind": "live", **live})
+    return {
+        "group": call.names["group"],
+        "entries": entries,
+        "next": told.earlier,
+        "unknown": dict(told.unknown),
+    }
+
+
+@dataclass(slots=True)
+class _Told:
+    """Entries, and where earlier ones begin to be unread."""
+
+    entries: list[Entry]
+    earlier: str | None
+    unknown: dict[str, int] = field(default_factory=dict)
+
+
+async def _tell(parts: Parts, call: Call) -> _Told:
+    """The entries that the parameters `last`, `since` and `before` name."""
+    reader = _reader_of(parts, call)
+    start, end = await reader.bounds()
+    if call.query["before"] is not None:
+        epoch, seq = call.query["before"]
+        end = await reader.after((epoch, seq - 1))
+    since: int | None = call.query["since"]
+    last: int | None = call.query["last"]
+    oldest = start if since is None else min(await reader.since(since), end)
+    wanted = ROUNDS if last is None and since is None else ROUNDS_MOST if last is None else last
+    pieces: list[list[Stored]] = []
+    begin, started = end, 0
+    async for begin, piece in reader.backwards(oldest, end):  # noqa: B007  # used below
+        pieces.append(piece)
+        started += sum(_STARTED in each.value for each in piece)
+        if started > wanted:  # one more: what belongs to the first is before its start
+            break
+    read = [each for piece in reversed(pieces) for each in piece]
+    settings = parts.options.settings
+    folding = Folding(
+        SessionLimits(settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms)
+    )
+    entries = await parts.turns.run(_folded(folding, read))
+    shown = last_rounds(entries, wanted)
+    is_more = begin > start or len(shown) < len(entries)
+    earlier = await parts.turns.run(_first_place(shown, read)) if is_more else None
+    if is_more and earlier is None:  # nothing of the group was in what was read
+        earlier = await reader.place_at(begin)
+    text = None if earlier is None else place_text(earlier)
+    return _Told(shown, text, dict(folding.unknown))
+
+
+def _first_place(shown: Sequence[Entry], read: Sequence[Stored]) -> Slices[Place | None]:
+    """The first event of the first round that is shown; None without rounds."""
+    first = next((each for each in shown if isinstance(each, Round)), None)
+    for number, each in enumerate(read if first is not None else ()):
+        event = decode(each.key, each.value)
+        if first is not None and (event.epoch, event.round) == (first.epoch, first.round):
+            return each.place
+        if number % EVENTS_IN_A_SLICE == EVENTS_IN_A_SLICE - 1:
+            yield
+    return None
+
+
+def _folded(folding: Folding, read: Sequence[Stored]) -> Slices[list[Entry]]:
+    entries: list[Entry] = []
+    for number, each in enumerate(read):
+        entries += folding.add(decode(each.key, each.value))
+        if number % EVENTS_IN_A_SLICE == EVENTS_IN_A_SLICE - 1:
+            yield
+    entries += folding.rest()
+    find_returns(entries)
+    entries.sort(key=time_of)
+    return entries
+
+
+def _as_json(entries: Sequence[Entry]) -> Slices[list[Object]]:
+    found = []
+    for entry in entries:
+        found.append(entry_json(entry))
+        yield
+    return found
+
+
+def _check_known(parts: Parts, call: Call) -> None:
+    """There are no events. Raises Refused if there is no group, either."""
+    group = call.names["group"]
+    if driver_of(parts, group).peek(group) is None:
+        raise Refused(404, f"group '{group}' does not exist, and has no such events")
+
+
+def _reader_of(parts: Parts, call: Call) -> EventReader:
+    group = call.names["group"]
+    partition = partition_of_group(parts, group)
+    return EventReader(parts.topics, parts.turns, partition, group)

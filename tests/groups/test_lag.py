@@ -1,0 +1,176 @@
+"""How far groups are behind, asked of a whole server."""
+
+from groupkeeper.groups import lag
+from groupkeeper.groups.lag import GroupLags, PartitionLag
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.topics.slices import ITEMS
+from tests.support.requests import commit_request
+from tests.support.served import Client, Served
+from tests.support.slices import counted
+
+WRITTEN = 1_700_000_000_000
+Rows = dict[str, list[PartitionLag]]
+
+
+def produce(client: Client, times: int, partition: int = 0) -> None:
+    """So many batches of one record, a second from each to the next."""
+    for number in range(times):
+        records = encode_batch(0, -1, WRITTEN + number * 1000, [(None, b"value")])
+        data = PartitionProduceData(index=partition, records=records)
+        topic = TopicProduceData(name="orders", partition_data=[data])
+        client.call(9, ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]))
+
+
+def delete_records(client: Client, offset: int) -> None:
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    topic = DeleteRecordsTopic(name="orders", partitions=[partition])
+    client.call(2, DeleteRecordsRequest(topics=[topic], timeout_ms=1000))
+
+
+def lags(served: Served) -> GroupLags:
+    return served.server.lags
+
+
+def ask(served: Served, *groups: str, now_ms: int | None = None) -> Rows:
+    return served.run(lags(served).of(groups, now_ms))
+
+
+def test_the_lag_is_what_is_left_to_read(served: Served) -> None:
+    client = served.client()
+    produce(client, times=5)
+    client.commit(3)
+    [found] = ask(served, "g")["g"]
+    assert found == PartitionLag("orders", 0, committed=3, start_offset=0, end_offset=5)
+    assert (found.lag, found.next_offset, found.lag_ms) == (2, 3, None)
+
+
+def test_in_time_it_is_the_age_of_the_next_record(served: Served) -> None:
+    client = served.client()
+    produce(client, times=5)
+    client.commit(3, "behind")
+    client.commit(5, "at the end")
+    found = ask(served, "behind", "at the end", now_ms=WRITTEN + 10_000)
+    assert {name: rows[0].lag_ms for name, rows in found.items()} == {
+        "behind": 7_000,
+        "at the end": 0,
+    }
+
+
+def test_a_record_of_the_future_has_no_age(served: Served) -> None:
+    client = served.client()
+    produce(client, times=1)
+    client.commit(0)
+    assert ask(served, "g", now_ms=WRITTEN - 1)["g"][0].lag_ms == 0
+
+
+def test_deleted_records_are_no_lag(served: Served) -> None:
+    client = served.client()
+    produce(client, times=5)
+    client.commit(1)
+    delete_records(client, 4)
+    [found] = ask(served, "g", now_ms=WRITTEN + 10_000)["g"]
+    assert (found.committed, found.start_offset, found.next_offset, found.lag) == (1, 4, 4, 1)
+    assert found.lag_ms == 6_000
+
+
+def test_an_offset_beyond_the_end_is_no_lag(served: Served) -> None:
+    client = served.client()
+    produce(client, times=1)
+    client.commit(9)
+    assert ask(served, "g")["g"][0].lag == 0
+
+
+def test_an_offset_of_minus_one_has_no_lag(served: Served) -> None:
+    client = served.client()
+    client.commit(-1)
+    assert ask(served, "g") == {"g": []}
+
+
+def test_a_deleted_topic_has_no_lag(served: Served) -> None:
+    client = served.client()
+    client.call(8, commit_request({("orders", 0): 1, ("payments", 2): 0}))
+    gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000)
+    client.call(6, gone)
+    assert [(each.topic, each.partition) for each in ask(served, "g")["g"]] == [("payments", 2)]
+
+
+def test_groups_that_do_not_exist_or_are_not_served_are_left_out(served: Served) -> None:
+    client = served.client()
+    client.commit(1)
+    assert list(ask(served, "g", "nobody's")) == ["g"]
+    served.fail("g")
+    assert ask(served, "g") == {}
+
+
+def test_a_large_group_is_read_in_slices(served: Served) -> None:
+    client, many = served.client(), 1_000
+    wide = CreatableTopic(name="wide", num_partitions=many, replication_factor=1)
+    client.call(4, CreateTopicsRequest(topics=[wide], timeout_ms=1000))
+    client.call(8, commit_request({("wide", index): 0 for index in range(many)}))
+    found, slices = counted(lag.lags_of(served.group(), {}, lag.Pace()))
+    assert found == []
+    assert slices > many // ITEMS
+
+
+def test_every_partition_of_every_topic_has_an_extent(served: Served) -> None:
+    client = served.client()
+    produce(client, times=2, partition=5)
+    extents = served.run(lags(served).extents())
+    assert {place: extents[place].end_offset for place in (("orders", 5), ("payments", 0))} == {
+        ("orders", 5): 2,
+        ("payments", 0): 0,
+    }
+
+
+def test_what_stands_still_is_looked_up_once(served: Served, monkeypatch) -> None:
+    client = served.client()
+    produce(client, times=5)
+    positions = served.server.topics.positions
+    asked: list[object] = []
+    look_up = positions.times
+
+    async def times(wanted):
+        asked.extend(wanted)
+        return await look_up(wanted)
+
+    monkeypatch.setattr(positions, "times", times)
+    of_all = lags(served)
+    one, other = ("orders", 0, 1), ("orders", 0, 2)
+    found = {one: WRITTEN + 1000, other: WRITTEN + 2000}
+    assert served.run(of_all.times_of([one])) == {one: WRITTEN + 1000}
+    assert served.run(of_all.times_of([one, other])) == found
+    assert served.run(of_all.times_of([other])) == {other: WRITTEN + 2000}
+    assert served.run(of_all.times_of([one])) == {one: WRITTEN + 1000}
+    assert asked == [one, other, one]
+
+
+def test_few_records_are_looked_at_for_one_question(served: Served, monkeypatch) -> None:
+    client = served.client()
+    produce(client, times=5)
+    monkeypatch.setattr(lag, "TIMES_MOST", 2)
+    of_all = lags(served)
+    wanted = [("orders", 0, offset) for offset in range(5)]
+    assert [len(served.run(of_all.times_of(wanted))) for _ in range(3)] == [2, 4, 5]
+
+
+def test_a_topic_made_anew_has_its_own_times(served: Served) -> None:
+    client = served.client()
+    produce(client, times=2)
+    of_all = lags(served)
+    assert served.run(of_all.times_of([("orders", 0, 1)])) != {}
+    gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000)
+    client.call(6, gone)
+    served._make_topics()
+    assert served.run(of_all.times_of([("orders", 0, 1)])) == {}

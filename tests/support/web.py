@@ -1,0 +1,96 @@
+"""Asks the JSON API of a server in memory; every answer is checked against the OpenAPI document."""
+
+import json
+import re
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jsonschema import Draft202012Validator
+
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
+from groupkeeper.server.api import LateApi
+from groupkeeper.web.api import Api
+from tests.support.served import Served
+
+
+class Web:
+    """The API of one server."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self.api: Api = LateApi(served.server).api()
+
+    def answer(self, path: str, query: str = "", method: str = "GET", **more: Any) -> HttpAnswer:
+        request = HttpRequest(method, path, query, **more)
+        return self._served.run(self.api.answer(request))  # type: ignore[no-any-return]
+
+    def get(self, *path: str, **query: Any) -> tuple[int, dict[str, Any]]:
+        """Status and body; the parts of the path are escaped."""
+        where = "/".join(quote(each, safe="") for each in path)
+        return self._checked(where, "GET", self.answer(where, urlencode(query)))
+
+    def found(self, *path: str, **query: Any) -> dict[str, Any]:
+        """The body of an answer that is 200."""
+        status, body = self.get(*path, **query)
+        assert status == 200, body
+        return body
+
+    def post(self, *path: str, headers: Any = None, **body: Any) -> tuple[int, dict[str, Any]]:
+        where = "/".join(quote(each, safe="") for each in path)
+        data = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Host": "localhost:9644"} | (headers or {})
+        answer = self.answer(where, "", "POST", headers=headers, body=data, remote="10.0.0.7")
+        return self._checked(where, "POST", answer)
+
+    def error(self, *path: str, **query: Any) -> tuple[int, str]:
+        """Status and text of an answer that is none."""
+        status, body = self.get(*path, **query)
+        assert status != 200, body
+        return status, body["error"]
+
+    def _checked(self, path: str, method: str, answer: HttpAnswer) -> tuple[int, dict[str, Any]]:
+        assert answer.content_type == "application/json"
+        assert isinstance(answer.body, bytes)
+        body = json.loads(answer.body)
+        check(self.document, path, method, answer.status, body)
+        return answer.status, body
+
+    @property
+    def document(self) -> dict[str, Any]:
+        answer = self.answer("openapi.json")
+        assert isinstance(answer.body, bytes)
+        return json.loads(answer.body)  # type: ignore[no-any-return]
+
+
+def check(document: dict[str, Any], path: str, method: str, status: int, body: Any) -> None:
+    """Raises ValidationError unless the document has the answer, with all of its fields."""
+    operation = _operation(document, path, method.lower())
+    if operation is None:
+        assert status in (404, 405), "a path that is not in the document"
+        schema: Any = {"$ref": "#/components/schemas/Error"}
+    else:
+        assert str(status) in operation["responses"], f"{status} is not told"
+        content = operation["responses"][str(status)]["content"]
+        schema = content["application/json"]["schema"]
+    whole = closed({"components": document["components"]} | schema)
+    Draft202012Validator(whole).validate(body)
+
+
+def _operation(document: dict[str, Any], path: str, method: str) -> Any:
+    for template, operations in document["paths"].items():
+        pattern = re.sub(r"{\w+}", "[^/]+", template)
+        if re.fullmatch(pattern, f"/api/v1/{path}"):
+            return operations.get(method)
+    return None
+
+
+def closed(schema: Any) -> Any:
+    """A schema whose objects have no fields but those it names."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: closed(value) for name, value in schema.items()}
+    if isinstance(found.get("properties"), dict) and "required" in found:
+        found.setdefault("additionalProperties", False)
+    return found

@@ -1,0 +1,273 @@
+"""Server-sent events, as they are sent."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from groupkeeper.observe.http_exchange import HttpAnswer, Pieces
+from groupkeeper.observe.http_limits import ANSWERS
+from groupkeeper.protocol.group_events import encode
+from groupkeeper.web.follow import FOLLOWERS, GATHER_S, HEARTBEAT_S, QUEUED
+from tests.support.served import Lines, Served, settle
+from tests.support.stored_events import stored
+from tests.support.web import Web
+
+
+class Follower:
+    """Takes the pieces of a stream when it is told to."""
+
+    def __init__(self, served: Served, web: Web, query: str = "", last: str | None = None) -> None:
+        self._served = served
+        headers = {} if last is None else {"Last-Event-ID": last}
+        self.answer: HttpAnswer = web.answer("follow", query, headers=headers)
+        assert self.answer.status == 200, self.answer.body
+        assert self.answer.content_type == "text/event-stream"
+        assert not isinstance(self.answer.body, bytes)
+        self.pieces: Pieces = self.answer.body
+        self.text = ""
+        self.ended = False
+
+        self._reads = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def read(self, seconds: float = 0.5) -> list[str]:
+        """Take what comes in this time; returns all that came so far."""
+        if self._task is None:
+            self._task = self._served.loop.create_task(self._take())
+        self._reads.set()
+        self._served.advance(seconds)
+        self._reads.clear()
+        return self.frames
+
+    def close(self) -> None:
+        """As the port does when the connection is closed."""
+
+        async def close() -> None:
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
+            await self.pieces.aclose()
+
+        self._served.run(close())
+
+    async def _take(self) -> None:
+        async for piece in self.pieces:
+            self.text += piece.decode()
+            await self._reads.wait()
+        self.ended = True
+
+    @property
+    def frames(self) -> list[str]:
+        return [each for each in self.text.split("\n\n") if each]
+
+    @property
+    def events(self) -> list[Any]:
+        """The events, each under its id."""
+        found = []
+        for frame in self.frames:
+            lines = dict(line.split(": ", 1) for line in frame.split("\n"))
+            if "id" in lines:
+                event = json.loads(lines["data"])
+                assert lines["id"] == f"{event['epoch']}.{event['seq']}"
+                found.append(event)
+        return found
+
+
+def values(served: Served, group: str | None = None) -> list[Any]:
+    """What is stored in all partitions, or of one group; in order within a partition."""
+    found = []
+    for index in range(4):
+        names = [name for name in ("g", "h", "i", "j") if served.driver(name).index == index]
+        events = stored(served, names[0]) if names else []
+        found += [
+            json.loads(encode(event))
+            for event in events
+            if group is None or event.group in (group, None)
+        ]
+    return found
+
+
+def in_order(events: list[Any]) -> list[Any]:
+    return sorted(events, key=lambda each: (each["group"] or "", each["epoch"], each["seq"]))
+
+
+def test_a_stream_has_events_as_they_are_stored(served: Served, web: Web) -> None:
+    settle(served.client(), "g")
+    served.advance(0.3)
+    before = values(served)
+    follower = Follower(served, web)
+    follower.read()
+    assert follower.events == [], "it begins now"
+    for group in ("h", "i", "g"):
+        settle(served.client(), group)
+    whole = values(served)
+    follower.read()
+    assert in_order([*before, *follower.events]) == in_order(whole)
+    assert len(follower.events) > len(before)
+
+
+def test_events_come_soon_and_after_they_are_durable(served: Served, web: Web) -> None:
+    follower = Follower(served, web, "group=g")
+    follower.read(0.1)
+    settle(served.client(), "g")
+    follower.read(2 * GATHER_S)
+    assert [each["type"] for each in follower.events][-1] == "rebalance_completed"
+
+
+def test_a_stream_of_one_group(served: Served, web: Web) -> None:
+    follower = Follower(served, web, "group=g")
+    follower.read()
+    for group in ("h", "i", "j", "g"):
+        settle(served.client(), group)
+    served.advance(0.3)
+    follower.read()
+    assert {each["group"] for each in follower.events} == {"g"}
+    assert follower.events == values(served, "g")
+
+
+def test_it_goes_on_after_the_last_event_of_a_group(served: Served, web: Web) -> None:
+    settle(served.client(), "g")
+    served.advance(0.3)
+    whole = values(served, "g")
+    last = f"{whole[1]['epoch']}.{whole[1]['seq']}"
+    follower = Follower(served, web, "group=g", last)
+    follower.read()
+    assert follower.events == whole[2:]
+    follower = Follower(served, web, f"group=g&after={last}")
+    follower.read()
+    assert follower.events == whole[2:]
+    follower = Follower(served, web, "group=g&after=0.0", last)
+    follower.read()
+    assert follower.events == whole[2:], "a browser that connects again"
+
+
+def test_a_stream_of_all_groups_says_that_it_begins_now(served: Served, web: Web) -> None:
+    follower = Follower(served, web, last="1.3")
+    [_, gap] = follower.read()
+    assert gap.startswith("event: gap\n")
+
+
+def test_a_comment_tells_that_the_stream_lives(served: Served, web: Web) -> None:
+    follower = Follower(served, web, "group=g")
+    follower.read(HEARTBEAT_S - 1)
+    assert ": no events" not in follower.frames
+    follower.read(2)
+    assert follower.frames[-1] == ": no events"
+
+
+def test_a_last_event_that_is_no_place(served: Served, web: Web) -> None:
+    answer = web.answer("follow", headers={"Last-Event-ID": "x"})
+    assert answer.status == 400
+
+
+def test_a_group_whose_partition_does_not_serve(served: Served, web: Web) -> None:
+    settle(served.client(), "g")
+    served.fail("g")
+    assert web.answer("follow", "group=g").status == 503
+
+
+def test_a_stream_goes_on_while_its_partition_is_loaded_again(served: Served, web: Web) -> None:
+    settle(served.client(), "g")
+    served.advance(0.3)
+    follower = Follower(served, web, "group=g")
+    follower.read()
+    served.fail("g")
+    served.advance(3)
+    settle(served.client(), "g", group_instance_id="SAM")
+    follower.read(3)
+    assert {"coordinator_closed", "coordinator_loaded", "member_joined"} <= {
+        each["type"] for each in follower.events
+    }
+
+
+def test_a_limited_number_of_streams(served: Served, web: Web, lines: Lines) -> None:
+    followers = [Follower(served, web) for _ in range(FOLLOWERS)]
+    answer = web.answer("follow")
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+    assert served.server.metrics.counts["limits_reached", "FOLLOWERS"] == 1
+    assert lines()[-1]["limit"] == "FOLLOWERS"
+    followers[0].close()  # before it began
+    second = Follower(served, web)
+    second.read()
+    assert web.answer("follow").status == 503
+    second.close()
+    assert web.answer("follow", method="HEAD").status == 200
+    assert web.answer("follow").status == 200
+    assert FOLLOWERS < ANSWERS
+
+
+def test_nothing_is_left_of_a_stream_that_was_closed(served: Served, web: Web) -> None:
+    follower = Follower(served, web, "group=g")
+    follower.read()
+    partition = served.server.topics.partitions.find("__group_events", served.driver("g").index)
+    assert partition is not None
+    assert len(partition.watchers) == 1
+    follower.close()
+    assert len(partition.watchers) == 0
+
+
+# -- where events are not stored -----------------------------------------------------------------
+
+
+@pytest.fixture
+def unstored(serve: Callable[..., Served]) -> Served:
+    return serve("offsets.topic.num.partitions=4", "group.events.enabled=false")
+
+
+def test_events_are_made_where_they_are_not_stored(unstored: Served) -> None:
+    web = Web(unstored)
+    follower = Follower(unstored, web, "group=g")
+    follower.read()
+    settle(unstored.client(), "h")
+    settle(unstored.client(), "g")
+    follower.read()
+    types = [each["type"] for each in follower.events]
+    assert types == [
+        "group_created",
+        "member_joined",
+        "rebalance_started",
+        "rebalance_joined",
+        "rebalance_completed",
+    ]
+    assert {each["group"] for each in follower.events} == {"g"}
+    places = [(each["epoch"], each["seq"]) for each in follower.events]
+    assert places == sorted(set(places))
+
+
+def test_a_reader_that_is_too_slow_is_cut_off(unstored: Served) -> None:
+    web = Web(unstored)
+    follower = Follower(unstored, web)
+    follower.read()
+    client = unstored.client()
+    for number in range(QUEUED):
+        client.commit(1, f"g{number}")
+    unstored.advance(1)
+    follower.read()
+    assert follower.ended
+    assert len(follower.events) == 1 + QUEUED, "one was being sent"
+    assert follower.frames[-1].startswith("event: cut\n")
+    assert unstored.server.metrics.counts["limits_reached", "QUEUED"] == 1
+
+
+def test_nobody_reads_facts_after_a_stream_is_closed(unstored: Served) -> None:
+    web = Web(unstored)
+    readers = len(unstored.server.readers._readers)
+    follower = Follower(unstored, web)
+    follower.read()
+    assert len(unstored.server.readers._readers) == readers + 1
+    follower.close()
+    assert len(unstored.server.readers._readers) == readers
+
+
+def test_addresses_are_hidden_there_too(serve: Callable[..., Served]) -> None:
+    served = serve("group.events.enabled=false", "group.events.personal=omit")
+    web = Web(served)
+    follower = Follower(served, web)
+    follower.read()
+    settle(served.client(), "g")
+    follower.read()
+    assert len(follower.events) > 3
+    assert "127.0.0.1" not in follower.text

@@ -1,0 +1,61 @@
+"""Parameters of requests, and paths."""
+
+import json
+
+import pytest
+
+from tests.support.web import Web
+
+STATES = "give Empty, PreparingRebalance, CompletingRebalance, Stable or Dead"
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        ("limt=3", "unknown parameter 'limt': give search, state, limit or after"),
+        ("limit=0", "parameter 'limit' is '0': give a number from 1 to 500"),
+        ("limit=501", "parameter 'limit' is '501': give a number from 1 to 500"),
+        ("limit=-1", "parameter 'limit' is '-1': give a number from 1 to 500"),
+        ("limit=", "parameter 'limit' is '': give a number from 1 to 500"),
+        ("limit=1&limit=2", "parameter 'limit' is given twice: give it once"),
+        ("state=stable", f"state 'stable' is none: {STATES}"),
+        ("search=%ff", "the query is not percent-encoded UTF-8"),
+        ("search=" + 5001 * "x", "parameter 'search' has more than 5000 characters"),
+    ],
+)
+def test_what_is_wrong_with_a_parameter_of_the_list(web: Web, query: str, line: str) -> None:
+    answer = web.answer("groups", query)
+    assert answer.status == 400
+    assert isinstance(answer.body, bytes)
+    assert json.loads(answer.body)["error"] == line
+
+
+@pytest.mark.parametrize("text", ["1", "1.", ".1", "a.b", "-1.2", "1.2.3"])
+def test_a_place_is_two_numbers(web: Web, text: str) -> None:
+    line = f"parameter 'after' is '{text}': give EPOCH.SEQ, as an earlier answer has it"
+    assert web.error("groups", "g", "events", after=text) == (400, line)
+
+
+def test_a_path_without_parameters_takes_none(web: Web) -> None:
+    line = "unknown parameter 'x': this path takes none"
+    assert web.error("groups", "g", "members", x=1) == (400, line)
+
+
+@pytest.mark.parametrize("path", ["", "nothing", "groups/", "groups/g/", "groups/g/x"])
+def test_paths_that_do_not_exist_are_told_where_to_look(web: Web, path: str) -> None:
+    answer = web.answer(path)
+    assert answer.status == 404
+    assert b"/api/v1/openapi.json" in answer.body  # type: ignore[operator]
+
+
+def test_other_methods_are_told_which_are_good(web: Web) -> None:
+    answer = web.answer("groups", method="PUT")
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET")
+
+
+def test_a_path_that_is_no_text(web: Web) -> None:
+    assert web.answer("groups/%ff").status == 400
+
+
+def test_names_in_a_path_are_unescaped(web: Web) -> None:
+    assert web.error("groups", "a/b ü+1") == (404, "group 'a/b ü+1' does not exist")

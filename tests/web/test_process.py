@@ -1,0 +1,94 @@
+"""The API of a server process, over sockets: many connections, and many groups."""
+
+import http.client
+import json
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.web.follow import FOLLOWERS
+from tests.support.process import Process, Ready
+from tests.support.requests import commit_request, join_request
+from tests.support.wire import connect
+
+pytestmark = pytest.mark.slow
+GROUPS = 10_000
+AT_ONCE = 500
+"""Commits that are sent before the first is answered."""
+
+
+@pytest.fixture(scope="module")
+def ready() -> Iterator[Ready]:
+    with Process(
+        "--dev", "--memory", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"
+    ) as process:
+        yield process.ready()
+
+
+def get(ready: Ready, path: str) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection(ready.http, timeout=30)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, json.loads(body)
+
+
+def open_stream(ready: Ready) -> socket.socket:
+    host, _, port = ready.http.rpartition(":")
+    stream = socket.create_connection((host, int(port)), timeout=30)
+    stream.sendall(b"GET /api/v1/follow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    return stream
+
+
+def head(stream: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += stream.recv(4096)
+    return data
+
+
+def test_streams_leave_room_for_other_answers(ready: Ready) -> None:
+    assert FOLLOWERS < ANSWERS < CONNECTIONS
+    streams = [open_stream(ready) for _ in range(CONNECTIONS)]
+    try:
+        answers = [head(each).split(b" ")[1] for each in streams]
+        assert Counter(answers) == {b"200": FOLLOWERS, b"503": CONNECTIONS - FOLLOWERS}
+        assert get(ready, "/api/v1/groups")[0] == 200
+        assert get(ready, "/healthz")[0] == 200
+        with connect(ready.kafka) as client:
+            client.call(3, join_request("followed"))
+        stream = streams[answers.index(b"200")]
+        data = b""
+        while b'"group":"followed"' not in data:
+            data += stream.recv(65536)
+    finally:
+        for each in streams:
+            each.close()
+
+
+def test_ten_thousand_groups(ready: Ready) -> None:
+    names = [f"group-{number:05}" for number in range(GROUPS)]
+    with connect(ready.kafka, timeout=60) as client:
+        topic = CreatableTopic(name="orders", num_partitions=1, replication_factor=1)
+        client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
+        for first in range(0, GROUPS, AT_ONCE):
+            some = names[first : first + AT_ONCE]
+            for name in some:
+                client.send(8, commit_request({("orders", 0): 1}, name))
+            for _ in some:
+                client.take()
+    found: list[str] = []
+    after = ""
+    while after is not None:
+        path = f"/api/v1/groups?search=group-&limit=500&after={after}"
+        status, page = get(ready, path)
+        assert (status, page["total"]) == (200, GROUPS)
+        found += [each["group"] for each in page["groups"]]
+        after = page["next"]
+    assert found == names

@@ -1,0 +1,199 @@
+"""Rounds, events and the answer to why, from what is stored."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from groupkeeper.protocol.group_events import encode
+from groupkeeper.web import stored_events
+from groupkeeper.why.entries import entry_json
+from groupkeeper.why.rounds import Folding, find_returns
+from tests.support.served import Client, Served, settle
+from tests.support.stored_events import stored
+from tests.support.web import Web
+
+
+@pytest.fixture
+def served(serve: Callable[..., Served]) -> Served:
+    return serve("offsets.topic.num.partitions=1")  # groups share the log of events
+
+
+def rounds(served: Served, client: Client, times: int, group: str = "g") -> None:
+    """Two for each time: a member joins and leaves."""
+    for _ in range(times):
+        member_id, _ = settle(client, group)
+        client.leave(member_id, group_id=group)
+    served.advance(0.3)
+
+
+def values(served: Served, group: str = "g") -> list[Any]:
+    """Of all events that are the group's or the partition's."""
+    found = [each for each in stored(served, group) if each.group in (group, None)]
+    return [json.loads(encode(each)) for each in found]
+
+
+def numbers(found: dict[str, Any]) -> list[int]:
+    return [each["round"] for each in found["rounds"]]
+
+
+def test_rounds_as_the_command_prints_them(served: Served, web: Web) -> None:
+    rounds(served, served.client(), 2)
+    found = web.found("groups", "g", "rounds")["rounds"]
+    folding = Folding()
+    entries = [entry for event in stored(served) for entry in folding.add(event)]
+    find_returns(entries)
+    told = [entry_json(each) for each in entries]
+    assert found == [each for each in json.loads(json.dumps(told)) if each["kind"] == "round"]
+    assert "joined the empty group" in found[0]["text"]
+
+
+def test_why_has_what_happened_between_them_and_the_present(served: Served, web: Web) -> None:
+    rounds(served, served.client(), 1)
+    entries = web.found("groups", "g", "why")["entries"]
+    assert [each["kind"] for each in entries] == ["round", "round", "live"]
+    assert entries[-1]["state"] == "Empty"
+
+
+def test_the_last_rounds_and_those_before(served: Served, web: Web) -> None:
+    rounds(served, served.client(), 7)
+    assert numbers(web.found("groups", "g", "rounds")) == [*range(5, 15)]
+    last = web.found("groups", "g", "rounds", last=5)
+    assert numbers(last) == [*range(10, 15)]
+    before = web.found("groups", "g", "rounds", last=8, before=last["next"])
+    assert numbers(before) == [*range(2, 10)]
+    first = web.found("groups", "g", "rounds", last=3, before=before["next"])
+    assert (numbers(first), first["next"]) == ([1], None)
+    whole = web.found("groups", "g", "rounds", last=100)["rounds"]
+    in_parts = first["rounds"] + before["rounds"] + last["rounds"]
+    assert [len(each["added"]) for each in in_parts] == [len(each["added"]) for each in whole]
+
+
+def test_rounds_since_a_time(served: Served, web: Web) -> None:
+    client = served.client()
+    rounds(served, client, 2)
+    served.advance(60)
+    since = served.server._clock.wall()
+    rounds(served, client, 12)
+    assert numbers(web.found("groups", "g", "rounds", since=since)) == [*range(5, 29)]
+    assert numbers(web.found("groups", "g", "rounds", since=since, last=1)) == [28]
+    assert numbers(web.found("groups", "g", "rounds", since=since + 60_000)) == []
+
+
+def test_a_busy_neighbour_does_not_hide_a_group(
+    served: Served, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_events, "FIRST_PIECE", 10)
+    rounds(served, served.client(), 2, "quiet")
+    rounds(served, served.client(), 40, "busy")
+    assert numbers(web.found("groups", "quiet", "rounds", last=2)) == [3, 4]
+
+
+def test_one_answer_reads_a_limited_part_of_the_log_and_says_where_to_go_on(
+    served: Served, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_events, "FIRST_PIECE", 10)
+    monkeypatch.setattr(stored_events, "READ_BYTES", 4_000)
+    rounds(served, served.client(), 3, "quiet")
+    rounds(served, served.client(), 10, "busy")
+    found, answers = web.found("groups", "quiet", "rounds"), 1
+    seen = numbers(found)
+    while found["next"] is not None:
+        found = web.found("groups", "quiet", "rounds", before=found["next"])
+        seen = numbers(found) + seen
+        answers += 1
+    assert answers > 3
+    assert set(seen) == {*range(1, 7)}
+
+
+# -- events --------------------------------------------------------------------------------------
+
+
+def test_events_as_they_are_stored(served: Served, web: Web) -> None:
+    rounds(served, served.client(), 2)
+    rounds(served, served.client(), 2, "other")
+    found = web.found("groups", "g", "events")
+    assert found["events"] == values(served)
+    assert found["more"] is False
+
+
+def test_the_last_events(served: Served, web: Web) -> None:
+    rounds(served, served.client(), 5)
+    assert web.found("groups", "g", "events", limit=4)["events"] == values(served)[-4:]
+
+
+def test_events_go_on_after_a_place(served: Served, web: Web) -> None:
+    client = served.client()
+    rounds(served, client, 3)
+    whole = values(served)
+    first = f"{whole[0]['epoch']}.{whole[0]['seq']}"
+    found = web.found("groups", "g", "events", after=first, limit=3)
+    assert (found["events"], found["more"]) == (whole[1:4], True)
+    rest = web.found("groups", "g", "events", after=found["next"])
+    assert (rest["events"], rest["more"]) == (whole[4:], False)
+    rounds(served, served.client(), 1, "other")
+    nothing = web.found("groups", "g", "events", after=rest["next"])
+    assert nothing["events"] == []
+    rounds(served, client, 1)
+    new = web.found("groups", "g", "events", after=nothing["next"])
+    assert new["events"] == values(served)[len(whole) :]
+
+
+@pytest.mark.parametrize("place", ["0.0", "1.0", "1.7", "1.100000", "7.0"])
+def test_any_place_is_found(served: Served, web: Web, place: str) -> None:
+    rounds(served, served.client(), 3)
+    after = tuple(map(int, place.split(".")))
+    found = web.found("groups", "g", "events", after=place)["events"]
+    assert found == [each for each in values(served) if (each["epoch"], each["seq"]) > after]
+
+
+def test_places_go_on_over_restarts(served: Served) -> None:
+    rounds(served, served.client(), 2)
+    served.restart()
+    served.settled()
+    rounds(served, served.client(), 1)
+    web = Web(served)
+    whole = values(served)
+    assert len({each["epoch"] for each in whole}) == 2
+    assert {None, "g"} == {each["group"] for each in whole}, "and the load of the partition"
+    for index, each in enumerate(whole):
+        place = f"{each['epoch']}.{each['seq']}"
+        found = web.found("groups", "g", "events", after=place)
+        assert found["events"] == whole[index + 1 :]
+
+
+def test_events_of_a_group_that_is_gone(served: Served, web: Web) -> None:
+    member_id, _ = settle(served.client(), "g")
+    served.client().leave(member_id)
+    served.advance(1)
+    status, found = web.get("groups", "never", "events")
+    assert (status, found["error"]) == (
+        404,
+        "group 'never' does not exist, and has no such events",
+    )
+    assert web.get("groups", "never", "rounds")[0] == 404
+    assert web.get("groups", "never", "why")[0] == 404
+
+
+def test_without_stored_events_there_are_none(serve: Callable[..., Served]) -> None:
+    served = serve("offsets.topic.num.partitions=1", "group.events.enabled=false")
+    settle(served.client(), "g")
+    web = Web(served)
+    assert web.found("groups", "g", "events")["events"] == []
+    assert web.found("groups", "g", "rounds")["rounds"] == []
+    assert [each["kind"] for each in web.found("groups", "g", "why")["entries"]] == ["live"]
+
+
+@pytest.mark.parametrize("path", ["events", "rounds", "why"])
+def test_a_log_of_events_that_is_closed_is_told(served: Served, path: str) -> None:
+    settle(served.client(), "g")
+    stored(served)
+    served.stop()
+    for name in served.disk.children("data/__group_events-0"):
+        served.disk.remove(f"data/__group_events-0/{name}")
+    served.start()
+    served.settled()
+    status, found = Web(served).get("groups", "g", path)
+    assert status == 503
+    assert found["error"] == "the events cannot be read now: their log is closed"
