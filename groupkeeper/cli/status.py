@@ -19,7 +19,7 @@ LONG_ITERATION_MS: Final = 100
 UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 ADVICE: Final = {
     "loading": "wait: its log is being read",
-    "closed": "it is tried again by itself; mend the cause, which the log names",
+    "closed": "it is tried again by itself, and is there once that is mended",
     "absent": "another process owns it: end the one that is not meant to, then restart this one",
     "draining": "the server stops",
 }
