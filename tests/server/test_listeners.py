@@ -10,6 +10,11 @@ from confluent_kafka import Producer
 from kafka import KafkaConsumer
 
 from groupkeeper.protocol.messages.describe_cluster import DescribeClusterRequest
+from groupkeeper.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
+)
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.process import PROGRAM, ROOT
@@ -56,8 +61,12 @@ def test_every_answer_has_the_address_of_its_listener(
         client.call(12, MetadataRequest(topics=None)),
         client.call(0, DescribeClusterRequest()),
     ]
+    quorum = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData()])
+    [node] = client.call(2, DescribeQuorumRequest(topics=[quorum])).nodes
     client.close()
     told = [found, metadata.brokers[0], asked[0].brokers[0], asked[1].brokers[0]]
+    told += node.listeners
+    assert [each.name for each in node.listeners] == [name]
     assert {(each.host, each.port) for each in told} == {listeners[name]}
 
 
