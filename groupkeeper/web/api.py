@@ -29,7 +29,7 @@ class Api:
         """One request. What goes wrong is `{"error": ...}` with a status."""
         try:
             if request.path == DOCUMENT:
-                return HttpAnswer(200, await self._parts.turns.run(encoded(document(ROUTES))))
+                return await self._found(document(ROUTES))
             route, names = find_route(request)
             call = Call(request, names, read_query(request.query, route.parameters))
             found = await route.handle(self._parts, call)
@@ -38,7 +38,9 @@ class Api:
             return HttpAnswer(refused.status, _line(whole), headers=refused.headers)
         if isinstance(found, HttpAnswer):
             return found
-        whole = self._parts.about() | found
+        return await self._found(self._parts.about() | found)
+
+    async def _found(self, whole: Object) -> HttpAnswer:
         return HttpAnswer(200, await self._parts.turns.run(encoded(whole)))
 
 
