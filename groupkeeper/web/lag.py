@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from groupkeeper.clock import Clock
 from groupkeeper.groups.lag import GroupLags, PartitionLag
 from groupkeeper.observe.logs import Logger
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import Slices, Turns
 from groupkeeper.web.parts import Object, Parts
 
 POINT_S: Final = 60.0
@@ -38,8 +40,9 @@ class Point(NamedTuple):
 class LagHistory:
     """The last hour of groups that are asked for."""
 
-    def __init__(self, lags: GroupLags, clock: Clock) -> None:
+    def __init__(self, lags: GroupLags, turns: Turns, clock: Clock) -> None:
         self._lags = lags
+        self._turns = turns
         self._clock = clock
         self._points: OrderedDict[str, tuple[float, deque[Point]]] = OrderedDict()
         """By group, with the time of the last question; the oldest first."""
@@ -75,12 +78,19 @@ class LagHistory:
             self._points.popitem(last=False)
         wall = self._clock.wall()
         found = await self._lags.of([*self._points], wall)
-        for group, lags in found.items():
+        for group, now_there in (await self._turns.run(_sums(found, wall))).items():
             if group in self._points:
-                self._points[group][1].append(point(lags, wall))
+                self._points[group][1].append(now_there)
 
 
-def point(lags: Iterable[PartitionLag], at_ms: int) -> Point:
+def _sums(found: Mapping[str, list[PartitionLag]], at_ms: int) -> Slices[dict[str, Point]]:
+    points, pace = dict[str, Point](), Pace()
+    for group, lags in found.items():
+        points[group] = yield from point(lags, at_ms, pace)
+    return points
+
+
+def point(lags: Iterable[PartitionLag], at_ms: int, pace: Pace) -> Slices[Point]:
     """The sum of records, and the longest time."""
     records, longest = 0, 0
     is_known = True
@@ -88,17 +98,25 @@ def point(lags: Iterable[PartitionLag], at_ms: int) -> Point:
         records += each.lag
         longest = max(longest, each.lag_ms or 0)
         is_known = is_known and each.lag_ms is not None
+        if pace.spent():
+            yield
     return Point(at_ms, records, longest if is_known else None)
 
 
 async def add_lags(parts: Parts, rows: Sequence[Object]) -> None:
     """Fill in `lag` of rows of groups; it stays null of a group without committed offsets."""
     wall = parts.clock.wall()
-    found: Mapping[str, list[PartitionLag]]
     found = await parts.lags.of([each["group"] for each in rows], wall)
+    await parts.turns.run(_add_lags(rows, found, wall))
+
+
+def _add_lags(
+    rows: Sequence[Object], found: Mapping[str, list[PartitionLag]], wall: int
+) -> Slices[None]:
+    pace = Pace()
     for each in rows:
         lags = found.get(each["group"])
         if lags:
-            now = point(lags, wall)
+            now = yield from point(lags, wall, pace)
             seconds = None if now.lag_ms is None else now.lag_ms / 1000
             each["lag"] = {"records": now.records, "seconds": seconds}
