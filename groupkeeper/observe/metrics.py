@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from groupkeeper.coordinator.facts import (
     Fact,
@@ -34,8 +34,10 @@ from groupkeeper.coordinator.facts import (
     RequestRefused,
 )
 from groupkeeper.observe.fact_readers import Origin
-from groupkeeper.observe.group_rows import Look
 from groupkeeper.turns import Slices
+
+if TYPE_CHECKING:
+    from groupkeeper.observe.group_rows import Look
 
 SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),

@@ -14,7 +14,8 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics.slices import ITEMS, Pace
 from groupkeeper.turns import Slices
 from groupkeeper.web.call import Call
-from groupkeeper.web.lag import add_lags, point
+from groupkeeper.web.lag import add_lags
+from groupkeeper.web.lag_history import point
 from groupkeeper.web.parts import SOON, Object, Parts, Refused
 from groupkeeper.why.rounds import Round
 from groupkeeper.why.words import cause_text

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from groupkeeper.clock import Clock
 from groupkeeper.groups.event_limits import Personal
@@ -13,12 +13,8 @@ from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.topics.topics import Topics
-from groupkeeper.turns import Slices, Turns
-
-if TYPE_CHECKING:
-    from groupkeeper.web.lag import LagHistory
-
-T = TypeVar("T")
+from groupkeeper.turns import PacedTurns
+from groupkeeper.web.lag_history import LagHistory
 
 READERS: Final = 2
 """Answers from stored events that are made at a time; others wait. Each takes up to some hundred
@@ -26,16 +22,6 @@ megabytes while it is made."""
 
 # Any: JSON.
 Object: TypeAlias = dict[str, Any]
-
-
-class PacedTurns(Turns):
-    """Each piece of work has a turn of its own: an answer is made of several, and together they
-    would be one long callback.
-    """
-
-    async def run(self, slices: Slices[T]) -> T:
-        await self.wait()
-        return await super().run(slices)
 
 
 @dataclass(slots=True, frozen=True)
@@ -53,7 +39,7 @@ class Parts:
     about: Callable[[], Object]
     """What identifies this server, at the beginning of every answer."""
     lags: GroupLags
-    history: "LagHistory"
+    history: LagHistory
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READERS))
     """For answers from stored events."""
     followers: set[object] = field(default_factory=set)

@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.live import IDS_SHOWN, MEMBERS_IN_A_SLICE, live_view
+from groupkeeper.coordinator.live import (
+    IDS_SHOWN,
+    MEMBERS_IN_A_SLICE,
+    live_view,
+    longest_silence,
+)
 from tests.support.scene import GROUP, RANGE_RR, Scene
+from tests.support.slices import counted, whole
 
 
 @pytest.fixture
@@ -157,3 +163,38 @@ def test_looking_changes_nothing(scene: Scene) -> None:
     before = dict(scene.partition.deadlines.due), scene.group.changes
     view(scene)
     assert (dict(scene.partition.deadlines.due), scene.group.changes) == before
+
+
+def silence(scene: Scene) -> int | None:
+    return whole(longest_silence(scene.group, scene.partition.deadlines, scene.now))
+
+
+def test_the_longest_silence_is_that_of_the_quietest_static_member(scene: Scene) -> None:
+    scene.form("lea", "SAM", "TOM")
+    scene.advance(1_000)
+    scene.heartbeat("SAM")
+    scene.advance(500)
+    scene.heartbeat("TOM")
+    scene.advance(200)
+    assert silence(scene) == 700
+
+
+def test_without_static_members_there_is_no_silence(scene: Scene) -> None:
+    scene.form("lea", "fred")
+    scene.advance(1_000)
+    assert silence(scene) is None
+
+
+def test_a_static_member_whose_request_waits_is_not_silent(scene: Scene) -> None:
+    scene.form("lea", "SAM")
+    scene.advance(1_000)
+    scene.join("TOM")
+    scene.join("SAM")
+    scene.advance(2_000)
+    assert silence(scene) == 0
+
+
+def test_the_silence_of_many_is_looked_at_in_slices(scene: Scene) -> None:
+    scene.form(*[f"SAM{number}" for number in range(2 * MEMBERS_IN_A_SLICE)])
+    slices = longest_silence(scene.group, scene.partition.deadlines, scene.now)
+    assert counted(slices)[1] > 2

@@ -2,7 +2,7 @@
 
 from groupkeeper.groups.lag import PartitionLag
 from groupkeeper.topics.slices import ITEMS, Pace
-from groupkeeper.web.lag import HISTORIES, KEPT_S, POINT_S, POINTS, point
+from groupkeeper.web.lag_history import HISTORIES, KEPT_S, POINT_S, POINTS, point
 from tests.groups.test_lag import produce
 from tests.support.requests import commit_request
 from tests.support.served import Served
