@@ -262,7 +262,7 @@ class Server:
             personal=self.personal,
             about=self.about,
             lags=lags,
-            history=LagHistory(lags, self._clock),
+            history=LagHistory(lags, turns, self._clock),
         )
 
     def _event_services(self, clock: Clock) -> EventServices:

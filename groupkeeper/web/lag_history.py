@@ -6,12 +6,14 @@ last question.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from groupkeeper.clock import Clock
 from groupkeeper.groups.lag import GroupLags, PartitionLag
 from groupkeeper.observe.logs import Logger
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import Slices, Turns
 
 POINT_S: Final = 60.0
 """Between two points."""
@@ -37,8 +39,9 @@ class Point(NamedTuple):
 class LagHistory:
     """The last hour of groups that are asked for."""
 
-    def __init__(self, lags: GroupLags, clock: Clock) -> None:
+    def __init__(self, lags: GroupLags, turns: Turns, clock: Clock) -> None:
         self._lags = lags
+        self._turns = turns
         self._clock = clock
         self._points: OrderedDict[str, tuple[float, deque[Point]]] = OrderedDict()
         """By group, with the time of the last question; the oldest first."""
@@ -74,12 +77,19 @@ class LagHistory:
             self._points.popitem(last=False)
         wall = self._clock.wall()
         found = await self._lags.of([*self._points], wall)
-        for group, lags in found.items():
+        for group, now_there in (await self._turns.run(_sums(found, wall))).items():
             if group in self._points:
-                self._points[group][1].append(point(lags, wall))
+                self._points[group][1].append(now_there)
 
 
-def point(lags: Iterable[PartitionLag], at_ms: int) -> Point:
+def _sums(found: Mapping[str, list[PartitionLag]], at_ms: int) -> Slices[dict[str, Point]]:
+    points, pace = dict[str, Point](), Pace()
+    for group, lags in found.items():
+        points[group] = yield from point(lags, at_ms, pace)
+    return points
+
+
+def point(lags: Iterable[PartitionLag], at_ms: int, pace: Pace) -> Slices[Point]:
     """The sum of records, and the longest time."""
     records, longest = 0, 0
     is_known = True
@@ -87,4 +97,6 @@ def point(lags: Iterable[PartitionLag], at_ms: int) -> Point:
         records += each.lag
         longest = max(longest, each.lag_ms or 0)
         is_known = is_known and each.lag_ms is not None
+        if pace.spent():
+            yield
     return Point(at_ms, records, longest if is_known else None)

@@ -1,5 +1,6 @@
 """What the endpoints of the API stand on."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -14,6 +15,10 @@ from groupkeeper.settings.options import ServeOptions
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import PacedTurns
 from groupkeeper.web.lag_history import LagHistory
+
+READERS: Final = 2
+"""Answers from stored events that are made at a time; others wait. Each takes up to some hundred
+megabytes while it is made."""
 
 # Any: JSON.
 Object: TypeAlias = dict[str, Any]
@@ -35,6 +40,8 @@ class Parts:
     """What identifies this server, at the beginning of every answer."""
     lags: GroupLags
     history: LagHistory
+    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READERS))
+    """For answers from stored events."""
     followers: set[object] = field(default_factory=set)
     """Streams of events that are open."""
 
