@@ -55,17 +55,36 @@ ENVELOPE: Final[Mapping[str, tuple[str, str]]] = {
 """Name, JSON type and meaning of what every event has."""
 
 
+class Encoded(list[str]):
+    """A list in the fields of an event whose items are JSON already.
+
+    The members of a rebalance wait while its events are made: for a thousand of them, text is made
+    in half the time of objects that become text.
+    """
+
+
+text_json = json.encoder.encode_basestring
+"""A string as JSON, in the characters that `encode` uses."""
 _envelope_of = attrgetter(*ENVELOPE)
 _ENCODER: Final = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
 )
 
 
+def to_json(value: object) -> str:
+    """A part of an event, as `encode` writes it."""
+    return _ENCODER.encode(value)
+
+
 def encode(event: Event) -> bytes:
     """The value of the event's record: compact JSON in UTF-8, the envelope first."""
     whole = dict(zip(ENVELOPE, _envelope_of(event), strict=True)) | dict(event.fields)
-    # A client may send half a surrogate pair.
-    return _ENCODER.encode(whole).encode("utf-8", "backslashreplace")
+    lists = [name for name, value in event.fields.items() if isinstance(value, Encoded)]
+    parts = [f"{text_json(name)}:[{','.join(whole.pop(name))}]" for name in lists]
+    text = _ENCODER.encode(whole)
+    if parts:
+        text = f"{text[:-1]},{','.join(parts)}}}"
+    return text.encode("utf-8", "backslashreplace")  # a client may send half a surrogate pair
 
 
 def decode(key: bytes | None, value: bytes) -> Event:

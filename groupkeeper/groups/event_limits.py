@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, Final
 
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import Fact, NotedFact
-from groupkeeper.protocol.group_events import SHORTENED, Event, encode
+from groupkeeper.protocol.group_events import SHORTENED, Encoded, Event, encode
 
 SENDER_EVENTS: Final = 100
 """Events of one sender (host and client id) about one group that are stored in a second, beside
@@ -106,10 +107,17 @@ def fitting(event: Event, most: int) -> bytes | None:
         whole = dict(fields.get(SHORTENED, {}))
         whole.setdefault(name, lengths[name])
         part = fields[name]
-        short = dict(list(part.items())[:kept]) if isinstance(part, dict) else list(part)[:kept]
+        short = _first(part, kept)
         event = event._replace(fields=fields | {name: short, SHORTENED: whole})
         value = encode(event)
     return None
+
+
+def _first(part: Any, count: int) -> Any:
+    """So many of a field's items."""
+    if isinstance(part, dict):
+        return dict(islice(part.items(), count))
+    return Encoded(part[:count]) if isinstance(part, Encoded) else list(part)[:count]
 
 
 class Personal:
@@ -129,6 +137,8 @@ class Personal:
         return value if self._mode == "keep" else self._of(value)
 
     def _of(self, value: Any) -> Any:
+        if isinstance(value, Encoded):
+            return value  # ids of members, and partitions
         if isinstance(value, Mapping):
             return {name: self._field(name, part) for name, part in value.items()}
         if isinstance(value, list | tuple):

@@ -5,13 +5,22 @@ Reads the consumer protocol's bytes in the leader's SyncGroup; other protocols a
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from groupkeeper.coordinator.facts import RebalanceCompleted
 from groupkeeper.coordinator.group import CONSUMER
 from groupkeeper.protocol.embedded import read_assigned
+from groupkeeper.protocol.group_events import to_json
 
-Partitions = Mapping[str, Sequence[int]]
+
+class Assigned(NamedTuple):
+    """The partitions of a member."""
+
+    partitions: Mapping[str, Sequence[int]]
+    """By topic."""
+    json: str
+    """The same as text."""
+
 
 READ_BYTES: Final = 256 * 1024
 """Larger plans are not looked into: whoever stores the event also stores the group."""
@@ -25,11 +34,11 @@ COOPERATIVE = "cooperative"
 """Part of the name of protocols whose members keep their partitions while they rejoin (KIP-429)."""
 
 
-_known = lru_cache(KNOWN)(read_assigned)
+NOTHING: Final = Assigned({}, "{}")
 
 
-def assigned_of(fact: RebalanceCompleted) -> dict[str, Partitions] | None:
-    """Member id to topic to partitions; None if these are not assignments of consumers."""
+def assigned_of(fact: RebalanceCompleted) -> dict[str, Assigned] | None:
+    """By member id; None if these are not assignments of consumers."""
     size = sum(len(data) for _, _, data in fact.assignments)
     if fact.protocol_type != CONSUMER or size > READ_BYTES:
         return None
@@ -37,7 +46,7 @@ def assigned_of(fact: RebalanceCompleted) -> dict[str, Partitions] | None:
 
 
 def moves(
-    fact: RebalanceCompleted, assigned: Mapping[str, Partitions] | None
+    fact: RebalanceCompleted, assigned: Mapping[str, Assigned] | None
 ) -> tuple[int | None, int | None]:
     """How many partitions have another member than before, and about how long the one stood still
     that did longest, in ms. None and None if one of the plans is not known, if there was none
@@ -60,7 +69,7 @@ def moves(
     moved, known, stood_from = 0, 0, [fact.duration_ms]
     for member_id, mine in assigned.items():
         if member_id in fact.previous and member_id not in changed:
-            if not cooperative and any(mine.values()):
+            if not cooperative and any(mine.partitions.values()):
                 stood_from.append(fact.arrivals.get(member_id, 0))
             continue
         for each in _each(mine):
@@ -76,15 +85,23 @@ def moves(
     return moved, fact.duration_ms - min(stood_from)
 
 
-def _read(plan: Iterable[tuple[str, bytes]]) -> dict[str, Partitions] | None:
-    read: dict[str, Partitions] = {}
+def _read(plan: Iterable[tuple[str, bytes]]) -> dict[str, Assigned] | None:
+    found: dict[str, Assigned] = {}
     for member_id, data in plan:
-        mine = (_known if len(data) <= KNOWN_BYTES else read_assigned)(data) if data else {}
+        mine = (_known if len(data) <= KNOWN_BYTES else _read_one)(data) if data else NOTHING
         if mine is None:
             return None
-        read[member_id] = mine
-    return read
+        found[member_id] = mine
+    return found
 
 
-def _each(partitions: Partitions) -> Iterator[tuple[str, int]]:
-    return ((topic, index) for topic, indexes in partitions.items() for index in indexes)
+def _read_one(data: bytes) -> Assigned | None:
+    partitions = read_assigned(data)
+    return None if partitions is None else Assigned(partitions, to_json(partitions))
+
+
+_known = lru_cache(KNOWN)(_read_one)
+
+
+def _each(mine: Assigned) -> Iterator[tuple[str, int]]:
+    return ((topic, index) for topic, indexes in mine.partitions.items() for index in indexes)

@@ -34,7 +34,7 @@ from groupkeeper.coordinator.facts import (
     RequestRefused,
 )
 from groupkeeper.observe.assigned import assigned_of, moves
-from groupkeeper.protocol.group_events import SHORTENED, Event
+from groupkeeper.protocol.group_events import SHORTENED, Encoded, Event, text_json
 from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
 
 REASON_BYTES: Final = 1024
@@ -138,10 +138,10 @@ def _joined(fact: RebalanceJoined) -> Fields:
         "leader": fact.leader,
         "protocol": fact.protocol,
         "duration_ms": fact.duration_ms,
-        "joined": [
-            {"member": member, "instance": instance, "after_ms": after_ms}
+        "joined": Encoded(
+            f'{{"member":{text_json(member)},"instance":{_instance(instance)},"after_ms":{after_ms}}}'
             for member, instance, after_ms in fact.joined
-        ],
+        ),
         "missing": [
             {"member": member, "instance": instance, "removed": removed}
             for member, instance, removed in fact.missing
@@ -151,18 +151,24 @@ def _joined(fact: RebalanceJoined) -> Fields:
     }
 
 
+def _instance(instance: str | None) -> str:
+    return "null" if instance is None else text_json(instance)
+
+
 def _completed(fact: RebalanceCompleted) -> Fields:
     assigned = assigned_of(fact)
     moved, unassigned_ms = moves(fact, assigned)
+    assignment = None
+    if assigned is not None:
+        assignment = Encoded(
+            f'{{"member":{text_json(member)},"instance":{_instance(instance)},'
+            f'"partitions":{assigned[member].json}}}'
+            for member, instance, _ in fact.assignments
+        )
     return {
         "leader_ms": fact.leader_ms,
         "duration_ms": fact.duration_ms,
-        "assignment": None
-        if assigned is None
-        else [
-            {"member": member, "instance": instance, "partitions": assigned[member]}
-            for member, instance, _ in fact.assignments
-        ],
+        "assignment": assignment,
         "moved": moved,
         "unassigned_ms": unassigned_ms,
     }

@@ -195,7 +195,7 @@ def completed(
     )
     event = event_of(noted(fact))
     assert event is not None
-    return dict(event.fields)
+    return dict(decode(b"g", encode(event)).fields)
 
 
 def test_an_assignment_is_read_from_the_consumers_bytes() -> None:

@@ -9,7 +9,17 @@ import pytest
 
 from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.protocol.group_event_words import CODES, EVIDENCE, LIKELY
-from groupkeeper.protocol.group_events import CAUSE, ENVELOPE, TYPES, WHO, Event, decode, encode
+from groupkeeper.protocol.group_events import (
+    CAUSE,
+    ENVELOPE,
+    TYPES,
+    WHO,
+    Encoded,
+    Event,
+    decode,
+    encode,
+    text_json,
+)
 
 EVENT = Event(
     seq=3,
@@ -48,6 +58,18 @@ def test_an_event_of_the_partition_has_no_group() -> None:
 def test_half_a_surrogate_pair_is_written() -> None:
     value = encode(EVENT._replace(group="a\ud800"))
     assert json.loads(value)["group"] == "a\ud800"
+
+
+@pytest.mark.parametrize("member", ["m1", 'a "quoted" one', "a\ud800\n\\", "\u2028ü", "\x00\x7f"])
+def test_items_that_are_json_already_are_written_as_others(member: str) -> None:
+    joined = [{"member": member, "after_ms": 5}, {"member": "m2", "after_ms": 7}]
+    plain = EVENT._replace(fields={"joined": joined, "leader": member})
+    items = Encoded(
+        f'{{"member":{text_json(str(each["member"]))},"after_ms":{each["after_ms"]}}}'
+        for each in joined
+    )
+    made = EVENT._replace(fields={"joined": items, "none": Encoded(), "leader": member})
+    assert json.loads(encode(made)) == json.loads(encode(plain)) | {"none": []}
 
 
 def test_unknown_types_and_fields_are_kept() -> None:
