@@ -254,7 +254,7 @@ class _Handler(RequestHandler):
         self.set_status(status)
         self.clear_header("Content-Type")
         self.set_header("Content-Type", content_type)
-        self.finish(body)
+        self.finish(body or None)  # 304 has none
 
     def write_error(self, status_code: int, **_: Any) -> None:  # Any: as the library has it
         if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
