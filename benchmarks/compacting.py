@@ -19,12 +19,13 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from benchmarks import backlog, cases, report
 from benchmarks.crowd import Link
 from benchmarks.hotloop import Outcome
 from benchmarks.members import stable_groups
-from benchmarks.processes import CAN_PIN, GENERATOR_CORE, SERVER_CORE, cpu_seconds, on_core
+from benchmarks.processes import CAN_PIN, GENERATOR_CORE, cpu_seconds, on_core
 from benchmarks.targets import Home, Server, create_topic, first_join
 
 CONNECTIONS = 50
@@ -36,6 +37,8 @@ NOT_YET_S = 300.0
 """Before the first compaction, where none is wanted."""
 GAPS, GAP_S = 20, 0.02
 """Between the processes of two compactions, at most."""
+WATCH_S = 0.1
+"""Between two looks at what the compactions have used."""
 MEBI = 2**20
 BOUNDS = {
     "heartbeats": ("p99_us", 1.3, False),
@@ -170,11 +173,11 @@ def play(server: Server, loads: Loads, deadline: float, found: Measured) -> dict
         raise TimeoutError("the compaction began while the figures without one were taken")
     while compacting(server) is None:
         time.sleep(0.02)
-    used = _Processor(server)
-    while used.goes_on():
-        for each in loads():
-            if used.goes_on():
-                _add(found.during, each)
+    with _Processor(server) as used:
+        while used.goes_on():
+            for each in loads():
+                if used.goes_on():
+                    _add(found.during, each)
     for each in loads():
         _add(found.without, each)
     done = compactions(server)
@@ -184,21 +187,37 @@ def play(server: Server, loads: Loads, deadline: float, found: Measured) -> dict
 
 
 class _Processor:
-    """How much of the processors the compactions have used: what is left of both."""
+    """How much of a processor the compactions use: what the server leaves of its own one.
+
+    The other one stands for the machines of the clients: a compaction there would delay requests
+    before they are sent, and that would count as the server's delay.
+    """
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._each: dict[int, float] = {}
+        self._ended = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(WATCH_S):
+            pid = compacting(self._server)
+            with suppress(OSError):
+                if pid is not None:
+                    self._each[pid] = cpu_seconds(pid)
 
     def goes_on(self) -> bool:
         """Whether there is still one, or will be in a moment."""
         for _ in range(GAPS):
-            pid = compacting(self._server)
-            if pid is not None:
-                with suppress(OSError):
-                    if CAN_PIN and pid not in self._each:  # it is started on the server's core
-                        os.sched_setaffinity(pid, {SERVER_CORE, GENERATOR_CORE})
-                    self._each[pid] = cpu_seconds(pid)
+            if compacting(self._server) is not None:
                 return True
             time.sleep(GAP_S)
         return False

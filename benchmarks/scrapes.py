@@ -34,8 +34,8 @@ CONNECTIONS = 50
 BEATS_PER_S = 2_000.0
 RECORDS = 1_000
 """In each partition; groups have read some of them."""
-EVERY_S = 1.1
-"""Between the beginnings of two scrapes, if they are quick: a page is kept for a second."""
+EVERY_S = 2.0
+"""Between the beginnings of two scrapes: a page is kept for a second after it was made."""
 MOST_SERIES = 2**31 - 1
 
 _AT = re.compile(r"http=(\S+)")

@@ -14,15 +14,21 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final
 
-from groupkeeper.coordinator.caller import Caller, ReplyTo
+from groupkeeper.coordinator.caller import Caller, Peer, ReplyTo
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import OffsetsCommitted, OffsetsReset
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups, note_group_refused
 from groupkeeper.coordinator.liveness import heard
-from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
+from groupkeeper.coordinator.records import (
+    offset_in,
+    offset_key,
+    offset_key_head,
+    offset_value,
+)
 from groupkeeper.coordinator.replies import check_member, refused
+from groupkeeper.coordinator.soft_state import Outsider
 from groupkeeper.coordinator.step import BATCH_OVERHEAD, KeyValue, Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
@@ -39,6 +45,10 @@ _partitions_of = attrgetter("partitions")
 
 RESETS_NOTED: Final = 2_000
 """Of how many partitions of a commit from outside the membership the old offsets are noted."""
+
+OUTSIDER_PAUSE_MS: Final = 60_000
+"""After a pause of this length, the next commit of one client from outside the membership is noted
+again."""
 
 LAST_TIMESTAMP = 2**63 - 1
 """The largest time a record holds, in ms."""
@@ -99,14 +109,44 @@ def _store(
 
 
 def _note_reset(group: Group, assessed: "Assessed", caller: Caller, step: Step) -> None:
-    who, left = Who.calling(caller, ""), RESETS_NOTED
+    """Note the offsets that a client sets which is no member. A consumer that assigns its
+    partitions itself commits again and again: what it moves forward is noted once.
+    """
+    resets = _resets(group, assessed, caller)
+    if not (_goes_on(group.outsider, caller.peer, step.now) and all(map(_is_forward, resets))):
+        for reset in resets:
+            step.note(reset)
+    group.outsider = Outsider(caller.peer, step.now)
+
+
+def _goes_on(known: Outsider | None, peer: Peer, now: int) -> bool:
+    """Whether this client committed last, on this connection, and shortly before. A command that is
+    run twice has two.
+    """
+    if known is None or now - known.committed_ms >= OUTSIDER_PAUSE_MS:
+        return False
+    return known.peer.link is peer.link and known.peer.client_id == peer.client_id
+
+
+def _is_forward(reset: OffsetsReset) -> bool:
+    """Whether all partitions had an offset, and none a larger one. False if some were left out."""
+    return len(reset.offsets) == reset.count and all(
+        before is not None and offset_in(before) <= offset_in(now)
+        for _, before, now in reset.offsets
+    )
+
+
+def _resets(group: Group, assessed: "Assessed", caller: Caller) -> list[OffsetsReset]:
+    """What the commit changes, one for each topic."""
+    who, left, resets = Who.calling(caller, ""), RESETS_NOTED, list[OffsetsReset]()
     for topic, partitions in assessed.offsets:
         before = group.offsets.get(topic, {})
         shown = islice(partitions.items(), left)
         offsets = [(index, before.get(index), value) for index, value in shown]
         left -= len(offsets)
         head, count = group.fact_head, len(partitions)
-        step.note(OffsetsReset(*head, who=who, topic=topic, offsets=offsets, count=count))
+        resets.append(OffsetsReset(*head, who=who, topic=topic, offsets=offsets, count=count))
+    return resets
 
 
 def _check(

@@ -77,7 +77,7 @@ def delete_groups(
         elif group.state is not GroupState.EMPTY:
             error = ErrorCode.NON_EMPTY_GROUP
         elif _forget_all(group, allowed, who, step):
-            delete_group(groups, group, who, step)
+            delete_group(groups, group, "request", who, step)
             allowed.offsets -= 1
         else:
             groups.deletions[group_id] = deletion
@@ -96,7 +96,7 @@ def go_on_deleting(groups: Groups, timer: Timer, step: Step) -> None:
         step.deadlines.set(timer, step.now + PIECE_PAUSE_MS)
         return
     del groups.deletions[group.group_id]
-    delete_group(groups, group, deletion.who, step)
+    delete_group(groups, group, "request", deletion.who, step)
     deletion.left -= 1
     if not deletion.left:
         step.reply(deletion.reply_to, deletion.response)
@@ -126,9 +126,9 @@ def _forget_some(
     return removed
 
 
-def delete_group(groups: Groups, group: Group, who: Who | None, step: Step) -> None:
-    """Delete a group that has no offsets, and the member ids that were handed out for it. Without
-    `who` its last offset has expired.
+def delete_group(groups: Groups, group: Group, why: str, who: Who | None, step: Step) -> None:
+    """Delete a group that has no offsets, and the member ids that were handed out for it. `why` is
+    that of `GroupDeleted`.
     """
     assert not group.offsets
     if group.is_stored:
@@ -137,7 +137,7 @@ def delete_group(groups: Groups, group: Group, who: Who | None, step: Step) -> N
     del groups[group.group_id]
     for member_id in list(group.pending):
         drop_pending(group, member_id, step)
-    step.note(GroupDeleted(*group.fact_head, expired=who is None, who=who))
+    step.note(GroupDeleted(*group.fact_head, why=why, who=who))
 
 
 # -- offsets -------------------------------------------------------------------------------------

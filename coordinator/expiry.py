@@ -26,17 +26,17 @@ def expire_offsets(groups: Groups, step: Step) -> bool:
     """
     check = groups.expiry_check
     if not check.left:
-        check.left, check.kept = list(reversed(groups)), 0
+        check.left, check.kept, check.expired = list(reversed(groups)), 0, False
     allowed = Allowance.of(step)
     while check.left and not allowed.is_over(step):
         group = _checked(groups, check.left[-1])
         if group is not None and not _expire_group(group, check, allowed, step):
             break
         if group is not None and group.state is GroupState.EMPTY and not group.offsets:
-            delete_group(groups, group, None, step)
+            delete_group(groups, group, "expired" if check.expired else "unused", None, step)
         allowed.offsets -= 1
         check.left.pop()
-        check.kept = 0
+        check.kept, check.expired = 0, False
     return not check.left
 
 
@@ -58,6 +58,7 @@ def _expire_group(group: Group, check: ExpiryCheck, allowed: Allowance, step: St
             expired[topic].append(partition)
         else:
             check.kept += 1
+    check.expired = check.expired or bool(expired)
     note_removed(group, expired, "expired", None, step)
     return room - allowed.offsets == len(offsets) < room
 

@@ -221,9 +221,10 @@ class GroupEmptied(Fact):
 
 @dataclass(slots=True)
 class GroupDeleted(Fact):
-    """The group was deleted: by DeleteGroups, or with its last expired offset (`expired`)."""
+    """An Empty group was deleted that may have records."""
 
-    expired: bool
+    why: str
+    """`request` (DeleteGroups), `expired` (its last offset), or `unused` (it had no offsets)."""
     who: Who | None
     """The sender of DeleteGroups."""
 

@@ -27,6 +27,9 @@ FACTS_MOST: Final = 5_000
 """The most facts that wait for the event log; beyond, only those of steps with records are kept. A
 round takes all that there are, so this is reached only while the log is slow; a fact takes half a
 kilobyte."""
+DELETIONS_MOST: Final = 10_000
+"""How many facts more may wait if they are deletions, which purge events, also of groups that had
+no records."""
 
 
 @dataclass(slots=True)
@@ -114,12 +117,13 @@ class ReplyGate:
         kept = facts
         if self._untaken_facts + len(facts) > self.facts_most:
             kept, left_out = [], Counter[str]()
+            room = self.facts_most + DELETIONS_MOST - self._untaken_facts
             for noted in facts:
-                # What wrote records is answered, and told: no more of it waits than its records do.
-                # Deletions purge events, also of groups that had no records.
                 if not noted.fact.is_event:
                     continue
-                if noted.with_records or isinstance(noted.fact, GroupDeleted):
+                # What wrote records is answered, and told: no more of it waits than its records do.
+                deleted = isinstance(noted.fact, GroupDeleted) and len(kept) < room
+                if noted.with_records or deleted:
                     kept.append(noted)
                 else:
                     left_out[type(noted.fact).__name__] += 1

@@ -42,7 +42,7 @@ from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.likely import Recent
 from groupkeeper.coordinator.member import Member, PendingMember, Protocols
 from groupkeeper.coordinator.member_bytes import COPIES, MemberBytes, bytes_of
-from groupkeeper.coordinator.soft_state import Rebalance, Returning
+from groupkeeper.coordinator.soft_state import Outsider, Rebalance, Returning
 from groupkeeper.protocol.embedded import read_topics
 
 CONSUMER = "consumer"
@@ -122,6 +122,7 @@ class Group:
     returning: Returning | None = None
     """After a load, while members are left that have not been heard of."""
     recent: Recent | None = None
+    outsider: Outsider | None = None
     last_removal: Cause | None = None
     changes: int = 0
     joined_count: int = 0

@@ -27,6 +27,8 @@ class ExpiryCheck:
     """The groups that are left to check, the next one last."""
     kept: int = 0
     """How many offsets of the next group it has checked and kept."""
+    expired: bool = False
+    """Offsets of the next group have expired."""
 
 
 @dataclass(slots=True)

@@ -194,6 +194,7 @@ def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
             return
         new_id = step.new_member_id(instance_id)
         cause = call.cause(CauseCode.STATIC_MEMBER_JOINED, new_id)
+        cause.evidence = {"session_timeout_ms": call.timeouts[0]}  # how long a restart may take
         _add(group, call, new_id, cause, step)
         return
     new_id = step.new_member_id(caller.peer.client_id)
@@ -234,7 +235,7 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
     step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
     if group.recent is not None:
         guess = group.recent.join(step.now, member.instance_id, caller.peer)
-        cause.likely, cause.evidence = guess
+        cause.likely, cause.evidence = guess[0], {**cause.evidence, **guess[1]}
     step.note(MemberJoined(*group.fact_head, who=member.who, cause=cause))
     prepare(group, cause, step)
 

@@ -12,7 +12,7 @@ from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.likely import SHUTDOWN, left
+from groupkeeper.coordinator.likely import SHUTDOWN, left, missed_poll
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import drop_pending, prepare, remove
 from groupkeeper.coordinator.replies import check_member
@@ -44,7 +44,9 @@ class Leaving:
             return Cause(CauseCode.MEMBER_REMOVED_BY_ADMIN, remover, reason)
         idle_ms = step.now - member.committed_ms if member.committed_ms >= 0 else None
         likely, evidence = left(reason, idle_ms, member.rebalance_timeout_ms)
-        rolling = group.history().leave(step.now, member.instance_id, self.caller.peer)
+        quiet_ms = step.now - max(member.committed_ms, member.beats_since_ms)
+        missed = missed_poll(reason, quiet_ms, member.rebalance_timeout_ms)
+        rolling = group.history().leave(step.now, member.instance_id, self.caller.peer, missed)
         if likely in (None, SHUTDOWN) and rolling[0]:
             likely, evidence = rolling
         evidence["session_timeout_ms"] = member.session_timeout_ms

@@ -9,11 +9,13 @@ per normal operation"; librdkafka and kafka-python send none when a poll comes t
 time since the last commit has to tell.
 """
 
-from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from groupkeeper.coordinator.caller import Link, Peer
+
+T = TypeVar("T")
 
 Guess = tuple[str | None, dict[str, Any]]
 """A key of `LIKELY` or None, and the evidence."""
@@ -77,6 +79,19 @@ def left(reason: str | None, idle_ms: int | None, rebalance_timeout_ms: int) -> 
     return None, {}
 
 
+def missed_poll(
+    reason: str | None, idle_ms: int, rebalance_timeout_ms: int
+) -> Mapping[str, Any] | None:
+    """The evidence that a client that left, and runs on, had not been polled; None if it had, or
+    gave another reason. `idle_ms`: since it last committed, or was assigned partitions.
+    """
+    known = {"rebalance_timeout_ms": rebalance_timeout_ms}
+    if said(reason) == MAX_POLL_EXCEEDED:
+        return known
+    silent = not reason and 0 < rebalance_timeout_ms <= idle_ms
+    return known | {"idle_ms": idle_ms} if silent else None
+
+
 def runs(silent_ms: int, heartbeat_interval_ms: int | None) -> bool:
     """Whether a client was heard of so recently that it still runs, as far as heartbeats tell: an
     open connection alone does not, as that of a host without power stays open.
@@ -108,7 +123,7 @@ class _Replaced:
     instance: str
     old: Holder
     new: Peer
-    was_open: bool
+    old_connection: str | None
     ran: bool
     """The old client was running: it was heard of shortly before, or afterwards."""
 
@@ -117,21 +132,37 @@ _Key = str | tuple[str, str]
 """Tells restarted members apart: by instance id, or host and client id."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A member left by itself."""
+
+    at: int
+    key: _Key
+    link: Link
+    missed_poll: Mapping[str, Any] | None
+    """As `missed_poll` returns it."""
+
+
 @dataclass(slots=True)
 class Recent:
-    """The last comings and goings of a group: soft state, bounded by `REMEMBERED`."""
+    """The last comings and goings of a group: soft state, `REMEMBERED` of each. Lists, as Empty
+    groups may be many: an empty deque takes ten times as much.
+    """
 
-    replaced: deque[_Replaced] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
-    left: deque[tuple[int, _Key, Link]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
-    """Members that left by themselves."""
-    returned: deque[tuple[int, _Key]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    replaced: list[_Replaced] = field(default_factory=list)
+    left: list[_Left] = field(default_factory=list)
+    returned: list[tuple[int, _Key]] = field(default_factory=list)
     """When a member joined that probably is one of these, restarted."""
+
+    def of_empty(self) -> "Recent | None":
+        """What an Empty group remembers: the last member that left, which may come back."""
+        return Recent(left=self.left[-1:]) if self.left else None
 
     def replace(self, now: int, instance: str, old: Holder, new: Peer) -> Guess:
         """A static member came back under a new id."""
-        link = old.peer.link if old.peer is not None else new.link
-        was_open = link is not new.link and not link.closed
-        self.replaced.append(_Replaced(now, instance, old, new, was_open, was_open and old.runs))
+        link = old.peer.link if old.peer is not None else None
+        ran = old.runs and link is not new.link and connection(link) == "open"
+        _remember(self.replaced, _Replaced(now, instance, old, new, connection(link), ran))
         duel = self.duel(now, instance)
         return duel if duel[0] else self.rolling(now)
 
@@ -158,24 +189,33 @@ class Recent:
             "within_ms": now - found[0].at,
             "hosts": [peer.host for peer in peers],
             "clients": [peer.client_id for peer in peers],
-            "old_connection": "open" if last.was_open else "closed",
+            "old_connection": last.old_connection,
         }
 
-    def leave(self, now: int, instance: str | None, peer: Peer) -> Guess:
-        """A member left by itself."""
-        self.left.append((now, _key(instance, peer), peer.link))
+    def leave(
+        self, now: int, instance: str | None, peer: Peer, missed: Mapping[str, Any] | None
+    ) -> Guess:
+        """A member left by itself. `missed`: see `missed_poll`."""
+        _remember(self.left, _Left(now, _key(instance, peer), peer.link, missed))
         return self.rolling(now)
 
     def join(self, now: int, instance: str | None, peer: Peer) -> Guess:
-        """A member joined that was none: perhaps one that left, in a new process, which has another
-        connection.
+        """A member joined that was none: perhaps one that left. In a new process it has another
+        connection, and was restarted; on the same one, it went on.
         """
         key = _key(instance, peer)
-        for each in self.left:
-            at, gone, link = each
-            if now - at <= RESTART_MS and gone == key and link is not peer.link:
+        known = [each for each in self.left if each.key == key]
+        for each in known:  # several may have one client id
+            if each.link is peer.link:
                 self.left.remove(each)
-                self.returned.append((now, key))
+                evidence = {"away_ms": now - each.at, "same_connection": True}
+                if each.missed_poll is None:
+                    return None, evidence
+                return MAX_POLL_EXCEEDED, evidence | dict(each.missed_poll)
+        for each in known:
+            if now - each.at <= RESTART_MS:
+                self.left.remove(each)
+                _remember(self.returned, (now, key))
                 return self.rolling(now)
         return None, {}
 
@@ -195,6 +235,11 @@ class Recent:
         if len(first) < 2:
             return None, {}
         return ROLLING_RESTART, {"instances": len(first), "within_ms": now - min(first.values())}
+
+
+def _remember(some: list[T], each: T) -> None:
+    some.append(each)
+    del some[:-REMEMBERED]
 
 
 def _key(instance: str | None, peer: Peer) -> _Key:

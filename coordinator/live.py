@@ -1,7 +1,8 @@
 """What a group is doing right now: whom it waits for, and which timer comes next. Only looks.
 
 For people and pages: costs nothing while it is not asked for, and goes through the members in
-slices. Times are relative to the moment of the question, in ms.
+slices. Times are relative to the moment of the question, in ms; so is the state, while members and
+their timers are those of their slice.
 """
 
 from collections.abc import Generator
@@ -29,24 +30,25 @@ def live_view(
     """The group as a JSON object, in slices; `docs/operations.md` has its fields. Members that
     join or leave between two slices may be missing in it.
     """
-    view = _head(group, wall)
+    view = _head(group, now, wall)
     rows: list[View] = []
     late: list[str] = []
-    due = _of_phase(group, deadlines)
+    due = phase = _of_phase(group, deadlines)
+    leader = _awaited_leader(group)
     joining = group.state is GroupState.PREPARING_REBALANCE
     for number, member in enumerate(list(group.members.values())):
         if number % MEMBERS_IN_A_SLICE == MEMBERS_IN_A_SLICE - 1:
             yield
         rows.append(_row(group, member, deadlines, now))
         due = _sooner(due + _of_member(group, member, deadlines))
-        if joining and not member.awaiting_join:
+        if group.state is GroupState.PREPARING_REBALANCE and not member.awaiting_join:
             late.append(member.member_id)
     pending = list(group.pending)
     for start in range(0, len(pending), MEMBERS_IN_A_SLICE):
         yield
         timers = [_pending(group, each) for each in pending[start : start + MEMBERS_IN_A_SLICE]]
         due = _sooner(due + _running(timers, deadlines))
-    waiting = [*late, *pending] if joining else _awaited_leader(group)
+    waiting = [*late, *pending] if joining else leader
     view["members"] = rows
     view["pending"] = [
         {"member": each, "expires_in_ms": _left(deadlines, _pending(group, each), now)}
@@ -55,8 +57,7 @@ def live_view(
     view["pending_count"] = len(pending)
     view["waiting_for"] = waiting[:IDS_SHOWN]
     view["waiting_for_count"] = len(waiting)
-    view["rebalance"] = _rebalance(group, now)
-    view["phase_timer"] = _first(_of_phase(group, deadlines), now)
+    view["phase_timer"] = _first(phase, now)
     view["next_timer"] = _first(due, now)
     return view
 
@@ -80,7 +81,7 @@ def longest_silence(
     return longest
 
 
-def _head(group: Group, wall: int) -> View:
+def _head(group: Group, now: int, wall: int) -> View:
     return {
         "group": group.group_id,
         "state": str(group.state),
@@ -90,6 +91,7 @@ def _head(group: Group, wall: int) -> View:
         "protocol_type": group.protocol_type,
         "protocol": group.protocol_name,
         "leader": group.leader_id,
+        "rebalance": _rebalance(group, now),
     }
 
 

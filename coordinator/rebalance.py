@@ -177,7 +177,8 @@ def empty(group: Group, step: Step) -> None:
     group.leader_id = None
     group.resubscribe()
     group.forget_old_plan()
-    group.recent = None
+    group.recent = group.recent and group.recent.of_empty()
+    group.outsider = None
     group.become(GroupState.EMPTY, step.wall)
     step.append(group_key(group.group_id), group_value(group, ()))
     group.is_stored = True

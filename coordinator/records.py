@@ -29,7 +29,7 @@ _KEY_HEAD, _LENGTH = Struct(">hh").pack, Struct(">h").pack
 _PARTITION = Struct(">i")
 _PLAIN_VALUE = Struct(">hqihq")
 """OffsetCommitValue v3 with empty metadata: version, offset, leader epoch, 0, commit timestamp."""
-_TIMESTAMP = Struct(">q")
+_OFFSET = _TIMESTAMP = Struct(">q")
 _V3, _EMPTY = b"\0\3", b"\0\0"
 
 
@@ -65,6 +65,12 @@ def offset_value(
         expire_timestamp=expires_ms,
     )
     return encode_value(value, 3 if expires_ms == -1 else 1)
+
+
+def offset_in(value: bytes) -> int:
+    """The offset of an OffsetCommitValue of any version."""
+    offset: int = _OFFSET.unpack_from(value, 2)[0]
+    return offset
 
 
 def checked_offset_value(value: bytes) -> bytes:

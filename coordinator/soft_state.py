@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from groupkeeper.coordinator.caller import Peer
 from groupkeeper.coordinator.causes import Cause, Who
 
 
@@ -33,3 +34,11 @@ class Returning:
     unheard: dict[str, None]
     lost: list[Who] = field(default_factory=list)
     """Those that were removed meanwhile."""
+
+
+@dataclass(slots=True)
+class Outsider:
+    """The client that committed last since the group is Empty, without being a member."""
+
+    peer: Peer
+    committed_ms: int

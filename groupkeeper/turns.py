@@ -145,6 +145,16 @@ class Turns:
         return work.result
 
 
+class PacedTurns(Turns):
+    """Each piece of work has a turn of its own: an answer is made of several, and together they
+    would be one long callback.
+    """
+
+    async def run(self, slices: Slices[T]) -> T:
+        await self.wait()
+        return await super().run(slices)
+
+
 def _grant(turn: "asyncio.Future[None]") -> None:
     if not turn.done():  # cancelled meanwhile
         turn.set_result(None)

@@ -110,7 +110,8 @@ LIKELY: Final[Mapping[str, Word]] = {
     "max_poll_exceeded": Word(
         "The application did not call poll within `max.poll.interval.ms`, so its client left. Of a"
         " client that gives no reason this is a guess, made when just that time has passed since"
-        " its last commit: an idle consumer that is closed then looks the same.",
+        " its last commit: an idle consumer that is closed then looks the same. Or it was not heard"
+        " to commit for that time, left, and came back on the same connection.",
         "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
         " `max.poll.records`.",
     ),
@@ -150,7 +151,9 @@ EVIDENCE: Final[Mapping[str, str]] = {
     "heartbeats": "heartbeats of the member since its last JoinGroup or SyncGroup",
     "heartbeat_interval_ms": "their mean distance",
     "connection": "the member's at its end: `open` or `closed`; null if unknown",
-    "idle_ms": "since the member last committed",
+    "idle_ms": "since the member last committed, or was assigned partitions",
+    "away_ms": "how long the member was gone that came back",
+    "same_connection": "true if the member left and came back on one connection: no restart",
     "waited_ms": "how long was waited for the member",
     "revoked": "partitions that the member owned before and does not name any more",
     "instances": "how many members were replaced, or left and came back; each counts once",
@@ -158,7 +161,8 @@ EVIDENCE: Final[Mapping[str, str]] = {
     "within_ms": "the time in which that happened",
     "hosts": "addresses of the two clients",
     "clients": "client ids of the two clients",
-    "old_connection": "connection of the replaced client: `open`, or `closed` before",
+    "old_connection": "connection of the replaced client: `open`, or `closed` before; null if"
+    " unknown",
     "limit": "the limit that was met",
     "injected": "true if a test's fault or time control did it",
 }

@@ -7,8 +7,10 @@ docs/events.md is generated from both. Not here: how the core notes what happene
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 VERSION: Final = 1
 """The version of the envelope and of all fields. Readers keep types and fields they do not know."""
@@ -20,8 +22,7 @@ SHORTENED: Final = "shortened"
 """A field of any type: lists that were cut to keep the event small, with their true length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One event: the envelope, and the fields of its type."""
 
     seq: int
@@ -34,7 +35,7 @@ class Event:
     generation: int = 0
     state: str = ""
     round: int = 0
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = MappingProxyType({})
     v: int = VERSION
 
 
@@ -54,11 +55,17 @@ ENVELOPE: Final[Mapping[str, tuple[str, str]]] = {
 """Name, JSON type and meaning of what every event has."""
 
 
+_envelope_of = attrgetter(*ENVELOPE)
+_ENCODER: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+)
+
+
 def encode(event: Event) -> bytes:
     """The value of the event's record: compact JSON in UTF-8, the envelope first."""
-    whole = {name: getattr(event, name) for name in ENVELOPE} | dict(event.fields)
-    text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8", "backslashreplace")  # a client may send half a surrogate pair
+    whole = dict(zip(ENVELOPE, _envelope_of(event), strict=True)) | dict(event.fields)
+    # A client may send half a surrogate pair.
+    return _ENCODER.encode(whole).encode("utf-8", "backslashreplace")
 
 
 def decode(key: bytes | None, value: bytes) -> Event:
@@ -172,7 +179,10 @@ TYPES: Final[Mapping[str, EventType]] = {
             ),
             "moved": (
                 "int or null",
-                "Partitions that another member has than before; null if one side is unknown.",
+                (
+                    "Partitions with another member than before; null if one side is unknown or"
+                    " empty, and of the first plan of a cooperative rebalance, which only takes."
+                ),
             ),
             "unassigned_ms": (
                 "int or null",
@@ -245,7 +255,13 @@ TYPES: Final[Mapping[str, EventType]] = {
     "group_emptied": EventType("The last member is gone.", _CAUSE),
     "group_deleted": EventType(
         "The group is gone.",
-        {"why": ("string", "`request` (DeleteGroups), `expired` offsets, or `unused`.")} | _SENDER,
+        {
+            "why": (
+                "string",
+                "`request` (DeleteGroups), `expired` (its last offset), or `unused` (no offsets).",
+            )
+        }
+        | _SENDER,
     ),
     "offsets_expired": EventType(
         "Committed offsets were older than `offsets.retention.minutes` allows.",
@@ -265,7 +281,9 @@ TYPES: Final[Mapping[str, EventType]] = {
     ),
     "offsets_reset": EventType(
         "A client that is no member committed for an Empty group, one event per topic: a reset of"
-        " its offsets, or a consumer that assigns its partitions itself.",
+        " its offsets, or a consumer that assigns its partitions itself. Of one that goes on within"
+        " 60 s on the same connection, only a commit that lowers an offset, or sets the first one"
+        " of a partition, has events; the others are in `commits`.",
         _SENDER
         | {
             "topic": ("string", "Name of the topic."),

@@ -98,6 +98,56 @@ def _keyed(data: bytes, header: BatchHeader) -> Generator[KeyedRecord, None, int
     return pos
 
 
+def newest_offsets(data: bytes, header: BatchHeader) -> dict[bytes, int]:
+    """Each key in the decompressed data of a batch, with the offset of its last record in it.
+
+    Raises CorruptBatch. Values and headers are not looked at, which makes it twice as fast as
+    `keyed_records`: a compaction reads most records only here.
+    """
+    try:
+        found, end = _newest(data, header)
+    except IndexError as error:
+        raise CorruptBatch(f"a record of the batch at {header.position} is cut off") from error
+    if end != len(data):
+        raise CorruptBatch("the records of the batch do not end where it does")
+    return found
+
+
+def _newest(data: bytes, header: BatchHeader) -> tuple[dict[bytes, int], int]:
+    """The offsets, and where the last record ends."""
+    found: dict[bytes, int] = {}
+    base, highest = header.base_offset, header.last_offset_delta
+    pos = 0
+    for _ in range(header.record_count):
+        size = data[pos]
+        pos += 1
+        if size > 0x7F:
+            size, pos = read_longer(data, pos, size)
+        end = pos + (size >> 1)
+        timestamp_delta = data[pos + 1]
+        pos += 2
+        if timestamp_delta > 0x7F:
+            _, pos = read_longer(data, pos, timestamp_delta)
+        delta = data[pos]
+        pos += 1
+        if delta > 0x7F:
+            delta, pos = read_longer(data, pos, delta)
+        key_size = data[pos]
+        pos += 1
+        if key_size > 0x7F:
+            key_size, pos = read_longer(data, pos, key_size)
+        # An odd number is a negative one; -1 is the length of a key of null.
+        if (size | delta) & 1 or delta >> 1 > highest or (key_size & 1 and key_size != 1):
+            raise CorruptBatch("a length is negative, or a record's offset lies outside its batch")
+        if not key_size & 1:
+            key_end = pos + (key_size >> 1)
+            if key_end >= end:
+                raise CorruptBatch("a record does not end at its length")
+            found[data[pos:key_end]] = base + (delta >> 1)
+        pos = end
+    return found, pos
+
+
 def _check_headers(data: bytes, pos: int, end: int) -> None:
     if read_headers(data, pos)[1] != end:
         raise CorruptBatch("a record does not end at its length")

@@ -31,6 +31,7 @@ from groupkeeper.protocol.rewrite_batch import (
     control_type,
     keyed_records,
     lone_key,
+    newest_offsets,
 )
 from groupkeeper.storage.pieces import UNREADABLE, Piece
 
@@ -155,14 +156,18 @@ class KeyMap:
 
     def _map(self, piece: Piece, header: BatchHeader, transaction: _OpenTransaction | None) -> bool:
         """Enter the keys of a batch, for now into its transaction; False if they do not fit."""
-        records = keyed_records(records_data(piece.buffer, header), header)
-        offsets = {
-            key: offset
-            for offset, key, has_value, _, _ in records
-            if key is not None and not (has_value and self.purges)
-        }
+        data = records_data(piece.buffer, header)
+        if self.purges:
+            records = keyed_records(data, header)
+            offsets = {
+                key: offset
+                for offset, key, has_value, _, _ in records
+                if key is not None and not has_value
+            }
+        else:
+            offsets = newest_offsets(data, header)
         target = self.newest if transaction is None else transaction.newest
-        new = [key for key in offsets if key not in target]
+        new = set(offsets).difference(target)
         size = KEY_BYTES * len(new) + sum(map(len, new))
         if not self._has_room(size):
             return False

@@ -4,15 +4,10 @@ The result is a line of JSON: that of `Compacted`, or `corrupt` with a message, 
 `error`.
 """
 
-import json
 import os
 import signal
 import sys
 from contextlib import suppress
-
-from groupkeeper.storage.compaction import CompactionJob, compact
-from groupkeeper.storage.errors import Corrupt
-from groupkeeper.storage.files import Files
 
 LOWEST_PRIORITY = 19
 
@@ -34,6 +29,12 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this one
     parent = os.getppid()
     yield_to_the_server()
+    # Only now: importing takes a tenth of a second.
+    import json
+
+    from groupkeeper.storage.compaction import CompactionJob, compact
+    from groupkeeper.storage.errors import Corrupt
+    from groupkeeper.storage.files import Files
 
     def check() -> None:
         if os.getppid() != parent:

@@ -1,6 +1,7 @@
 """What commands that ask a cluster have in common: their options, the client, and how they fail.
 
-A refusal or a failure is one line on standard error and exit code 1.
+A refusal or a failure is one line on standard error and exit code 1; an HTTP port given as a
+node is a wrong call.
 """
 
 import asyncio
@@ -31,6 +32,11 @@ _ADVICE = (
 )
 """By what aiokafka says of a connection."""
 
+_HTTP_ADVICE = (
+    "answers HTTP: name the Kafka port; Groupkeeper has that at 9092, and HTTP at 9644, unless the "
+    "line that it prints when it is ready says otherwise"
+)
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -49,7 +55,7 @@ class Cluster:
 
     def run(self, work: "Callable[[Client], Coroutine[Any, Any, int | None]]") -> int:
         """Connect, do the work, and return the exit code."""
-        from groupkeeper.client import CallFailed
+        from groupkeeper.client import CallFailed, NotKafka
         from groupkeeper.client.config import ConfigError
         from groupkeeper.protocol.errors import ErrorCode
 
@@ -62,6 +68,8 @@ class Cluster:
             else:
                 why = f": {log.last}" if failure.error is ErrorCode.BROKER_NOT_AVAILABLE else ""
                 print(f"groupkeeper: {failure}{why}", file=sys.stderr)
+        except NotKafka as problem:
+            raise click.ClickException(f"--bootstrap-server: {problem} {_HTTP_ADVICE}") from None
         except ConfigError as problem:
             raise click.ClickException(str(problem)) from problem
         except Refused as refusal:

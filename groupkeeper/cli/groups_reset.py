@@ -105,7 +105,8 @@ def reset_offsets(
             print(write_plans(offsets, with_group=not selection.is_one), end="")
         else:
             _show(offsets, cluster)
-        remind(execute)
+        if offsets:
+            remind(execute)
         return reset.exit_code
 
     return cluster.run(work)

@@ -9,7 +9,7 @@ from groupkeeper.cli.cluster import Cluster, Refused, cluster_options
 from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why_show import Printer, remark
 from groupkeeper.protocol.group_events import TOPIC
-from groupkeeper.settings.options import Address, parse_address
+from groupkeeper.settings.options import Address, format_address, parse_address
 
 if TYPE_CHECKING:
     from groupkeeper.cli.why_now import LiveViews
@@ -106,31 +106,39 @@ class _Report:
         self._group = group
         self._http = http
         self._views: LiveViews | None = None
+        self._problem = ""
+        """Of the HTTP port, when it was asked last."""
+        self._settings: dict[str, str] = {}
+        """Of the group's coordinator."""
         self._printer = Printer(as_json=cluster.as_json)
 
     async def run(self, last: int | None, since: int | None, *, watch: bool) -> int:
+        from groupkeeper.cli.why_now import session_limits, settings_of
         from groupkeeper.cli.why_read import read_from, read_last
         from groupkeeper.client.group_events import EventLog, NoEventLog
         from groupkeeper.coordinator.placement import partition_of
         from groupkeeper.why.entries import last_rounds
         from groupkeeper.why.rounds import find_returns, time_of
 
+        await self._check_http()
+        self._settings = await settings_of(self._client, self._group)
+        limits = session_limits(self._settings)
         try:
             log = await EventLog.of(self._client, self._group, partition_of)
         except NoEventLog:
             return await self._tell_without_events()
         with progress() as show:
             if since is None:
-                told = await read_last(log, last or LAST, show)
+                told = await read_last(log, last or LAST, limits, show)
             else:
-                told = await read_from(log, await log.since(since), show)
+                told = await read_from(log, await log.since(since), limits, show)
         entries = [*told.entries, *([] if watch else told.folding.rest())]
         find_returns(entries)
         entries.sort(key=time_of)
-        await self._check_group(log, entries, since)
-        if entries and await self._are_off(None):
+        await self._check_group(log, told, entries, since)
+        if entries and self._events_enabled() == "false":
             remark(f"{SWITCHED_OFF}; these are older")
-        if told.left_out:
+        if told.left_out and entries:
             remark(told.left_out)
         for entry in last_rounds(entries, last if since is not None else last or LAST):
             self._printer.entry(entry)
@@ -140,8 +148,20 @@ class _Report:
             await self._watch(log, told)
         return 0
 
+    async def _check_http(self) -> None:
+        """Raises ClickException if --http names a Kafka port."""
+        from groupkeeper.client.greeting import Spoken, spoken_at
+
+        if self._http is None or isinstance(self._http, str):
+            return
+        if await spoken_at(*self._http) is Spoken.KAFKA:
+            raise click.ClickException(
+                f"--http {format_address(self._http)} is a Kafka port: name the HTTP port, 9644 "
+                "unless the server was started with another, or leave --http out"
+            )
+
     async def _check_group(
-        self, log: "EventLog", entries: "list[Entry]", since: int | None
+        self, log: "EventLog", told: "Told", entries: "list[Entry]", since: int | None
     ) -> None:
         """Say why there is nothing to show. Raises Refused if there is no group, either."""
         from groupkeeper.why.texts import time_text
@@ -149,26 +169,26 @@ class _Report:
         if entries:
             return
         group = await self._described()
+        when = "" if since is None else f" since {time_text(since)}"
+        if told.left_out:
+            remark(f"no rebalances of group '{self._group}': {told.left_out}")
+            return
         if group.state == "Dead":
-            raise Refused(f"consumer group '{self._group}' does not exist, and has no events")
+            raise Refused(f"consumer group '{self._group}' does not exist, and has no events{when}")
         if not log.readable and log.unreadable:
             remark(f"the topic {TOPIC} is not that of Groupkeeper: {log.first_error}")
-        elif await self._are_off(group.coordinator):
+        elif self._events_enabled() == "false":
             remark(SWITCHED_OFF)
         elif since is not None:
-            when = time_text(since)
-            remark(f"no rebalances of group '{self._group}' since {when}: try an earlier --since")
+            remark(f"no rebalances of group '{self._group}'{when}: try an earlier --since")
         else:
             remark(f"no rebalances of group '{self._group}' are stored yet")
 
-    async def _are_off(self, node: int | None) -> bool:
-        """Whether the group's coordinator, this node, stores no events."""
-        from groupkeeper.cli.why_now import events_setting
-        from groupkeeper.client.coordinators import find_coordinators
+    def _events_enabled(self) -> str | None:
+        """None for a server that has no such setting."""
+        from groupkeeper.cli.why_now import EVENTS_ENABLED
 
-        if node is None:
-            node = (await find_coordinators(self._client, [self._group])).get(self._group)
-        return node is not None and await events_setting(self._client, node) == "false"
+        return self._settings.get(EVENTS_ENABLED)
 
     # -- the present -----------------------------------------------------------------------------
 
@@ -201,12 +221,12 @@ class _Report:
 
     async def _tell_without_events(self) -> int:
         """There is no topic with events: what any cluster tells, and why that is all."""
-        from groupkeeper.cli.why_now import described_json, described_text, events_setting
+        from groupkeeper.cli.why_now import described_json, described_text
 
         group = await self._described()
         if group.state == "Dead":
             raise Refused(f"consumer group '{self._group}' does not exist")
-        enabled = await events_setting(self._client, group.coordinator)
+        enabled = self._events_enabled()
         if enabled is None:
             remark(
                 f"this cluster has no topic {TOPIC}: why groups rebalance is stored by Groupkeeper "
@@ -230,7 +250,16 @@ class _Report:
         def wait_ms() -> int:
             return IDLE_WAIT_MS if folding.under_way is None else UNDER_WAY_WAIT_MS
 
-        async for events in log.follow(log.end, wait_ms):
+        is_lost = False
+
+        def lost(failure: Exception) -> None:
+            nonlocal is_lost
+            if not is_lost:
+                remark(f"{failure}: still trying")
+            is_lost = True
+
+        async for events in log.follow(log.end, wait_ms, lost):
+            is_lost = False
             for entry in (entry for event in events for entry in folding.add(event)):
                 before.append(entry)
                 find_returns(before)
@@ -247,8 +276,10 @@ class _Report:
         try:
             view = await views.view()
         except NoLiveView as problem:
-            remark(str(problem))
-            self._views = None
+            if str(problem) != self._problem:
+                remark(str(problem))
+            self._problem = str(problem)
         else:
+            self._problem = ""
             if view is not None:
                 self._printer.status(view)

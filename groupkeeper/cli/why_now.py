@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -11,10 +12,14 @@ from groupkeeper.settings.options import Address, format_address
 if TYPE_CHECKING:
     from groupkeeper.client import Client
     from groupkeeper.client.groups import Group
+    from groupkeeper.why.rounds import SessionLimits
 
 HTTP_PORT: Final = 9644
 """Where a server has its HTTP port unless told otherwise."""
 TIMEOUT_S: Final = 2.0
+EVENTS_ENABLED: Final = "group.events.enabled"
+SHORTEST_SESSION: Final = "group.min.session.timeout.ms"
+LONGEST_SESSION: Final = "group.max.session.timeout.ms"
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Of an answer: a group of a hundred thousand members."""
 
@@ -116,23 +121,36 @@ def _who(member: Any) -> dict[str, Any]:  # Any: the client's Member, imported l
     }
 
 
-async def events_setting(client: "Client", node: int) -> str | None:
-    """The value of `group.events.enabled`; None for a server that has no such setting."""
+async def settings_of(client: "Client", group: str) -> dict[str, str]:
+    """The settings of the group's coordinator that `why` needs; empty if it does not tell them."""
     from groupkeeper.client import CallFailed
+    from groupkeeper.client.coordinators import find_coordinators
     from groupkeeper.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
         ResourceType,
     )
 
+    node = (await find_coordinators(client, [group])).get(group)
+    if node is None:
+        return {}
     resource = DescribeConfigsResource(
         resource_type=ResourceType.BROKER,
         resource_name=str(node),
-        configuration_keys=["group.events.enabled"],
+        configuration_keys=[EVENTS_ENABLED, SHORTEST_SESSION, LONGEST_SESSION],
     )
     try:
         answer = await client.call(DescribeConfigsRequest(resources=[resource]), node=node)
     except CallFailed:
-        return None
-    values = [each.value for result in answer.results for each in result.configs]
-    return values[0] if values else None
+        return {}
+    configs = [each for result in answer.results for each in result.configs]
+    return {each.name: each.value for each in configs if each.value is not None}
+
+
+def session_limits(settings: Mapping[str, str]) -> "SessionLimits":
+    """Which session timeouts the coordinator accepts; Kafka's defaults if it did not tell."""
+    from groupkeeper.why.rounds import SessionLimits
+
+    known = {"min_ms": settings.get(SHORTEST_SESSION), "max_ms": settings.get(LONGEST_SESSION)}
+    given = {name: int(value) for name, value in known.items() if value and value.isdigit()}
+    return SessionLimits(**given)

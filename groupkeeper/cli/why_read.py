@@ -7,33 +7,55 @@ from typing import TYPE_CHECKING, Final
 
 from groupkeeper.cli.progress import Progress
 from groupkeeper.protocol.group_events import TOPIC, Event
-from groupkeeper.why.rounds import Entry, Folding
+from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits, time_of
+from groupkeeper.why.texts import time_text
 
 if TYPE_CHECKING:
     from groupkeeper.client.group_events import EventLog
 
 MOST_ENTRIES: Final = 10_000
 """Rounds and lines that are kept while events are read; then the oldest are left out."""
+MOST_MEMBERS: Final = 200_000
+"""The same for the members that rounds list, some 100 MB."""
 
 
 @dataclass(slots=True)
 class Told:
     """What was read. `folding` goes on where the events ended."""
 
-    entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=MOST_ENTRIES))
+    entries: deque[Entry] = field(default_factory=deque)
     folding: Folding = field(default_factory=Folding)
     left_out: str = ""
     """Why earlier events are not in it; empty if they are."""
+    members: int = 0
+    """That the rounds of `entries` list."""
 
     def take(self, events: Iterable[Event]) -> None:
         for event in events:
             for entry in self.folding.add(event):
-                if len(self.entries) == MOST_ENTRIES:
-                    self.left_out = f"only the last {MOST_ENTRIES} entries are shown"
                 self.entries.append(entry)
+                self.members += _members_in(entry)
+                if len(self.entries) > MOST_ENTRIES or self.members > MOST_MEMBERS:
+                    self._forget()
+
+    def _forget(self) -> None:
+        """The oldest entries, but never the last."""
+        while len(self.entries) > 1 and (
+            len(self.entries) > MOST_ENTRIES or self.members > MOST_MEMBERS
+        ):
+            self.members -= _members_in(self.entries.popleft())
+        oldest = time_text(time_of(self.entries[0]))
+        self.left_out = f"so much was stored that only what came since {oldest} is shown"
 
 
-async def read_last(log: "EventLog", rounds: int, show: Progress) -> Told:
+def _members_in(entry: Entry) -> int:
+    if not isinstance(entry, Round):
+        return 0
+    lists = (entry.expected, entry.joined, entry.missing, entry.assignment or ())
+    return sum(map(len, lists))
+
+
+async def read_last(log: "EventLog", rounds: int, limits: SessionLimits, show: Progress) -> Told:
     """So many rounds, read from the end backwards, and no more of the log than they need."""
     pieces: list[list[Event]] = []
     started, seen = 0, 0
@@ -45,17 +67,18 @@ async def read_last(log: "EventLog", rounds: int, show: Progress) -> Told:
         started += sum(each.type == "rebalance_started" for each in piece)
         if started >= rounds:
             break
-    told = Told()
+    told = Told(folding=Folding(limits))
     for piece in reversed(pieces):
         told.take(piece)
     if started < rounds and log.start > start:
-        told.left_out = "the log is long, and its beginning was not read: use --since"
+        oldest = time_text(log.oldest_ms)
+        told.left_out = f"only events since {oldest} were read: give --since an earlier time"
     return told
 
 
-async def read_from(log: "EventLog", offset: int, show: Progress) -> Told:
+async def read_from(log: "EventLog", offset: int, limits: SessionLimits, show: Progress) -> Told:
     """All from an offset on."""
-    told, seen = Told(), 0
+    told, seen = Told(folding=Folding(limits)), 0
     async for events in log.read(offset, log.end):
         show(TOPIC, log.bytes_read - seen)
         seen = log.bytes_read

@@ -6,6 +6,6 @@
 Decision 013 says what is aiokafka's and what is ours.
 """
 
-from groupkeeper.client.client import CallFailed, Client, Security
+from groupkeeper.client.client import CallFailed, Client, NotKafka, Security
 
-__all__ = ["CallFailed", "Client", "Security"]
+__all__ = ["CallFailed", "Client", "NotKafka", "Security"]

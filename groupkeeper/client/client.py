@@ -19,6 +19,7 @@ from aiokafka.errors import (
 )
 
 from groupkeeper.backoff import Backoff
+from groupkeeper.client.greeting import Spoken, spoken_at
 from groupkeeper.client.structs import VersionedRequest
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.message import Message, layout_of
@@ -26,6 +27,8 @@ from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorReques
 
 REQUEST_TIMEOUT_MS: Final = 30_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
+SOON_S: Final = 0.3
+"""A node that takes longer to answer at first is looked at: it may speak another protocol."""
 
 NOT_YET: Final = frozenset(
     {
@@ -76,6 +79,10 @@ class CallFailed(Exception):
         self.detail = detail or error.name
 
 
+class NotKafka(Exception):
+    """HTTP is spoken at an address that was given as a Kafka node's; the text is that address."""
+
+
 class Client:
     """Connections to the nodes of one cluster, opened when they are needed.
 
@@ -99,7 +106,8 @@ class Client:
 
     async def __aenter__(self) -> Self:
         """Asks the servers for the nodes, one after the other in random order; CallFailed when none
-        answers, ValueError for security parameters that do not fit together.
+        answers, NotKafka when one speaks HTTP, ValueError for security parameters that do not fit
+        together.
         """
         self._kafka = AIOKafkaClient(
             bootstrap_servers=self._servers,
@@ -107,11 +115,25 @@ class Client:
             request_timeout_ms=self._timeout_ms,
             **self._security,
         )
+        begun = asyncio.ensure_future(self._kafka.bootstrap())
         try:
-            await self._kafka.bootstrap()
+            await asyncio.wait([begun], timeout=SOON_S)
+            if not begun.done() or begun.exception() is not None:
+                await self._check_protocols()
+            await begun
         except KafkaError as error:
             raise _failed("Metadata", None, error) from error
+        finally:
+            begun.cancel()
         return self
+
+    async def _check_protocols(self) -> None:
+        """Raises NotKafka. A connection would wait for the rest of a frame until it times out."""
+        places = [(host, port) for host, port, _ in self._kafka.hosts]
+        found = await asyncio.gather(*(spoken_at(*each) for each in places))
+        for (host, port), spoken in zip(places, found, strict=True):
+            if spoken is Spoken.HTTP:
+                raise NotKafka(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 
     async def __aexit__(self, *_: object) -> None:
         await self._kafka.close()

@@ -38,10 +38,13 @@ from groupkeeper.protocol.record_batch import (
 
 FETCH_BYTES: Final = 1024 * 1024
 """Of one answer; a batch that is larger comes alone."""
-FIRST_PIECE: Final = 1_000
-"""Records in the first piece that is read from the end backwards; each further one is twice as
+FIRST_PIECE: Final = 200
+"""Records in the first piece that is read from the end backwards; each further one is four times as
 long, up to `LARGEST_PIECE`."""
 LARGEST_PIECE: Final = 64_000
+PIECE_BYTES: Final = 16 * 1024 * 1024
+"""Values of the group's events that a piece may have; if there are more, a shorter one is read. As
+objects they take ten times as much. One event has 256 KiB at most."""
 BACKWARDS_BYTES: Final = 64 * 1024 * 1024
 """What is read backwards at most: some hundred thousand events."""
 
@@ -69,6 +72,9 @@ class EventLog:
         """Events of the group, or of its partition."""
         self.first_error = ""
         """What was wrong with the first record that is no event."""
+        self.oldest_ms: int | None = None
+        """The time of the first batch that was read."""
+        self._parsed_bytes = 0
 
     @classmethod
     async def of(
@@ -107,14 +113,43 @@ class EventLog:
                 self.start = end
                 return
             begin = max(self.start, end - length)
-            piece = [event async for events in self.read(begin, end) for event in events]
+            piece = await self._piece(begin, end)
+            if piece is None:
+                length //= 4
+                continue
             yield piece
-            end, length = begin, min(2 * length, LARGEST_PIECE)
+            end, length = begin, min(4 * length, LARGEST_PIECE)
 
-    async def follow(self, start: int, wait_ms: Callable[[], int]) -> AsyncIterator[list[Event]]:
-        """New events as they come; an empty list when none came for so long. Does not end."""
+    async def _piece(self, start: int, end: int) -> list[Event] | None:
+        """The events between two offsets; None if they are more than `PIECE_BYTES`."""
+        most = self._parsed_bytes + PIECE_BYTES
+        piece: list[Event] = []
+        async for events in self.read(start, end):
+            piece += events
+            if self._parsed_bytes > most and end - start >= FIRST_PIECE:
+                return None
+        return piece
+
+    async def follow(
+        self,
+        start: int,
+        wait_ms: Callable[[], int],
+        lost: Callable[[CallFailed], None],
+    ) -> AsyncIterator[list[Event]]:
+        """New events as they come; an empty list when none came for so long. Does not end.
+
+        While no leader answers, `lost` is told each time that the client's timeout is over.
+        """
         while True:
-            start, events = await self._fetch(start, None, wait_ms())
+            try:
+                start, events = await self._fetch(start, None, wait_ms())
+            except CallFailed as failure:
+                if failure.error not in MOVING and failure.error != ErrorCode.REQUEST_TIMED_OUT:
+                    raise
+                lost(failure)
+                self._leader = None
+                await asyncio.sleep(LONGEST_PAUSE_S)
+                continue
             yield events
             if not events:
                 await asyncio.sleep(EMPTY_PAUSE_S)
@@ -186,6 +221,7 @@ class EventLog:
                 header = read_header(data, position)
                 if header.end > len(data):
                     break
+                self.oldest_ms = min(self.oldest_ms or header.max_timestamp, header.max_timestamp)
                 events += self._of_batch(data, header, start, end)
             except CorruptBatch as problem:
                 raise CallFailed(
@@ -205,6 +241,7 @@ class EventLog:
                 continue
             if record.value is None or record.key not in (self._key, b"", None):
                 continue
+            self._parsed_bytes += len(record.value)
             try:
                 events.append(decode(record.key, record.value))
                 self.readable += 1

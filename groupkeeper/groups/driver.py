@@ -55,7 +55,7 @@ class PartitionDriver:
         self.index = index
         self._life = DriverLife(index)
         self._log = log
-        self._events = EventLog(index, events, services.events, self._append)
+        self._events = EventLog(index, events, services.events, partial(log.append_from, self))
         self._services = services
         self._loop = asyncio.get_running_loop()
         self._partition = self._new_partition()
@@ -221,10 +221,6 @@ class PartitionDriver:
         events = self._events.take(unwritten.facts, left_out, group)
         return (group,) if events is None else (group, events)
 
-    def _append(self) -> None:
-        """Let `take` be called soon."""
-        self._log.append_from(self)
-
     def written(self, unwritten: Unwritten) -> None:
         """A batch is durable. Replies and facts leave first: a later failure must not lose them."""
         self._round_over.set()
@@ -265,7 +261,8 @@ class PartitionDriver:
         life, now = self._life, self._services.clock.seconds()
         pause = life.fail(event, error, now)
         self._services.metrics.counts["partitions_closed", type(error).__name__] += 1
-        self._events.driver_failed(f"{event}: {error}", self._partition.take_facts())
+        gate = self._partition.gate
+        self._events.driver_failed(f"{event}: {error}", gate.take_facts(), gate.left_out)
         try:
             refused = self._partition.close(life.answers.waiting)
         finally:
@@ -327,10 +324,11 @@ class PartitionDriver:
     async def _load(self) -> None:
         began = self._services.clock.seconds()
         partition = self._partition
+        self._events.suspend()
         self._origin = Origin(self.index, await self._log.claim(self))
-        await self._events.begin(self._origin.leader_epoch)
         await self._log.read(partition.replay)
         await self._services.loader.run(partition.restore())
+        await self._events.begin(self._origin.leader_epoch)
         await self._delete_offsets_late(partition)
         await self._services.turns.run(self._start_sessions(partition))
         await self._delete_offsets_late(partition)  # topics that were deleted meanwhile

@@ -167,16 +167,16 @@ class EmbeddedLog:
     def late_append_of(self, late: LateRecords) -> LateAppend:
         """The same for records that are made when they are written."""
         assert self.epoch >= 0, f"{self.name} is not claimed"
-        return LateAppend(partial(self._made, late))
+        return LateAppend(partial(self._made, late, self.epoch))
 
-    def _made(self, late: LateRecords) -> Append:
-        """On the thread of rounds: no claim is under way meanwhile."""
+    def _made(self, late: LateRecords, epoch: int) -> Append:
+        """On the thread of rounds: no claim is under way meanwhile, but `release` may be."""
         batches = late.make()
         if self.log is None:
             self.log = self._limited(self._services.rounds.store.open_new(self.name))
         if any(each.value is None for records in batches for each in records):
             self.log.purge.announce()
-        return TimedAppend(self.log, self.epoch, 0, (), batches)
+        return TimedAppend(self.log, epoch, 0, (), batches)
 
     def grown(self) -> None:
         """The segments have caught up with the journal: wake fetches of the topic."""

@@ -5,13 +5,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import NotedFact
-from groupkeeper.groups.event_limits import EVENT_BYTES, Personal, SenderLimit, fitting, sender_of
+from groupkeeper.groups.event_limits import (
+    EVENT_BYTES,
+    Personal,
+    SenderLimit,
+    fitting,
+    sender_of,
+    sender_of_fact,
+)
 from groupkeeper.groups.event_purge import Purge
 from groupkeeper.groups.event_sums import CommitSum, RefusalSum
 from groupkeeper.groups.partition_log import LateRecords
-from groupkeeper.observe.events import event_of, type_of
-from groupkeeper.protocol.group_events import Event
+from groupkeeper.observe.events import event_of, type_of, who_of
+from groupkeeper.protocol.group_events import TYPES, Event
 from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord, size_of_record
 
@@ -50,20 +58,19 @@ class Dropped:
     """Events that were left out since the last `events_dropped`."""
 
     types: Counter[str] = field(default_factory=Counter)
-    senders: list[Mapping[str, Any] | None] = field(default_factory=list)
+    senders: list[Mapping[str, Any] | Who | None] = field(default_factory=list)
     """At most two different ones: enough to tell whether there is more than one."""
     group: str | None = None
 
-    def add(self, event: Event) -> None:
-        """Count one, and remember whose it is."""
-        who = sender_of(event)
+    def add(self, kind: str, group: str | None, who: Mapping[str, Any] | Who | None) -> None:
+        """Count one of a type, and remember whose it is."""
         if not self.types:
-            self.group = event.group
-        elif self.group != event.group:
+            self.group = group
+        elif self.group != group:
             self.group = None
         if len(self.senders) < 2 and who not in self.senders:
             self.senders.append(who)
-        self.types[event.type] += 1
+        self.types[kind] += 1
 
     def add_types(self, types: Mapping[str, int]) -> None:
         """Count some of which nothing else is known."""
@@ -79,6 +86,7 @@ class Dropped:
     def event(self, at_ms: int, mono_ms: int) -> Event:
         """The event that tells of them."""
         [who] = self.senders if len(self.senders) == 1 else [None]
+        who = who_of(who) if isinstance(who, Who) else who
         fields = {"count": self.types.total(), "types": dict(self.types), "who": who}
         return Event(-1, -1, -1, at_ms, mono_ms, self.group, "events_dropped", fields=fields)
 
@@ -96,6 +104,8 @@ class EventMaker:
         self._dropped = Dropped()
         self._told_ms = -DROPPED_MS
         self._left_out: Counter[str] = Counter()
+        self.bug: Exception | None = None
+        """The last one that an event could not be made for; to be told, and forgotten."""
 
     def begin(self, epoch: int) -> None:
         """Number events from 0 in a new epoch."""
@@ -152,25 +162,47 @@ class EventMaker:
                 self._dropped.forget_senders()
                 yield TimedRecord(item.at_ms, _key(item.group), None)
                 continue
-            event = _event_of(item)
-            if event is None:
+            try:
+                record = self._of_item(item)
+            except Exception as bug:  # noqa: BLE001  # costs this event, and not those beside it
+                kind, self.bug = type_of_item(item), bug
+                self._dropped.add_types({kind: 1})
+                self._left_out[kind] += 1
                 continue
-            # What wrote records was answered: limiting it would leave a gap in what is told.
-            stored = isinstance(item, NotedFact) and item.with_records
-            record = self._record(event) if stored or self._limit.admits(event) else None
             if record is not None:
                 yield record
-            else:
-                self._dropped.add(event)
-                self._left_out[event.type] += 1
         if self._dropped.types and at[1] - self._told_ms >= DROPPED_MS:
             dropped, self._dropped, self._told_ms = self._dropped, Dropped(), at[1]
             record = self._record(dropped.event(*at))
             if record is not None:
                 yield record
 
+    def _of_item(self, item: Told) -> TimedRecord | None:
+        """None: it has no event, or that was left out and counted."""
+        kind = type_of_item(item)
+        if kind not in TYPES:
+            return None
+        # What wrote records was answered: limiting it would leave a gap in what is told.
+        if isinstance(item, NotedFact) and not item.with_records:
+            fact = item.fact
+            if not self._limit.admits_fact(kind, item):
+                self._leave_out(kind, fact.group or None, sender_of_fact(fact))
+                return None
+        event = _event_of(item)
+        if event is None:
+            return None
+        admitted = isinstance(item, NotedFact) or self._limit.admits(event)
+        record = self._record(event) if admitted else None
+        if record is None:
+            self._leave_out(event.type, event.group, sender_of(event))
+        return record
+
+    def _leave_out(self, kind: str, group: str | None, who: Mapping[str, Any] | Who | None) -> None:
+        self._dropped.add(kind, group, who)
+        self._left_out[kind] += 1
+
     def _record(self, event: Event) -> TimedRecord | None:
-        placed = replace(event, seq=self._seq, epoch=self._epoch, node=self._node_id)
+        placed = event._replace(seq=self._seq, epoch=self._epoch, node=self._node_id)
         key = _key(event.group)
         most = self._most - HEADER_SIZE - OVERHEAD - len(key)
         value = fitting(self._personal.applied(placed), min(most, EVENT_BYTES))

@@ -1,16 +1,22 @@
 """What keeps the event log small and discreet: limits of senders and of sizes, personal data."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
+from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.protocol.group_events import SHORTENED, Event, encode
 
 SENDER_EVENTS: Final = 100
 """Events of one sender (host and client id) about one group that are stored in a second, beside
-those of steps that wrote records; those of its rebalances are counted apart, so that a storm of
-joins does not hide what it caused."""
+those of steps that wrote records, and `UNLIMITED`; causes that are added to a rebalance are counted
+apart, so that a storm of joins does not hide what it caused."""
+UNLIMITED: Final = frozenset(
+    {"group_deleted", "group_emptied", "rebalance_completed", "rebalance_started"}
+)
+"""Types of which a rebalance, or the life of a group, has one: without it the others, which no
+request sends, would have no beginning or no end."""
 SENDERS_MOST: Final = 10_000
 """Senders and groups of a partition that are told apart in a second; the others share one limit."""
 EVENT_BYTES: Final = 256 * 1024
@@ -38,16 +44,27 @@ class SenderLimit:
         who = sender_of(event)
         if who is None:
             return True
-        second = event.at_ms // 1000
+        return self._admits(event.type, event.at_ms, event.group, who["host"], who["client_id"])
+
+    def admits_fact(self, kind: str, noted: NotedFact) -> bool:
+        """The same before the event is made, which takes longer than all else: of a thousand
+        members of one host, a tenth is told. `kind`: the type that the event would have.
+        """
+        who = sender_of_fact(noted.fact)
+        if who is None:
+            return True
+        return self._admits(kind, noted.wall, noted.fact.group, who.host, who.client_id)
+
+    def _admits(
+        self, kind: str, at_ms: int, group: str | None, host: str | None, client_id: str
+    ) -> bool:
+        if kind in UNLIMITED:
+            return True
+        second = at_ms // 1000
         if second != self._second:
             self._second = second
             self._counts.clear()
-        key: tuple[object, ...] = (
-            event.group,
-            who.get("host"),
-            who.get("client_id"),
-            event.type.startswith("rebalance_"),
-        )
+        key: tuple[object, ...] = group, host, client_id, kind == "rebalance_cause_added"
         if len(self._counts) >= SENDERS_MOST and key not in self._counts:
             key = ()
         self._counts[key] = count = self._counts.get(key, 0) + 1
@@ -59,6 +76,13 @@ def sender_of(event: Event) -> Mapping[str, Any] | None:
     cause = event.fields.get("cause")
     who = cause.get("who") if isinstance(cause, Mapping) else event.fields.get("who")
     return who if isinstance(who, Mapping) else None
+
+
+def sender_of_fact(fact: Fact) -> Who | None:
+    """The same of the fact that an event is made from."""
+    cause = getattr(fact, "cause", None)
+    who = cause.who if isinstance(cause, Cause) else getattr(fact, "who", None)
+    return who if isinstance(who, Who) else None
 
 
 def fitting(event: Event, most: int) -> bytes | None:
@@ -83,7 +107,7 @@ def fitting(event: Event, most: int) -> bytes | None:
         whole.setdefault(name, lengths[name])
         part = fields[name]
         short = dict(list(part.items())[:kept]) if isinstance(part, dict) else list(part)[:kept]
-        event = replace(event, fields=fields | {name: short, SHORTENED: whole})
+        event = event._replace(fields=fields | {name: short, SHORTENED: whole})
         value = encode(event)
     return None
 
@@ -98,7 +122,7 @@ class Personal:
 
     def applied(self, event: Event) -> Event:
         """The event, as it may be stored."""
-        return replace(event, fields=self.shown(event.fields))
+        return event if self._mode == "keep" else event._replace(fields=self._of(event.fields))
 
     def shown(self, value: Any) -> Any:
         """Fields of events, or lists of such, as they may be stored or shown."""

@@ -7,7 +7,7 @@ become events on the thread that writes the round (event_batch.py).
 
 Whatever fails here fails alone: the log is closed and opened again after ever longer pauses, events
 are counted as dropped meanwhile, and the groups notice nothing. Only the driver claims the shard:
-each of its claims begins the event log anew (`begin`), under the same epoch.
+each of its claims begins the event log anew (`suspend`, `begin`), under the same epoch.
 """
 
 import asyncio
@@ -46,6 +46,9 @@ FLUSH_S: Final = 0.1
 """How long events without records wait for a round before they make one of their own."""
 DROPPED_S: Final = 1.0
 """How soon it is told that events were dropped, if no others are written."""
+BEGIN_S: Final = 1.0
+"""How long a partition waits for its event log before it is served without: that is read to its
+last batch when it is opened. Until it is open, events wait, and a crash would lose them."""
 REOPEN_FIRST_S: Final = 1.0
 REOPEN_MOST_S: Final = 60.0
 """First and longest pause before an event log that failed is opened again: that may read much, and
@@ -86,7 +89,7 @@ class EventLog:
         self._loop = asyncio.get_running_loop()
         self._maker = EventMaker(services.node_id, services.message_max_bytes, services.personal)
         self._epoch = -1
-        """Of the driver's last claim."""
+        """Of the driver's last claim; -1 while it claims."""
         self._is_open = False
         self._stopping = False
         self._failing = False
@@ -101,7 +104,7 @@ class EventLog:
         self._timer: asyncio.TimerHandle | None = None
         self._commits_due: asyncio.TimerHandle | None = None
         self._refusals_due: asyncio.TimerHandle | None = None
-        self._reopening: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._backoff = Backoff(REOPEN_FIRST_S, REOPEN_MOST_S)
 
     # -- life ----------------------------------------------------------------------------------
@@ -111,6 +114,11 @@ class EventLog:
         """The log never had events, so that `begin_new` may be used."""
         return self._log.is_new
 
+    def suspend(self) -> None:
+        """The driver claims the shard anew. What happens until `begin` is kept."""
+        self._close()
+        self._epoch = -1
+
     def begin_new(self, epoch: int) -> None:
         """`begin` at once, for a log that `is_new`."""
         self._epoch = epoch
@@ -118,17 +126,22 @@ class EventLog:
         self._opened(epoch)
 
     async def begin(self, epoch: int) -> None:
-        """The driver has claimed the shard under an epoch, and decides nothing yet."""
-        self._close()
+        """The driver has claimed the shard under an epoch, after `suspend`, and decides nothing
+        yet. Returns when the log is open or has failed, but soon: then it is opened behind.
+        """
         self._epoch = epoch
-        await self._open()
+        self._opening = self._loop.create_task(self._open(0))
+        await asyncio.wait({self._opening}, timeout=BEGIN_S)
 
-    async def _open(self) -> None:
+    async def _open(self, pause: float) -> None:
         try:
+            await asyncio.sleep(pause)
             epoch = await self._log.claim_beside(self, self._epoch)
         except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
+            self._opening = None
             self._fail(error)
         else:
+            self._opening = None
             self._opened(epoch)
 
     def _opened(self, epoch: int) -> None:
@@ -143,9 +156,9 @@ class EventLog:
     def _close(self) -> None:
         self._is_open = False
         self._under_way = None
-        if self._reopening is not None:
-            self._reopening.cancel()
-            self._reopening = None
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
 
     def _fail(self, error: BaseException) -> None:
         """Close the log, and open it again later."""
@@ -160,20 +173,20 @@ class EventLog:
             _log.error("events are not stored", groups="are served all the same", **about)
         self._purges.tell_owed()
         # Who has lost the shard claims nothing by itself: the driver will, or must not.
-        if not self._stopping and not isinstance(error, Fenced | LockLost):
-            self._reopening = self._loop.create_task(self._open_again(self._backoff.failed()))
-
-    async def _open_again(self, pause: float) -> None:
-        await asyncio.sleep(pause)
-        self._reopening = None
-        await self._open()
+        waits = self._stopping or self._epoch < 0
+        if not waits and not isinstance(error, Fenced | LockLost):
+            self._opening = self._loop.create_task(self._open(self._backoff.failed()))
 
     @_alone
-    def driver_failed(self, why: str, facts: Sequence[NotedFact]) -> None:
-        """The partition is closed. `facts`: those that waited for no records."""
+    def driver_failed(
+        self, why: str, facts: Sequence[NotedFact], left_out: Mapping[str, int]
+    ) -> None:
+        """The partition is closed. `facts`: those that waited for no records. `left_out`: as of
+        `take`.
+        """
         self._under_way = None
         self._purges.forget()
-        self._note(facts, {})
+        self._note(facts, left_out)
         self._closed(why)
 
     @_alone
@@ -182,12 +195,10 @@ class EventLog:
         those that waited for no records.
         """
         self._stopping = True
-        for timer in (self._timer, self._commits_due, self._refusals_due):
-            if timer is not None:
-                timer.cancel()
+        for later in (self._timer, self._commits_due, self._refusals_due, self._opening):
+            if later is not None:
+                later.cancel()
         self._note(facts, {})
-        if self._reopening is not None:
-            self._reopening.cancel()
         self._tell_commits()
         self._tell_refusals(inf)
         self._closed("stopped")
@@ -267,6 +278,7 @@ class EventLog:
                 self._waiting.append(noted)
         for fact, count in left_out.items():
             self._count_dropped(type_of(fact), count)
+        self._purges.miss(left_out.get(GroupDeleted.__name__, 0))
 
     def _batch(self, group: LogBatch | None) -> LogBatch | None:
         if not self._is_open:
@@ -308,6 +320,9 @@ class EventLog:
         counts[("events_written",)] += unwritten.made
         for kind, count in self._maker.take_left_out().items():
             counts["events_dropped", kind] += count
+        if self._maker.bug is not None:
+            bug, self._maker.bug = self._maker.bug, None
+            _log.error("event not made", partition=self._index, error=str(bug), exc_info=bug)
         if self._maker.has_dropped and self._timer is None and not self._stopping:
             self._timer = self._loop.call_later(DROPPED_S, self._flush)
 

@@ -49,7 +49,7 @@ class Purges:
         return {
             noted.fact.group: noted.order
             for noted in facts
-            if isinstance(noted.fact, GroupDeleted) and not noted.fact.expired
+            if isinstance(noted.fact, GroupDeleted) and noted.fact.why == "request"
         }
 
     def note(self, deleted: NotedFact) -> Purge:
@@ -60,6 +60,12 @@ class Purges:
         else:  # the group was never stored, and is gone: owed from now on
             self._owe([purge])
         return purge
+
+    def miss(self, count: int) -> None:
+        """So many deletions were left out before they came here."""
+        if self._enabled and count:
+            what = "events of deleted groups are not purged"
+            _log.error(what, partition=self._partition, count=count, limit="DELETIONS_MOST")
 
     def settle(self) -> None:
         """The deletions that were noted are durable."""

@@ -5,7 +5,7 @@ thread that writes them.
 """
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
@@ -131,7 +131,7 @@ class RefusalSum:
         event = event_of(self.last)
         if event is not None:
             fields = {"count": self.count, "first_ms": self.first_ms}
-            event = replace(event, fields={**event.fields, **fields})
+            event = event._replace(fields={**event.fields, **fields})
         return event
 
 

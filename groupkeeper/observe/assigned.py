@@ -3,20 +3,29 @@
 Reads the consumer protocol's bytes in the leader's SyncGroup; other protocols are not looked into.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from groupkeeper.coordinator.facts import RebalanceCompleted
 from groupkeeper.coordinator.group import CONSUMER
 from groupkeeper.protocol.embedded import read_assigned
 
-Partitions = dict[str, list[int]]
+Partitions = Mapping[str, Sequence[int]]
 
 READ_BYTES: Final = 256 * 1024
 """Larger plans are not looked into: whoever stores the event also stores the group."""
 
+KNOWN_BYTES: Final = 256
+KNOWN: Final = 2_000
+"""So many assignments of at most so many bytes are kept as they were read: most rebalances leave
+most members what they had, and the members wait while their assignments are read."""
+
 COOPERATIVE = "cooperative"
 """Part of the name of protocols whose members keep their partitions while they rejoin (KIP-429)."""
+
+
+_known = lru_cache(KNOWN)(read_assigned)
 
 
 def assigned_of(fact: RebalanceCompleted) -> dict[str, Partitions] | None:
@@ -31,37 +40,46 @@ def moves(
     fact: RebalanceCompleted, assigned: Mapping[str, Partitions] | None
 ) -> tuple[int | None, int | None]:
     """How many partitions have another member than before, and about how long the one stood still
-    that did longest, in ms. None and None if one of the plans is not known.
+    that did longest, in ms. None and None if one of the plans is not known, if there was none
+    before, and of the first plan of a cooperative rebalance: what it takes from members is assigned
+    in the next one.
 
     A partition stands still from its member's JoinGroup on, or from the start if that one did not
     come; with a cooperative protocol only if it moves.
     """
-    if assigned is None or sum(map(len, fact.previous.values())) > READ_BYTES:
+    size = sum(map(len, fact.previous.values()))
+    if assigned is None or not 0 < size <= READ_BYTES:
         return None, None
     now = {member_id: data for member_id, _, data in fact.assignments}
     changed = {each: data for each, data in fact.previous.items() if now.get(each) != data}
     before = _read(changed.items())
     if before is None:
         return None, None
-    before |= {each: assigned[each] for each in fact.previous if each not in changed}
     owner = {each: member_id for member_id, mine in before.items() for each in _each(mine)}
     cooperative = COOPERATIVE in fact.protocol
-    moved, longest = 0, 0
+    moved, known, stood_from = 0, 0, [fact.duration_ms]
     for member_id, mine in assigned.items():
+        if member_id in fact.previous and member_id not in changed:
+            if not cooperative and any(mine.values()):
+                stood_from.append(fact.arrivals.get(member_id, 0))
+            continue
         for each in _each(mine):
             old = owner.get(each)
+            known += old is not None
             if old != member_id:
                 moved += 1
             elif cooperative:
                 continue
-            longest = max(longest, fact.duration_ms - fact.arrivals.get(old or "", 0))
-    return moved, longest
+            stood_from.append(fact.arrivals.get(old or "", 0))
+    if cooperative and not moved and known < len(owner):
+        return None, None
+    return moved, fact.duration_ms - min(stood_from)
 
 
 def _read(plan: Iterable[tuple[str, bytes]]) -> dict[str, Partitions] | None:
     read: dict[str, Partitions] = {}
     for member_id, data in plan:
-        mine = read_assigned(data) if data else {}
+        mine = (_known if len(data) <= KNOWN_BYTES else read_assigned)(data) if data else {}
         if mine is None:
             return None
         read[member_id] = mine

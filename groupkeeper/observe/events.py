@@ -217,8 +217,7 @@ def _offsets_reset(fact: OffsetsReset) -> Fields:
 
 
 def _deleted(fact: GroupDeleted) -> Fields:
-    why = "expired" if fact.expired else "request"
-    return {"why": why, "who": who_of(fact.who)}
+    return {"why": fact.why, "who": who_of(fact.who)}
 
 
 def _commits(fact: OffsetsCommitted) -> Fields:

@@ -37,15 +37,20 @@ STALE: Final = ("GROUP_ID_NOT_FOUND", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
 """Errors of requests of a member that is gone, or of an earlier generation."""
 FAILURES: Final = _each(("AppendFailed", "Corrupt", "LockLost", "OSError", "SyncFailed"))
 LIMITS: Final = (
+    "ANSWERS",
+    "CONNECTIONS",
+    "FOLLOWERS",
     "MAX_MEMBER_BYTES",
     "MAX_PENDING_MEMBERS",
     "MAX_PLANNED_BYTES",
     "MAX_PROTOCOLS",
+    "QUEUED",
+    "TIMEOUT_S",
     "max_groups",
     "max_metadata_bytes",
     "message_max_bytes",
 )
-"""Of facts."""
+"""Of groups, and of the HTTP port."""
 
 _EVERYWHERE: Final = (
     "COORDINATOR_LOAD_IN_PROGRESS",

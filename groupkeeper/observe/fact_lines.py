@@ -58,6 +58,8 @@ def short_id(member_id: str) -> str:
 
 
 def _rebalance_started(fact: RebalanceStarted) -> None:
+    if not fact.members:  # it ends at once: see the line of the group that is empty
+        return
     _log.info(
         "rebalance started",
         group=fact.group,
@@ -97,6 +99,8 @@ def _rebalance_completed(fact: RebalanceCompleted) -> None:
 
 
 def _rebalance_abandoned(fact: RebalanceAbandoned) -> None:
+    if fact.why == "emptied":  # the next line says so
+        return
     _log.info("rebalance abandoned", group=fact.group, round=fact.round, why=fact.why)
 
 
@@ -155,12 +159,18 @@ def _members_not_back(fact: MembersNotBack) -> None:
 
 
 def _group_emptied(fact: GroupEmptied) -> None:
-    _log.info("group empty", group=fact.group, generation=fact.generation, **_of_cause(fact.cause))
+    _log.info(
+        "group empty",
+        group=fact.group,
+        generation=fact.generation,
+        round=fact.round,
+        **_of_cause(fact.cause),
+    )
 
 
 def _group_deleted(fact: GroupDeleted) -> None:
     who = {} if fact.who is None else _of_who(fact.who)
-    _log.info("group deleted", group=fact.group, expired=fact.expired, **who)
+    _log.info("group deleted", group=fact.group, why=fact.why, **who)
 
 
 def _offsets_removed(fact: OffsetsRemoved) -> None:

@@ -11,6 +11,7 @@ Source: kafka_exporter 1.9, its README and `kafka_exporter.go`, for names, label
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from groupkeeper import __version__
 from groupkeeper.observe.group_rows import GroupRow, Sight, TopicRow
 from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Slices
@@ -34,6 +35,9 @@ class Family(NamedTuple):
 
 FAMILIES: Final[Mapping[str, Family]] = {
     "kafka_brokers": Family("gauge", "", "Brokers of the cluster: this server."),
+    "kafka_exporter_build_info": Family(
+        "gauge", "version", "Constant 1: this server in place of the exporter."
+    ),
     "kafka_topic_partitions": Family("gauge", "topic", "Partitions of the topic."),
     "kafka_topic_partition_current_offset": Family(
         "gauge", "topic, partition", "End of the log: the offset of the next record."
@@ -116,6 +120,7 @@ class Series:
         """The page's part about groups and topics, in pieces."""
         out = _Out()
         out.add("kafka_brokers", "", 1)
+        out.add("kafka_exporter_build_info", _labels(version=__version__), 1)
         yield from self._topics(sight, out)
         yield from self._groups(sight, out)
         return out.finish()

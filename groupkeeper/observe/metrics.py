@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from groupkeeper.coordinator.facts import (
     Fact,
@@ -34,8 +34,10 @@ from groupkeeper.coordinator.facts import (
     RequestRefused,
 )
 from groupkeeper.observe.fact_readers import Origin
-from groupkeeper.observe.group_rows import Look
 from groupkeeper.turns import Slices
+
+if TYPE_CHECKING:
+    from groupkeeper.observe.group_rows import Look
 
 SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
@@ -231,14 +233,13 @@ class Metrics:
             del self._rebalancing[group]
 
 
-def _deleted(expired: bool) -> str:
-    return "expired" if expired else "requested"
-
+_REASONS: Final = {"request": "requested"}
+"""`why` of a deletion -> label value, where that is another word."""
 
 # Any: each function takes the fact of its own row.
 _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[tuple[str, ...], int]]]] = {
     GroupCreated: lambda _: (("groups_created",), 1),
-    GroupDeleted: lambda fact: (("groups_deleted", _deleted(fact.expired)), 1),
+    GroupDeleted: lambda fact: (("groups_deleted", _REASONS.get(fact.why, fact.why)), 1),
     GroupDropped: lambda _: (("groups_deleted", "unused"), 1),
     GroupsLoaded: lambda fact: (("replayed_records",), fact.records),
     LimitReached: lambda fact: (("limits_reached", fact.limit), 1),
@@ -248,7 +249,7 @@ _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[tuple[str, ...], int]]]
     MemberReplaced: lambda fact: (("members_replaced", "no" if fact.quick else "yes"), 1),
     OffsetsCommitted: lambda fact: (("offsets_committed",), fact.offsets),
     OffsetsRemoved: lambda fact: (
-        ("offsets_removed", _deleted(fact.why == "expired")),
+        ("offsets_removed", "expired" if fact.why == "expired" else "requested"),
         fact.offsets,
     ),
     PendingMemberDropped: lambda fact: (

@@ -40,6 +40,7 @@ class _Scrape:
         if self._exposition is None:
             self._exposition = Exposition(self._metrics)
         sight = await self._exposition.look()
+        await self._turns.wait()  # the end of the look was in this one
         return 200, CONTENT_TYPE, await self._turns.run(self._exposition.page(sight))
 
 

@@ -6,10 +6,10 @@ runs the same server in memory, under virtual time.
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,12 +28,10 @@ from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
 from groupkeeper.groups.event_limits import Personal
 from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.group_partitions import GroupPartitions
-from groupkeeper.groups.lag import GroupLags
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.offset_deleter import OffsetDeleter
 from groupkeeper.groups.reply_queue import ReplyQueue
-from groupkeeper.groups.sight import ScrapeLook
 from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
 from groupkeeper.observe.fact_lines import write_line
@@ -53,9 +51,12 @@ from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
-from groupkeeper.turns import Turns
+from groupkeeper.turns import PacedTurns, Turns
 
 if TYPE_CHECKING:
+    from groupkeeper.groups.lag import GroupLags
+    from groupkeeper.groups.sight import ScrapeLook
+    from groupkeeper.observe.group_rows import Sight
     from groupkeeper.web.parts import Parts
 
 MAX_GROUPS: Final = 1_000_000
@@ -180,7 +181,7 @@ class Server:
         self.group_partitions = GroupPartitions(
             self.logs.by_partition, self.event_logs.by_partition, services
         )
-        self._serve_metrics(clock)
+        self._serve_metrics()
         deleter = OffsetDeleter(
             self.group_partitions, self.turns, self.topics.pending_offset_deletions
         )
@@ -198,15 +199,30 @@ class Server:
         self._cleaning = Cleaning(self._world.files, logs, self.topics, threads, self.metrics)
         self._cleaning.start(announce=self._directory.lacked_retention)
 
-    def _serve_metrics(self, clock: Clock) -> None:
-        parts = self.group_partitions, self.topics
-        self.lags = GroupLags(*parts, self.turns)
-        node_id = self._options.node_id
-        self.metrics.look = ScrapeLook(node_id, *parts, self.lags, self.turns, clock).look
-        self.metrics.series_most = self._settings.metrics_max_series
+    def _serve_metrics(self) -> None:
         self.metrics.snapshots = self.group_partitions.snapshots
         self.metrics.counted = self.group_partitions.counted
         self.metrics.topics = self.topics.snapshot
+        self.metrics.look = self._look
+        self.metrics.series_most = self._settings.metrics_max_series
+
+    async def _look(self, first: Collection[str]) -> "Sight":
+        return await self._scrape_look.look(first)
+
+    # Made when they are first asked for, so that a start does not import them.
+
+    @cached_property
+    def lags(self) -> "GroupLags":
+        from groupkeeper.groups.lag import GroupLags
+
+        return GroupLags(self.group_partitions, self.topics, PacedTurns())
+
+    @cached_property
+    def _scrape_look(self) -> "ScrapeLook":
+        from groupkeeper.groups.sight import ScrapeLook
+
+        parts = self.group_partitions, self.topics, self.lags
+        return ScrapeLook(self._options.node_id, *parts, PacedTurns(), self._clock)
 
     @property
     def personal(self) -> Personal:
@@ -217,8 +233,9 @@ class Server:
 
     def web_parts(self) -> "Parts":
         """What the JSON API stands on."""
+        from groupkeeper.groups.lag import GroupLags
         from groupkeeper.web.lag import LagHistory
-        from groupkeeper.web.parts import PacedTurns, Parts
+        from groupkeeper.web.parts import Parts
 
         turns = PacedTurns()
         lags = GroupLags(self.group_partitions, self.topics, turns)

@@ -11,7 +11,6 @@ Source: the section "Server-sent events" of the HTML standard.
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from groupkeeper.coordinator.facts import NotedFact
@@ -249,7 +248,7 @@ class _Made:
             _reached(self._parts.metrics.counts, "QUEUED", QUEUED)
             return
         node = self._parts.options.node_id
-        placed = replace(event, seq=noted.order, epoch=origin.leader_epoch, node=node)
+        placed = event._replace(seq=noted.order, epoch=origin.leader_epoch, node=node)
         value = encode(self._parts.personal.applied(placed))
         stored = Stored(-1, (placed.epoch, placed.seq), b"", value)
         self._queue += _frames([stored])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from groupkeeper.clock import Clock
 from groupkeeper.groups.event_limits import Personal
@@ -12,25 +12,13 @@ from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.topics.topics import Topics
-from groupkeeper.turns import Slices, Turns
+from groupkeeper.turns import PacedTurns
 
 if TYPE_CHECKING:
     from groupkeeper.web.lag import LagHistory
 
-T = TypeVar("T")
-
 # Any: JSON.
 Object: TypeAlias = dict[str, Any]
-
-
-class PacedTurns(Turns):
-    """Each piece of work has a turn of its own: an answer is made of several, and together they
-    would be one long callback.
-    """
-
-    async def run(self, slices: Slices[T]) -> T:
-        await self.wait()
-        return await super().run(slices)
 
 
 @dataclass(slots=True, frozen=True)

@@ -3,7 +3,6 @@ the tables and classes that define them.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from groupkeeper.protocol.group_events import ENVELOPE, TYPES
@@ -15,7 +14,7 @@ from groupkeeper.web.changes import (
     REASON_MOST,
 )
 from groupkeeper.web.group_list import STATES
-from groupkeeper.why.rounds import Round
+from groupkeeper.why.rounds import JSON_FIELDS, Outage, Round
 
 # Any: JSON Schema.
 Schema = dict[str, Any]
@@ -138,7 +137,7 @@ def _event() -> Schema:
 
 def _round() -> Schema:
     hints = get_type_hints(Round)
-    properties = {each.name: _of_type(hints[each.name]) for each in fields(Round)}
+    properties = {name: _of_type(hints[name]) for name in JSON_FIELDS}
     return record(
         kind={"const": "round"},
         **properties,
@@ -153,6 +152,8 @@ def _of_type(hint: Any) -> Schema:
     simple = {int: NUMBER, str: TEXT}
     if hint in simple:
         return simple[hint]
+    if hint is Outage:
+        return record(ms=NUMBER, is_exact=told(FLAG, "False: since the last event."))
     some = [each for each in get_args(hint) if each is not type(None)]
     if get_origin(hint) is list:
         return array(_of_type(some[0]))

@@ -22,6 +22,8 @@ from groupkeeper.protocol.record_batch import (
     decode_records,
     iter_batches,
 )
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.topics import Topics
@@ -86,16 +88,18 @@ class EventReader:
 
     async def bounds(self) -> tuple[int, int]:
         """Offsets of the first event and after the last one; equal without events."""
-        data = await self._fetch(0, 1)
-        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            log = self._found.log
-            return (0, 0) if log is None else (log.start_offset, log.next_offset)
-        return max(data.log_start_offset, 0), max(data.high_watermark, 0)
+        log = self._found.log
+        if log is None and self._topics.settings.group_events_enabled:
+            raise Refused(503, "the events cannot be read now: their log is closed", SOON)
+        return (0, 0) if log is None else (log.start_offset, log.next_offset)
 
     async def since(self, time_ms: int) -> int:
         """The offset of the first event from a time on; the end if all are older."""
         log = self._found.log
-        found = None if log is None else await self._topics.lookup.first(log, time_ms)
+        try:
+            found = None if log is None else await self._topics.lookup.first(log, time_ms)
+        except (StorageError, OSError, CorruptBatch, OverLimitError) as problem:
+            raise Refused(503, f"the events cannot be read now: {problem}", SOON) from None
         return (await self.bounds())[1] if found is None else found[0]
 
     async def after(self, place: Place) -> int:

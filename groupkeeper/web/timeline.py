@@ -13,7 +13,7 @@ from groupkeeper.web.parameters import Place, place_text
 from groupkeeper.web.parts import Object, Parts, Refused
 from groupkeeper.web.stored_events import EventReader, Stored
 from groupkeeper.why.entries import entry_json, last_rounds
-from groupkeeper.why.rounds import Entry, Folding, Round, find_returns, time_of
+from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits, find_returns, time_of
 
 ROUNDS: Final = 10
 """Of an answer, unless the request says more."""
@@ -121,7 +121,10 @@ async def _tell(parts: Parts, call: Call) -> _Told:
         if started > wanted:  # one more: what belongs to the first is before its start
             break
     read = [each for piece in reversed(pieces) for each in piece]
-    folding = Folding()
+    settings = parts.options.settings
+    folding = Folding(
+        SessionLimits(settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms)
+    )
     entries = await parts.turns.run(_folded(folding, read))
     shown = last_rounds(entries, wanted)
     is_more = begin > start or len(shown) < len(entries)

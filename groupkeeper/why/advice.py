@@ -11,10 +11,15 @@ from groupkeeper.why.fields import Part, number
 from groupkeeper.why.rounds import Round
 from groupkeeper.why.sessions import (
     SESSION_TIMEOUT_MS,
+    after_outage,
     keep_place,
     outlast_pause,
+    outlasted_ms,
     session_above,
     session_expired,
+    session_setting,
+    shorter_session,
+    usual_session,
 )
 from groupkeeper.why.texts import (
     above,
@@ -41,13 +46,18 @@ LATE_MS: Final = 2 * PROMPT_MS
 """One that takes longer is worth an advice."""
 TOGETHER_MS: Final = 60_000
 """Members that join an empty group within this time were probably started together."""
+_AFTER_OUTAGE: Final = frozenset({"session_expired", "member_joined", "static_member_joined"})
+"""What clients cause that gave their places up while the coordinator was away."""
 
 
 def advice(current: Round) -> str:
     """One or two sentences: about the cause, and about members that held the round up."""
+    code = (current.cause or {}).get("code")
     for each in current.removed:
         if current.missing and each.get("cause", {}).get("code") == "join_timeout":
             return _of_missing(current, each)
+    if code in _AFTER_OUTAGE and outlasted_ms(current) is not None:
+        return after_outage(current)
     return " ".join(filter(None, (_of_cause(current), _of_lateness(current))))
 
 
@@ -55,6 +65,7 @@ def _of_missing(current: Round, removed: Part) -> str:
     """About a member that the others waited for: that matters more than what began the round."""
     about = Round(current.group, current.epoch, current.round, current.generation)
     about.cause, about.returned_ms = removed["cause"], current.returned_ms
+    about.limits, about.outage = current.limits, current.outage
     text = _of_cause(about)
     return f"About {name_of(removed['who'])}: {text[0].lower()}{text[1:]}"
 
@@ -89,6 +100,11 @@ def _of_lateness(current: Round) -> str:
 
 
 def _member_joined(current: Round, evidence: Part) -> str:
+    if evidence.get("same_connection"):
+        return (
+            "It was not restarted: its application unsubscribed and subscribed again. "
+            "Consumer.assign and pause need no rebalance."
+        )
     if current.away_ms is not None and current.away_connection == "open":
         return f"It was paused or cut off for {span(current.away_ms)}: " + outlast_pause(
             current, current.away_ms
@@ -155,7 +171,7 @@ def _returned_unready(current: Round, evidence: Part) -> str:
     away = max([0, *(each.get("away_ms") or 0 for each in current.replaced)])
     return (
         "Restart members one after the other, each when the group is Stable again; "
-        f"{setting('session.timeout.ms', session_above(away or SESSION_TIMEOUT_MS))} keeps their "
+        f"{session_setting(current, session_above(away or SESSION_TIMEOUT_MS))} keeps their "
         "places meanwhile."
     )
 
@@ -182,7 +198,7 @@ def _member_rejoined(current: Round, evidence: Part) -> str:
     what = "the partitions" if amount is None else count(amount, "partition")
     return (
         f"Nothing is wrong: only {what} that moved stood still. With a group.instance.id and "
-        f"{setting('session.timeout.ms', SESSION_TIMEOUT_MS)} restarts need neither rebalance."
+        f"{usual_session(current)} restarts need neither rebalance."
     )
 
 
@@ -194,7 +210,8 @@ def _member_left(current: Round, evidence: Part) -> str:
             f"{keep_place(current, current.returned_ms)}, and such a restart "
             f"needs no rebalance.{poll}"
         )
-    session = setting("session.timeout.ms", current.session_timeout_ms or SESSION_TIMEOUT_MS)
+    known = current.session_timeout_ms
+    session = setting("session.timeout.ms", known) if known else usual_session(current)
     return (
         "Nothing is wrong if it was meant to stop. If it is a restart, give each member a "
         f"group.instance.id: one within {session} needs no rebalance."
@@ -218,7 +235,8 @@ def _max_poll_exceeded(current: Round, evidence: Part) -> str:
     else:
         known = f"{allowed} for this member"
     longest = max(allowed, idle, current.returned_ms or 0)
-    batch = "If it was not closed, a" if idle else "A"
+    was_closed = idle and not evidence.get("same_connection")
+    batch = "If it was not closed, a" if was_closed else "A"
     return (
         f"{batch} batch took longer than max.poll.interval.ms ({known}): set "
         f"{setting('max.poll.interval.ms', above(longest, 1.5))}, or where max.poll.records is "
@@ -229,22 +247,23 @@ def _max_poll_exceeded(current: Round, evidence: Part) -> str:
 def _removed_by_admin(current: Round, evidence: Part) -> str:
     remover = person((current.cause or {}).get("who"))
     wait = current.returned_ms
+    is_static = all(each["who"].get("instance") for each in current.removed)
+    place = "" if current.removed and is_static else "a group.instance.id and "
     return (
         f"Ask those who run {remover}. "
         + ("It came back after " + span(wait) + ": a" if wait is not None else "A")
-        + " member that is only restarted needs no removal with a group.instance.id and "
-        f"{setting('session.timeout.ms', session_above(wait) if wait else SESSION_TIMEOUT_MS)}."
+        + f" member that is only restarted needs no removal with {place}"
+        f"{session_setting(current, session_above(wait)) if wait else usual_session(current)}."
     )
 
 
 def _join_timeout(current: Round, evidence: Part) -> str:
     allowed = number(evidence, "rebalance_timeout_ms") or number(evidence, "waited_ms")
     allowed = allowed or current.deadline_ms or MAX_POLL_INTERVAL_MS
-    shorter = max(1_000, allowed // 2)
     return (
         "Find what ended or paused the process. A session that ends before the rebalance timeout "
         f"({span(allowed)}) removes such a member sooner: set "
-        f"{setting('session.timeout.ms', shorter)}."
+        f"{shorter_session(current, allowed)}."
     )
 
 
@@ -273,7 +292,7 @@ def _pending_expired(current: Round, evidence: Part) -> str:
     session = number(evidence, "session_timeout_ms") or SESSION_TIMEOUT_MS
     return (
         "Find out whether the client ended in its first seconds, or cannot reach the coordinator. "
-        f"The others waited for it: {setting('session.timeout.ms', max(6_000, session // 2))} "
+        f"The others waited for it: {shorter_session(current, session)} "
         "lets them wait half as long."
     )
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.why.fields import Part
-from groupkeeper.why.rounds import Round
+from groupkeeper.why.rounds import Outage, Round
 from groupkeeper.why.texts import (
     count,
     hosts_text,
@@ -17,7 +17,7 @@ from groupkeeper.why.texts import (
     span,
     time_text,
 )
-from groupkeeper.why.words import cause_text
+from groupkeeper.why.words import cause_text, outage_text
 
 OFFSETS_SHOWN: Final = 4
 """How many offsets of a reset are shown."""
@@ -106,8 +106,14 @@ def _loaded(fields: Part) -> str:
     groups, members = fields.get("groups") or 0, fields.get("members") or 0
     return (
         f"the coordinator loaded {count(groups, 'group')} with {count(members, 'member')} in "
-        f"{span(fields.get('duration_ms') or 0)}, after a start or a failure; sessions began anew"
+        f"{span(fields.get('duration_ms') or 0)}, after a start or a failure; sessions began "
+        f"anew{_outage(fields)}"
     )
+
+
+def _outage(fields: Part) -> str:
+    outage = fields.get("outage")
+    return f"; before, {outage_text(Outage(**outage))}" if outage else ""
 
 
 def _closed(fields: Part) -> str:
@@ -141,8 +147,8 @@ def _emptied(fields: Part) -> str:
 def _group_deleted(fields: Part) -> str:
     why = {
         "request": f"by {person(fields.get('who'))}",
-        "expired": "as it had no members and no offsets any more",
-        "unused": "as it was never used",
+        "expired": "as it had no members, and its last offset has expired",
+        "unused": "as it had no members and no offsets",
     }.get(fields.get("why") or "", "")
     return f"the group was deleted {why}".rstrip()
 

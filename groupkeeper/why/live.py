@@ -38,18 +38,17 @@ def status_text(view: Part) -> str:
     members = [each for each in view.get("members") or () if isinstance(each, dict)]
     by_id = {each.get("member"): each for each in members}
     since, left = rebalance.get("since_ms"), (view.get("phase_timer") or {}).get("in_ms")
-    text = str(view.get("state", "unknown"))
+    parts = [f"{span(left)} left"] if isinstance(left, int) else []
+    parts.append(str(view.get("state", "unknown")))
     if isinstance(since, int):
-        text += f" for {span(since)}"
-    if isinstance(left, int):
-        text += f", {span(left)} left"
+        parts[-1] += f" for {span(since)}"
     waiting = view.get("waiting_for") or []
     if rebalance.get("initial_delay"):
-        return f"{text}: {count(len(members), 'member')} joined, more may come"
-    if not waiting:
-        return text
-    names = some_of(name_of(by_id.get(each) or {"member": str(each)}) for each in waiting)
-    return f"{text}, waiting for {len(waiting)} of {len(members)}: {names}"
+        parts.insert(0, f"{count(len(members), 'member')} joined, more may come")
+    elif waiting:
+        names = some_of(name_of(by_id.get(each) or {"member": str(each)}) for each in waiting)
+        parts.insert(0, f"waiting for {names} ({len(waiting)} of {len(members)})")
+    return ", ".join(parts)
 
 
 def live_key(view: Part) -> object:

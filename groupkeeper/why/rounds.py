@@ -12,7 +12,7 @@ a round may lack its beginning.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
 from groupkeeper.protocol.group_events import SHORTENED, TYPES, Event
@@ -31,6 +31,25 @@ ALIKE_MS: Final = 900_000
 """Rounds with one cause that begin this far apart, or closer, are counted together."""
 RETURN_MS: Final = 900_000
 """A member that joins later than this after another one is gone is not taken for the same one."""
+
+
+@dataclass(slots=True, frozen=True)
+class SessionLimits:
+    """Which `session.timeout.ms` the coordinator accepts; Kafka's defaults."""
+
+    min_ms: int = 6_000
+    """Its `group.min.session.timeout.ms`."""
+    max_ms: int = 1_800_000
+    """Its `group.max.session.timeout.ms`."""
+
+
+@dataclass(slots=True, frozen=True)
+class Outage:
+    """A time before a load in which no event was stored."""
+
+    ms: int
+    is_exact: bool
+    """The coordinator was closed at its beginning; else it ended later than its last event."""
 
 
 @dataclass(slots=True)
@@ -93,10 +112,18 @@ class Round:
     """`open` or `closed`: its connection when its session ended; null if that is unknown."""
     session_timeout_ms: int | None = None
     """Of the member that was lost or came back."""
+    outage: Outage | None = None
+    """Before the last load; null if that is unknown."""
+    limits: SessionLimits = SessionLimits()
+    """Of the coordinator that is asked, for advice; not in the JSON."""
 
     def as_json(self) -> dict[str, Any]:
         """The round as a JSON object; the names of its fields are stable."""
-        return asdict(self)
+        whole = asdict(self)
+        return {name: whole[name] for name in JSON_FIELDS}
+
+
+JSON_FIELDS: Final = tuple(each.name for each in fields(Round) if each.name != "limits")
 
 
 Entry = Round | Event
@@ -122,9 +149,10 @@ _ENDS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
 
 
 class Folding:
-    """Takes events in order, and returns what is finished."""
+    """Takes events in order, and returns what is finished. `limits` go into the rounds."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: SessionLimits | None = None) -> None:
+        self._limits = limits or SessionLimits()
         self.unknown: Counter[str] = Counter()
         """Types, and `type.field`, that this version does not know: how many of each."""
         self.under_way: Round | None = None
@@ -134,6 +162,9 @@ class Folding:
         self._superseded_ms = 0
         self._alike: Round | None = None
         self._people: dict[str, Part] = {}
+        self._last: Event | None = None
+        self._outage: Outage | None = None
+        """Before the load of this epoch."""
 
     def add(self, event: Event) -> list[Entry]:
         """The entries that this event finishes."""
@@ -142,7 +173,7 @@ class Folding:
             return []
         fields, strange = checked(event)
         self.unknown.update(f"{event.type}.{name}" for name in strange)
-        event = replace(event, fields=fields)
+        event = self._after_outage(event._replace(fields=fields))
         self._meet(event)
         first = self._before[0] if self._before else event
         is_same_step = (event.epoch, event.mono_ms) == (first.epoch, first.mono_ms)
@@ -178,9 +209,26 @@ class Folding:
 
     # -- parts of a round ------------------------------------------------------------------------
 
+    def _round_of(self, event: Event) -> Round:
+        found = Round(event.group or "", event.epoch, event.round, event.generation)
+        found.limits = self._limits
+        return found
+
+    def _after_outage(self, event: Event) -> Event:
+        """The event; that of a load with the `outage` before it, as far as that was read."""
+        before, self._last = self._last, event
+        if event.type != "coordinator_loaded":
+            return event
+        self._outage = self._alike = None  # clients may all join anew: that is no row of rounds
+        if before is not None:
+            is_exact = before.type == "coordinator_closed"
+            self._outage = Outage(max(0, event.at_ms - before.at_ms), is_exact)
+            event = event._replace(fields={**event.fields, "outage": asdict(self._outage)})
+        return event
+
     def _start(self, event: Event) -> None:
         fields = event.fields
-        started = _round_of(event)
+        started = self._round_of(event)
         started.cause = fields.get("cause")
         started.from_state = fields.get("from_state")
         started.members = fields.get("members")
@@ -210,7 +258,7 @@ class Folding:
         if (event.epoch, event.round) == self._closed:
             return [] if event.type == "group_emptied" or event.type in _QUIET else [event]
         if self.under_way is None:  # its beginning is not in what was read
-            self.under_way = _round_of(event)
+            self.under_way = self._round_of(event)
         current = self.under_way
         current.generation = event.generation
         if event.type in _MEMBERSHIP:
@@ -244,6 +292,7 @@ class Folding:
     def _close(self, current: Round, outcome: str, event: Event) -> Round:
         current.outcome = outcome
         current.ended_at_ms = event.at_ms
+        current.outage = self._outage
         if current.started_at_ms is not None:
             if current.duration_ms is None:
                 current.duration_ms = max(0, event.at_ms - current.started_at_ms)
@@ -263,10 +312,6 @@ class Folding:
                 self._people[who["member"]] = who
         while len(self._people) > PEOPLE:
             del self._people[next(iter(self._people))]
-
-
-def _round_of(event: Event) -> Round:
-    return Round(event.group or "", event.epoch, event.round, event.generation)
 
 
 def _keep(current: Round, event: Event) -> None:
@@ -291,16 +336,28 @@ def find_returns(entries: Iterable[Entry]) -> None:
     lost: list[tuple[Round, Part, int]] = []
     for each in entries:
         if isinstance(each, Round):
+            stayed = _on_one_connection(each)
             for added in each.added:
-                _take_back(each, added, lost)
+                if (added.get("who") or {}).get("member") not in stayed:
+                    _take_back(each, added, lost)
             lost += [(each, removed["who"], _heard(removed)) for removed in each.removed]
+
+
+def _on_one_connection(current: Round) -> set[str | None]:
+    """Ids of members that left and came back without a restart."""
+    causes = [current.cause or {}, *current.more_causes]
+    return {
+        (cause.get("who") or {}).get("member")
+        for cause in causes
+        if (cause.get("evidence") or {}).get("same_connection")
+    }
 
 
 def _take_back(current: Round, added: Part, lost: list[tuple[Round, Part, int]]) -> None:
     who, at_ms = added.get("who") or {}, added["at_ms"]
     for gone in reversed(lost):
         before, member, heard_ms = gone
-        if at_ms - heard_ms <= RETURN_MS and _is_same(member, who):
+        if at_ms - heard_ms <= RETURN_MS and is_same(member, who):
             current.away_ms = max(current.away_ms or 0, at_ms - heard_ms)
             evidence = ((before.cause or {}).get("evidence")) or {}
             current.away_connection = evidence.get("connection")
@@ -317,7 +374,7 @@ def _heard(removed: Part) -> int:
     return at_ms - (number(evidence, "silent_ms") or 0)
 
 
-def _is_same(gone: Part, come: Part) -> bool:
+def is_same(gone: Part, come: Part) -> bool:
     """Whether a member is probably a restart of one that is gone."""
     if gone.get("instance") or come.get("instance"):
         return gone.get("instance") == come.get("instance")

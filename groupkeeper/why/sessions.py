@@ -3,15 +3,13 @@
 from typing import Final
 
 from groupkeeper.why.fields import Part, number
-from groupkeeper.why.rounds import Round
+from groupkeeper.why.rounds import Round, is_same
 from groupkeeper.why.texts import above, setting, span, time_text
 
 SESSION_TIMEOUT_MS: Final = 45_000
 """`session.timeout.ms` of Kafka's Java consumer, and of most others."""
-MIN_SESSION_MS: Final = 6_000
-"""`group.min.session.timeout.ms` of the coordinator."""
-MAX_SESSION_MS: Final = 1_800_000
-"""`group.max.session.timeout.ms` of the coordinator: it accepts no more."""
+LONGEST_SESSION_MS: Final = 1_800_000
+"""A longer one is not advised, whatever the coordinator accepts."""
 STALL_MS: Final = 5_000
 """A session that ends this much too late tells about the coordinator, not about the member."""
 
@@ -19,17 +17,19 @@ STALL_MS: Final = 5_000
 def keep_place(current: Round, away_ms: int) -> str:
     """What to set so that a member keeps its place while it is away; never less than it has."""
     who = (current.cause or {}).get("who") or {}
-    now_ms = current.session_timeout_ms or MIN_SESSION_MS
+    now_ms = current.session_timeout_ms or current.limits.min_ms
     first = "" if who.get("instance") else "give each member a group.instance.id, and "
-    verb = "keep" if now_ms > away_ms and current.session_timeout_ms else "set"
-    return f"{first}{verb} {setting('session.timeout.ms', max(now_ms, session_above(away_ms)))}"
+    wanted = session_above(away_ms)
+    if current.session_timeout_ms and now_ms >= wanted:
+        return f"{first}keep {setting('session.timeout.ms', now_ms)}"
+    return f"{first}set {session_setting(current, max(now_ms, wanted))}"
 
 
 def outlast_pause(current: Round, away_ms: int) -> str:
     """What to set for a member that is cut off or stands still, and is not restarted."""
-    wanted = max(current.session_timeout_ms or MIN_SESSION_MS, session_above(away_ms))
+    wanted = max(current.session_timeout_ms or current.limits.min_ms, session_above(away_ms))
     return (
-        f"set {setting('session.timeout.ms', wanted)}, or find what paused the process or cut its "
+        f"set {session_setting(current, wanted)}, or find what paused the process or cut its "
         "network."
     )
 
@@ -83,10 +83,57 @@ def session_expired(current: Round, evidence: Part) -> str:
         )
     wanted = session_above(max(silent, session))
     return (
-        f"Set {setting('session.timeout.ms', wanted)} and "
+        f"Set {session_setting(current, wanted)} and "
         f"{setting('heartbeat.interval.ms', _third(wanted))} at most, or find what paused the "
         "process or cut its network."
     )
+
+
+def outlasted_ms(current: Round) -> int | None:
+    """The session of a member that was not heard of after a load, if the coordinator was away for
+    longer. Where that is not known exactly, only if clients of such members joined anew.
+    """
+    outage = current.outage
+    if outage is None or not (outage.is_exact or came_anew(current)):
+        return None
+    sessions = [number(_evidence(each), "session_timeout_ms") for each in unheard(current)]
+    return max((each for each in sessions if each is not None and each < outage.ms), default=None)
+
+
+def came_anew(current: Round) -> bool:
+    """Whether a client joined in this round whose old member was not heard of since the load."""
+    return any(
+        is_same(gone["who"], come["who"]) for gone in unheard(current) for come in current.added
+    )
+
+
+def unheard(current: Round) -> list[Part]:
+    """Removed members that had sent nothing since the coordinator was loaded."""
+    return [each for each in current.removed if _evidence(each).get("connection", "") is None]
+
+
+def _evidence(removed: Part) -> Part:
+    found: Part = removed.get("cause", {}).get("evidence", {})
+    return found
+
+
+def after_outage(current: Round) -> str:
+    """Clients give a place up that they could not confirm for a session."""
+    outage, session_ms = current.outage, outlasted_ms(current)
+    assert outage is not None and session_ms is not None
+    longer = session_setting(current, max(session_ms, session_above(outage.ms)))
+    session = span(session_ms)
+    away = f"The coordinator was away for {span(outage.ms)}, longer than the session of {session}"
+    if not came_anew(current):
+        why = f"{away}: the client gave its place up, or its process ended meanwhile"
+    elif outage.is_exact:
+        why = f"{away}, so clients gave their places up and joined anew"
+    else:
+        why = (
+            "Clients joined anew: if they were not restarted, the coordinator was away for longer "
+            f"than their session of {session}, and they gave their places up"
+        )
+    return f"{why}. Set {longer}, or start the coordinator within {session}."
 
 
 def _static_gone(session_ms: int, search: str) -> str:
@@ -99,8 +146,31 @@ def _static_gone(session_ms: int, search: str) -> str:
 
 
 def session_above(ms: int) -> int:
-    """A session timeout with room above a measured time, which the coordinator accepts."""
-    return min(MAX_SESSION_MS, above(ms))
+    """A session timeout with room above a measured time."""
+    return min(LONGEST_SESSION_MS, above(ms))
+
+
+def session_setting(current: Round, wanted_ms: int) -> str:
+    """`session.timeout.ms` with this number, behind the coordinator's setting that refuses it."""
+    text, limits = setting("session.timeout.ms", wanted_ms), current.limits
+    if limits.min_ms <= wanted_ms <= limits.max_ms:
+        return text
+    which, now_ms = ("max", limits.max_ms) if wanted_ms > limits.max_ms else ("min", limits.min_ms)
+    first = setting(f"group.{which}.session.timeout.ms", wanted_ms)
+    return f"{first} of the coordinator, which has {now_ms}, and then {text}"
+
+
+def usual_session(current: Round) -> str:
+    """`session.timeout.ms` as clients have it, or the nearest that the coordinator accepts."""
+    limits = current.limits
+    accepted = min(max(SESSION_TIMEOUT_MS, limits.min_ms), limits.max_ms)
+    return setting("session.timeout.ms", accepted)
+
+
+def shorter_session(current: Round, limit_ms: int) -> str:
+    """`session.timeout.ms` of half the time, or as short as the coordinator accepts."""
+    least = current.limits.min_ms
+    return session_setting(current, max(limit_ms // 2, min(least, limit_ms - 1), 1))
 
 
 def _third(session_ms: int) -> int:

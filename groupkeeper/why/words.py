@@ -15,9 +15,10 @@ from groupkeeper.why.rounds import (
     LOST,
     SUPERSEDED,
     UNDER_WAY,
+    Outage,
     Round,
 )
-from groupkeeper.why.sessions import stalled_ms
+from groupkeeper.why.sessions import outlasted_ms, stalled_ms, unheard
 from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span, time_text
 
 LATE_MS: Final = 1_000
@@ -27,13 +28,13 @@ LEADER_MS: Final = 1_000
 
 
 def headline(current: Round) -> str:
-    """Time, number and generation of a round; one without members has nothing to last."""
+    """Time and generation of a round; its number begins anew with each load of the coordinator."""
     took = f", {span(current.duration_ms)}" if current.duration_ms is not None else ""
     if current.outcome == EMPTIED:
         took = ": no member is left"
+    to = "to" if current.leader or current.outcome in (COMPLETED, EMPTIED) else "after"
     return (
-        f"{time_text(current.started_at_ms)}  rebalance {current.round}, "
-        f"generation {current.generation}{took}"
+        f"{time_text(current.started_at_ms)}  rebalance {to} generation {current.generation}{took}"
     )
 
 
@@ -43,6 +44,7 @@ def paragraph(current: Round) -> str:
         trigger(current),
         _said(current.cause),
         _more_causes(current),
+        _outage(current),
         _late(current),
         _leader(current),
         _outcome(current),
@@ -81,6 +83,11 @@ def _member_joined(cause: Part, evidence: Part, current: Round) -> str:
     known = max(len(current.added), len(current.joined) if current.from_state == "Empty" else 0)
     others = known - 1
     more = f", and {others} more during the rebalance" if others > 0 else ""
+    if evidence.get("same_connection"):
+        missed = cause.get("likely") == "max_poll_exceeded"
+        how = ": its application did not call poll in time" if missed else ""
+        since = span(number(evidence, "away_ms") or 0)
+        return f"{_who(cause)} came back on the same connection {since} after it left{how}{more}."
     where = " the empty group" if current.from_state == "Empty" else " as a new member"
     return f"{_who(cause)} joined{where}{more}.{_again(current)}"
 
@@ -158,6 +165,13 @@ def _session_expired(cause: Part, evidence: Part, current: Round) -> str:
         f"{_who(cause)} was removed: its last heartbeat came {span(silent)} before, {limit}."
         f"{_beats(evidence)}{_connection(evidence)}"
     )
+
+
+def outage_text(outage: Outage) -> str:
+    """How long a coordinator did not serve; of one that was killed only the last event is known."""
+    if outage.is_exact:
+        return f"the coordinator was closed for {span(outage.ms)}"
+    return f"no event was stored for {span(outage.ms)}"
 
 
 def _join_timeout(cause: Part, evidence: Part, current: Round) -> str:
@@ -289,6 +303,15 @@ def _more_causes(current: Round) -> str:
     return f"Meanwhile {some_of(dict.fromkeys(texts))}." if texts else ""
 
 
+def _outage(current: Round) -> str:
+    """Of the coordinator, if it was longer than the session of a member that did not come back."""
+    if current.outage is None or outlasted_ms(current) is None:
+        return ""
+    lost = count(len(unheard(current)), "member")
+    text = outage_text(current.outage)
+    return f"{text[0].upper()}{text[1:]} before the load, and {lost} did not come back."
+
+
 def _late(current: Round) -> str:
     texts = []
     missing = [name_of(each.get("who") or each) for each in current.missing]
@@ -355,10 +378,10 @@ def _standstill(current: Round) -> str:
 
 
 def _moved(current: Round) -> str:
-    if current.outcome != COMPLETED or current.from_state == "Empty":
-        return _assigned(current) if current.outcome == COMPLETED else ""
-    if current.moved is None:
+    if current.outcome != COMPLETED:
         return ""
+    if current.moved is None or current.from_state == "Empty":
+        return _assigned(current)
     if current.partitions is None:
         return f"{count(current.moved, 'partition')} moved."
     return f"{current.moved} of {count(current.partitions, 'partition')} moved."

@@ -68,3 +68,12 @@ def test_it_leaves_the_processor_to_the_server(waiting: "subprocess.Popen[bytes]
         assert time.monotonic() < deadline
     assert os.getpriority(os.PRIO_PROCESS, waiting.pid) == LOWEST_PRIORITY
     assert os.getsid(waiting.pid) == os.getsid(0)
+
+
+def test_it_does_so_before_it_loads_anything_large() -> None:
+    code = "import sys, groupkeeper.cleaner.__main__; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    large = {"json", "dataclasses", "crc32c", "groupkeeper.storage.compaction"}
+    assert not large & {*loaded.stdout.split()}

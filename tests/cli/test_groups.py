@@ -173,6 +173,13 @@ def test_delete_says_why_not(run: Run) -> None:
     assert missing == "groupkeeper: group 'nobody' was not deleted: it does not exist"
 
 
+def test_a_refused_reset_does_not_ask_for_execute(run: Run) -> None:
+    code, out, err = run(f"reset-offsets --group {PAIR} --topic parcels --to-earliest")
+    assert (code, out) == (1, "")
+    assert f"group '{PAIR}' was not reset: it is Stable" in err
+    assert "--execute" not in err
+
+
 def test_reset_delete_offsets_and_delete_a_group(run: Run) -> None:
     _, out, err = run("reset-offsets --group made --topic parcels --to-offset 6")
     assert [row[3] for row in rows(out)] == ["6"] * 4

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.cli import main
+from groupkeeper.cli import main, why_read
 from groupkeeper.cli.why_times import read_since
-from groupkeeper.client import group_events
+from groupkeeper.client import CallFailed, Client, group_events
+from groupkeeper.client.group_events import EventLog
 from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.observe.http_server import HttpServer
@@ -43,7 +44,7 @@ from groupkeeper.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from groupkeeper.protocol.record_batch import encode_batch
-from tests.client.stub import StubNode, cluster
+from tests.client.stub import SILENCE, StubNode, cluster
 from tests.support.told_events import NOON, Told, cause, who
 
 Capture = pytest.CaptureFixture[str]
@@ -54,12 +55,14 @@ PARTITIONS = 3
 class EventNode(StubNode):
     """One node with the event topic, and a group `g` of a member without partitions."""
 
-    def __init__(self, events: Sequence[Event] | None, setting: str | None = None) -> None:
+    def __init__(
+        self, events: Sequence[Event] | None, setting: str | None = None, **more: str
+    ) -> None:
         super().__init__(0, {"ConsumerGroupDescribe": None})
         self.records = [(b"g" if each.group else b"", each) for each in events or ()]
         self.raw: list[tuple[bytes, bytes | None]] = []
         self.has_topic = events is not None
-        self.setting = setting
+        self.settings = {"group.events.enabled": setting, **more}
         self.state = "Stable"
         self.fetched: list[int] = []
         self.answers |= {
@@ -133,11 +136,12 @@ class EventNode(StubNode):
         return DescribeGroupsResponse(groups=[group])
 
     def _describe_configs(self, request: Any) -> DescribeConfigsResponse:
-        configs = []
-        if self.setting is not None:
-            configs = [
-                DescribeConfigsResourceResult(name="group.events.enabled", value=self.setting)
-            ]
+        [asked] = request.resources
+        configs = [
+            DescribeConfigsResourceResult(name=name, value=self.settings[name])
+            for name in asked.configuration_keys
+            if self.settings.get(name) is not None
+        ]
         return DescribeConfigsResponse(results=[DescribeConfigsResult(configs=configs)])
 
 
@@ -154,6 +158,7 @@ def rounds(count: int) -> Told:
         told.at(60_000 * number)
         told.tell("offsets_expired", count=number, partitions={})
         told.started(cause("member_left", who(f"m{number}"), likely="shutdown"))
+        told.generation += 1
         told.completed()
     return told
 
@@ -165,8 +170,8 @@ async def test_rounds_are_paragraphs_in_order_of_time(capsys: Capture) -> None:
     assert lines[0].startswith("2025-11-22 12:00:00.000Z  0 offsets expired")
     heads = [each for each in lines if "  rebalance " in each]
     assert [each.partition("  ")[2] for each in heads] == [
-        "rebalance 1, generation 0, 3.0 s",
-        "rebalance 2, generation 0, 3.0 s",
+        "rebalance to generation 1, 3.0 s",
+        "rebalance to generation 2, 3.0 s",
     ]
     assert "session.timeout.ms=45000" in out
     assert lines[-1] == (
@@ -179,7 +184,7 @@ async def test_rounds_are_paragraphs_in_order_of_time(capsys: Capture) -> None:
 async def test_the_last_rounds_and_what_happened_since(capsys: Capture) -> None:
     assert await why(EventNode(rounds(5).events), "--http", "off", "--last", "2") == 0
     out = capsys.readouterr().out
-    assert "rebalance 4," in out and "rebalance 5," in out and "rebalance 3," not in out
+    assert "generation 4," in out and "generation 5," in out and "generation 3," not in out
     assert "3 offsets expired" not in out and "4 offsets expired" in out
 
 
@@ -187,7 +192,7 @@ async def test_since_reads_nothing_before(capsys: Capture) -> None:
     node = EventNode(rounds(5).events)
     assert await why(node, "--http", "off", "--since", "2025-11-22T12:03:00Z") == 0
     out = capsys.readouterr().out
-    assert "rebalance 4," in out and "rebalance 3," not in out
+    assert "generation 4," in out and "generation 3," not in out
     assert min(node.fetched) == 9
 
 
@@ -197,7 +202,7 @@ async def test_of_a_long_log_only_the_end_is_read(
     monkeypatch.setattr(group_events, "FIRST_PIECE", 10)
     node = EventNode(rounds(200).events)
     assert await why(node, "--http", "off", "--last", "3") == 0
-    assert "rebalance 198," in capsys.readouterr().out
+    assert "generation 198," in capsys.readouterr().out
     assert min(node.fetched) >= 580
 
 
@@ -209,8 +214,55 @@ async def test_what_is_read_backwards_is_bounded(
     node = EventNode(rounds(20).events)
     assert await why(node, "--http", "off", "--last", "15") == 0
     out, err = capsys.readouterr()
-    assert "rebalance 20," in out and "rebalance 15," not in out
-    assert "its beginning was not read: use --since" in err
+    assert "generation 20," in out and "generation 15," not in out
+    assert "only events since 2025-11-22 12:16:00.000Z were read: give --since" in err
+
+
+async def test_a_group_whose_events_were_not_reached_is_not_said_to_have_none(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_events, "FIRST_PIECE", 10)
+    monkeypatch.setattr(group_events, "BACKWARDS_BYTES", 1)
+    node = EventNode(rounds(1).events)
+    node.state = "Dead"
+    node.records += [(b"other", node.records[1][1])] * 20
+    assert await why(node, "--http", "off") == 0
+    err = capsys.readouterr().err
+    assert "no rebalances of group 'g': only events since 2025-11-22 12:00:00.000Z were" in err
+    assert "has no events" not in err
+
+
+async def test_a_piece_with_too_much_of_the_group_is_read_in_shorter_ones(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_events, "FIRST_PIECE", 4)
+    monkeypatch.setattr(group_events, "PIECE_BYTES", 2_000)
+    node = EventNode(rounds(40).events)
+    assert await why(node, "--http", "off", "--last", "30") == 0
+    out = capsys.readouterr().out
+    assert [f"generation {n}, 3.0 s" in out for n in (10, 11, 40)] == [False, True, True]
+    assert out.count("  rebalance ") == 30
+
+
+@pytest.mark.parametrize("limit", ["MOST_ENTRIES", "MOST_MEMBERS"])
+async def test_what_is_kept_of_a_long_time_is_bounded(
+    limit: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(why_read, limit, 6)
+    node = EventNode(rounds(40).events)
+    assert await why(node, "--http", "off", "--since", "2025-11-22T12:00Z") == 0
+    out, err = capsys.readouterr()
+    assert "generation 40," in out and "generation 30," not in out
+    assert "so much was stored that only what came since 2025-11-22 12:3" in err
+
+
+@pytest.mark.parametrize("arguments", [(), ("--since", "2025-11-22T12:00Z")])
+async def test_advice_knows_which_sessions_the_coordinator_accepts(
+    arguments: tuple[str, ...], capsys: Capture
+) -> None:
+    longest = {"group.max.session.timeout.ms": "30000"}
+    assert await why(EventNode(rounds(1).events, **longest), "--http", "off", *arguments) == 0
+    assert "session.timeout.ms=30000 (30 s)" in " ".join(capsys.readouterr().out.split())
 
 
 async def test_json_is_one_object_a_line(capsys: Capture) -> None:
@@ -289,7 +341,7 @@ async def test_a_deleted_group_still_has_its_events(capsys: Capture) -> None:
     node.state = "Dead"
     assert await why(node, "--http", "off") == 0
     out, err = capsys.readouterr()
-    assert "rebalance 1," in out
+    assert "generation 1," in out
     assert err == "groupkeeper: consumer group 'g' does not exist now\n"
 
 
@@ -392,6 +444,29 @@ async def with_http(node: StubNode, answer: HttpAnswer, *arguments: str) -> int:
         await server.close()
 
 
+async def test_following_goes_on_when_a_node_answers_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_events, "LONGEST_PAUSE_S", 0.01)
+    node = EventNode(rounds(1).events)
+    fetch, told = node.answers["Fetch"], 0
+
+    def lost(failure: CallFailed) -> None:
+        nonlocal told
+        assert failure.error is ErrorCode.REQUEST_TIMED_OUT
+        told += 1
+        if told == 2:
+            node.answers["Fetch"] = fetch
+
+    async with cluster(node) as address, Client(address, request_timeout_ms=200) as client:
+        log = await EventLog.of(client, "g", partition_of)
+        node.answers["Fetch"] = lambda _: SILENCE
+        async for events in log.follow(log.start, lambda: 0, lost):
+            assert [each.type for each in events][:1] == ["offsets_expired"]
+            break
+    assert told == 2
+
+
 def page(status: int = 200, **live: Any) -> HttpAnswer:
     found = {"cluster": live.pop("cluster", CLUSTER), "live": live}
     return HttpAnswer(status, json.dumps(found | live).encode())
@@ -420,9 +495,38 @@ async def test_a_partition_that_does_not_serve_is_told(capsys: Capture) -> None:
     assert "the partition of group 'g' is closed" in capsys.readouterr().err
 
 
+async def test_a_kafka_port_given_as_the_http_port_is_a_wrong_call(capsys: Capture) -> None:
+    node = EventNode(rounds(1).events)
+    async with cluster(node) as address:
+        call = ["why", "g", "--bootstrap-server", address, "--http", address]
+        assert await asyncio.to_thread(main, call) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"groupkeeper: --http {address} is a Kafka port: name the HTTP port")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["why", "g"], ["groups", "list"], ["topics", "list"]])
+async def test_the_http_port_given_as_a_kafka_port_is_a_wrong_call(
+    command: list[str], capsys: Capture
+) -> None:
+    server = HttpServer({})
+    host, port = await server.start(("127.0.0.1", 0))
+    await server.serving
+    try:
+        call = [*command, "--bootstrap-server", f"{host}:{port}"]
+        assert await asyncio.to_thread(main, call) == 2
+    finally:
+        await server.close()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"groupkeeper: --bootstrap-server: {host}:{port} answers HTTP: name the")
+    assert err.count("\n") == 1
+
+
 async def test_without_an_http_port_one_line_says_so(capsys: Capture) -> None:
     assert await why(EventNode(rounds(1).events), "--http", "127.0.0.1:1") == 0
     out, err = capsys.readouterr()
-    assert "rebalance 1," in out
+    assert "generation 1," in out
     assert err.startswith("groupkeeper: no HTTP port of Groupkeeper answers at 127.0.0.1:1")
     assert err.count("\n") == 1

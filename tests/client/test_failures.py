@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from aiokafka.client import AIOKafkaClient
 
-from groupkeeper.client import CallFailed, Client
+from groupkeeper.client import CallFailed, Client, NotKafka
+from groupkeeper.client import client as client_module
+from groupkeeper.client.greeting import Spoken, spoken_at
+from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -210,3 +213,30 @@ async def test_security_parameters_that_do_not_fit_together() -> None:
     with pytest.raises(ValueError, match="ssl_context"):
         async with Client("kafka.example:9093", security_protocol="SSL"):
             pass
+
+
+async def test_an_http_port_is_no_node_and_is_told_before_a_request_times_out() -> None:
+    server = HttpServer({})
+    host, port = await server.start(("127.0.0.1", 0))
+    await server.serving
+    try:
+        with pytest.raises(NotKafka, match=f"^{host}:{port}$"):
+            async with Client(f"{host}:{port}", request_timeout_ms=600_000):
+                pass
+    finally:
+        await server.close()
+
+
+async def test_a_node_that_is_slow_at_first_is_no_http_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_module, "SOON_S", 0)
+    async with cluster(StubNode(1)) as bootstrap:
+        host, _, port = bootstrap.partition(":")
+        assert await spoken_at(host, int(port)) is Spoken.KAFKA
+        async with Client(bootstrap) as client:
+            assert client.nodes == [1]
+
+
+async def test_nothing_is_spoken_where_nothing_listens() -> None:
+    assert await spoken_at("127.0.0.1", 1) is Spoken.UNKNOWN

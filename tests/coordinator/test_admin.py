@@ -150,7 +150,7 @@ def test_an_empty_group_is_deleted_with_all_its_offsets() -> None:
     scene.commit("admin", partitions=(0, 1))
     assert scene.delete().outcome == "NONE"
     assert scene.state == "Dead"
-    assert scene.noted(GroupDeleted)[0].expired is False
+    assert scene.noted(GroupDeleted)[0].why == "request"
     scene.crash()
     assert scene.groups() == {}
     assert scene.offset() == -1

@@ -29,9 +29,29 @@ def test_the_group_goes_with_its_last_offset() -> None:
     scene.commit("admin")
     scene.advance(DAY + CHECK)
     assert scene.groups() == {}
-    assert scene.noted(GroupDeleted)[0].expired is True
+    assert scene.noted(GroupDeleted)[0].why == "expired"
     scene.crash()
     assert scene.groups() == {}
+
+
+def test_a_group_that_goes_with_its_last_offset_in_a_later_piece_has_expired() -> None:
+    scene = Scene(**ONCE)
+    scene.commit("admin", partitions=range(PIECE_OFFSETS))
+    scene.commit("admin", partitions=range(PIECE_OFFSETS, PIECE_OFFSETS + 10))
+    scene.advance(2 * DAY)
+    assert [fact.why for fact in scene.noted(GroupDeleted)] == ["expired"]
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_group_without_offsets_goes_unused(committed: bool) -> None:
+    scene = Scene(**SHORT)
+    scene.form("alice")
+    if committed:
+        scene.commit("alice")
+        scene.forget_topics("t")
+    scene.leave("alice")
+    scene.advance(CHECK)
+    assert [(fact.why, fact.who) for fact in scene.noted(GroupDeleted)] == [("unused", None)]
 
 
 def test_a_group_that_had_members_counts_from_the_moment_it_became_empty() -> None:

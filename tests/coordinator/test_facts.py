@@ -173,6 +173,14 @@ def test_a_rejoin_says_what_differs(says: dict[str, object], changed: tuple[str,
     assert (rejoined.who.member, rejoined.changed) == ("fred-1", changed)
 
 
+def test_the_first_join_of_a_static_member_says_how_long_it_may_be_away() -> None:
+    scene = Scene()
+    scene.form("lea")
+    scene.join("SAM", instance="SAM", session=7_000)
+    cause = scene.noted(RebalanceStarted)[-1].cause
+    assert (cause.code, cause.evidence) == ("static_member_joined", {"session_timeout_ms": 7_000})
+
+
 def test_an_unchanged_rejoin_in_a_join_phase_is_only_an_arrival() -> None:
     scene = Scene()
     scene.form("lea", "fred", "bea")
@@ -355,6 +363,64 @@ def test_a_reset_has_the_offsets_before_and_after() -> None:
     ]
     assert found == [(1, 100, 7), (2, None, 7)]
     assert (reset.who.host, reset.topic, reset.count) == ("/admin", "t", 2)
+
+
+def resets(scene: Scene) -> list[list[int]]:
+    """The partitions of each reset."""
+    return [[index for index, _, _ in fact.offsets] for fact in scene.noted(OffsetsReset)]
+
+
+def test_a_consumer_that_assigns_its_partitions_itself_is_noted_once() -> None:
+    scene = Scene()
+    for offset in range(200):
+        scene.commit("sue", offset)
+        scene.advance(1_000)
+    assert resets(scene) == [[0]]
+    assert len(scene.noted(OffsetsCommitted)) == 200
+    scene.advance(59_000)
+    scene.commit("sue", 200)
+    assert resets(scene) == [[0], [0]], "after a pause"
+
+
+def test_an_offset_that_falls_is_a_reset_whoever_sets_it_and_how_often() -> None:
+    scene = Scene()
+    scene.commit("sue", 5, partitions=(0, 1))
+    scene.commit("sue", 5, partitions=(0, 1))
+    scene.commit("sue", 4, partitions=(1,))
+    scene.commit("sue", 3, partitions=(1,))
+    assert resets(scene) == [[0, 1], [1], [1]]
+
+
+def test_the_first_offset_of_a_partition_is_a_reset() -> None:
+    scene = Scene()
+    scene.commit("sue", partitions=(0,))
+    scene.commit("sue", partitions=(0, 1))
+    assert resets(scene) == [[0], [0, 1]]
+
+
+def test_resets_of_two_clients_or_connections_are_all_noted() -> None:
+    scene = Scene()
+    for offset, name in enumerate(("sue", "admin", "sue")):
+        scene.commit(name, offset)
+    scene.hang_up("sue")
+    scene.commit("sue", 9)
+    assert len(resets(scene)) == 4
+
+
+def test_a_reset_after_members_had_the_group_is_noted() -> None:
+    scene = Scene()
+    scene.commit("admin", 5)
+    scene.form("lea")
+    scene.leave("lea")
+    scene.commit("admin", 6)
+    assert resets(scene) == [[0], [0]]
+
+
+def test_a_reset_of_more_partitions_than_are_looked_at_is_always_noted() -> None:
+    scene = Scene()
+    for offset in (1, 2):
+        scene.commit("admin", offset, partitions=range(3_000))
+    assert len(resets(scene)) == 2
 
 
 def test_a_members_commit_is_no_reset_and_keeps_what_was_accepted() -> None:

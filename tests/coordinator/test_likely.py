@@ -17,7 +17,7 @@ from groupkeeper.coordinator.facts import (
     RebalanceCauseAdded,
     RebalanceStarted,
 )
-from groupkeeper.coordinator.likely import Recent, left, said
+from groupkeeper.coordinator.likely import REMEMBERED, Recent, left, said
 from groupkeeper.protocol.group_event_words import EVIDENCE, LIKELY
 from tests.support.scene import RANGE, RANGE_RR, REBALANCE, SESSION, Scene, topics
 
@@ -361,7 +361,7 @@ def test_one_member_that_is_closed_and_started_again_and_again_is_not_rolling() 
 def test_clients_on_other_hosts_with_the_default_client_id_were_not_restarted() -> None:
     recent = Recent()
     for host in ("/10.0.0.1", "/10.0.0.2"):
-        recent.leave(0, None, Peer("rdkafka", host))
+        recent.leave(0, None, Peer("rdkafka", host), None)
     for host in ("/10.0.0.3", "/10.0.0.4"):
         assert recent.join(1_000, None, Peer("rdkafka", host))[0] is None
 
@@ -372,7 +372,7 @@ def test_clients_that_come_back_much_later_were_not_restarted(
 ) -> None:
     recent = Recent()
     for client in ("fred", "bea"):
-        recent.leave(0, None, Peer(client, "/10.0.0.1"))
+        recent.leave(0, None, Peer(client, "/10.0.0.1"), None)
     recent.join(away_ms, None, Peer("fred", "/10.0.0.1"))
     assert recent.join(away_ms, None, Peer("bea", "/10.0.0.1"))[0] == guess
 
@@ -380,7 +380,7 @@ def test_clients_that_come_back_much_later_were_not_restarted(
 def test_a_static_member_that_left_is_known_on_another_host() -> None:
     recent = Recent()
     for instance in ("SAM", "TIM"):
-        recent.leave(0, instance, Peer("rdkafka", "/10.0.0.1"))
+        recent.leave(0, instance, Peer("rdkafka", "/10.0.0.1"), None)
     recent.join(1_000, "SAM", Peer("rdkafka", "/10.0.0.3"))
     assert recent.join(1_000, "TIM", Peer("rdkafka", "/10.0.0.4"))[0] == "rolling_restart"
 
@@ -392,6 +392,93 @@ def test_a_client_that_leaves_and_joins_on_its_connection_was_not_restarted() ->
         scene.leave(name)
         scene.join(name, as_id="")
     assert {fact.cause.likely for fact in scene.noted(MemberJoined)} == {None}
+
+
+# -- gone, and back on the same connection -------------------------------------------------------
+
+
+def back(scene: Scene, *names: str, away_ms: int = 3_000, reason: str | None = None) -> Cause:
+    """Leave, and join on the same connections; returns the cause of the last join."""
+    for name in names:
+        scene.leave(name, reason=reason)
+    scene.advance(away_ms)
+    for name in names:
+        scene.join(name, as_id="")
+    cause: Cause = scene.noted(MemberJoined)[-1].cause
+    return cause
+
+
+@pytest.mark.parametrize("others", [(), ("lea",)])
+def test_who_leaves_and_comes_back_on_one_connection_was_not_polled(others: tuple[str]) -> None:
+    scene = Scene()
+    scene.form(*others, "fred", session=100_000, rebalance=60_000)
+    scene.advance(61_000)
+    away_ms = 3_000 if others else 300_000
+    cause = back(scene, "fred", away_ms=away_ms)
+    assert removal(scene).likely is None, "it could have been closed"
+    assert (cause.code, cause.likely) == ("member_joined", "max_poll_exceeded")
+    assert cause.evidence == {
+        "away_ms": away_ms,
+        "same_connection": True,
+        "rebalance_timeout_ms": 60_000,
+        "idle_ms": 61_000,
+    }
+
+
+def test_who_was_polled_a_moment_before_left_for_another_reason() -> None:
+    scene = Scene()
+    scene.form("lea", "fred", session=100_000, rebalance=60_000)
+    scene.advance(61_000)
+    scene.commit("fred")
+    cause = back(scene, "fred")
+    assert (cause.likely, cause.evidence) == (None, {"away_ms": 3_000, "same_connection": True})
+
+
+@pytest.mark.parametrize(
+    ("reason", "guess"),
+    [
+        ("consumer poll timeout has expired.", "max_poll_exceeded"),
+        ("the consumer unsubscribed from all topics", None),
+    ],
+)
+def test_who_comes_back_on_its_connection_has_said_why_it_left(
+    reason: str, guess: str | None
+) -> None:
+    scene = Scene()
+    scene.form("lea", "fred", session=100_000, rebalance=60_000)
+    scene.advance(61_000)
+    cause = back(scene, "fred", reason=reason)
+    assert cause.likely == guess
+    assert cause.evidence["same_connection"] is True
+
+
+def test_connections_tell_clients_of_one_name_apart() -> None:
+    recent, peers = Recent(), [Peer("rdkafka", "/10.0.0.1") for _ in range(3)]
+    for at, peer in enumerate(peers):
+        recent.leave(at, None, peer, None)
+    for at, peer in enumerate(peers):
+        assert recent.join(10 + at, None, peer) == (None, {"away_ms": 10, "same_connection": True})
+    recent.leave(20, None, Peer("other", "/10.0.0.1"), None)
+    assert recent.join(30, None, Peer("other", "/10.0.0.1"))[0] is None, "the first restart"
+
+
+def test_no_more_than_a_few_comings_and_goings_are_remembered() -> None:
+    recent = Recent()
+    for at in range(100):
+        recent.leave(at, None, Peer(f"c{at}", "/10.0.0.1"), None)
+        recent.join(at, None, Peer(f"c{at}", "/10.0.0.1"))
+        recent.leave(at, None, Peer("gone", "/10.0.0.1"), None)
+    assert len(recent.left) == len(recent.returned) == REMEMBERED
+
+
+def test_a_duel_with_a_client_that_was_not_heard_of_since_a_load_knows_no_connection() -> None:
+    scene = Scene()
+    scene.form("lea", "SAM", session=1_000_000)
+    scene.crash()
+    old = scene.person("SAM").member_id
+    scene.join("one", instance="SAM", as_id="")
+    scene.heartbeat("SAM", member_id=old)
+    assert scene.group.history().replaced[0].old_connection is None
 
 
 def test_an_empty_group_forgets_its_restarts() -> None:

@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.live import IDS_SHOWN, MEMBERS_IN_A_SLICE, live_view
+from groupkeeper.coordinator.live import (
+    IDS_SHOWN,
+    MEMBERS_IN_A_SLICE,
+    live_view,
+    longest_silence,
+)
 from tests.support.scene import GROUP, RANGE_RR, Scene
+from tests.support.slices import counted, whole
 
 
 @pytest.fixture
@@ -106,6 +112,34 @@ def test_many_members_are_looked_at_in_slices(scene: Scene) -> None:
     assert len([*slices]) == 2
 
 
+def test_what_begins_between_two_slices_is_not_half_shown(scene: Scene) -> None:
+    names = [f"m{number}" for number in range(MEMBERS_IN_A_SLICE)]
+    scene.form(*names)
+    slices = looking(scene)
+    next(slices)
+    scene.now += 5
+    scene.join(names[0], protocols=RANGE_RR)
+    with pytest.raises(StopIteration) as end:
+        next(slices)
+    found = end.value.value
+    assert (found["state"], found["rebalance"], found["phase_timer"]) == ("Stable", None, None)
+    assert found["waiting_for"] == []
+
+
+def test_who_came_between_two_slices_is_not_waited_for(scene: Scene) -> None:
+    names = [f"m{number}" for number in range(MEMBERS_IN_A_SLICE)]
+    scene.form(*names)
+    scene.join(names[0], protocols=RANGE_RR)
+    slices = looking(scene)
+    next(slices)
+    for name in names[1:]:
+        scene.join(name)
+    with pytest.raises(StopIteration) as end:
+        next(slices)
+    last = f"{names[-1]}-1"
+    assert last not in end.value.value["waiting_for"]
+
+
 def test_many_pending_ids_are_looked_at_in_slices_and_the_first_are_shown(scene: Scene) -> None:
     scene.form("lea", session=60_000)
     scene.knock("early", session=8_000)
@@ -129,3 +163,38 @@ def test_looking_changes_nothing(scene: Scene) -> None:
     before = dict(scene.partition.deadlines.due), scene.group.changes
     view(scene)
     assert (dict(scene.partition.deadlines.due), scene.group.changes) == before
+
+
+def silence(scene: Scene) -> int | None:
+    return whole(longest_silence(scene.group, scene.partition.deadlines, scene.now))
+
+
+def test_the_longest_silence_is_that_of_the_quietest_static_member(scene: Scene) -> None:
+    scene.form("lea", "SAM", "TOM")
+    scene.advance(1_000)
+    scene.heartbeat("SAM")
+    scene.advance(500)
+    scene.heartbeat("TOM")
+    scene.advance(200)
+    assert silence(scene) == 700
+
+
+def test_without_static_members_there_is_no_silence(scene: Scene) -> None:
+    scene.form("lea", "fred")
+    scene.advance(1_000)
+    assert silence(scene) is None
+
+
+def test_a_static_member_whose_request_waits_is_not_silent(scene: Scene) -> None:
+    scene.form("lea", "SAM")
+    scene.advance(1_000)
+    scene.join("TOM")
+    scene.join("SAM")
+    scene.advance(2_000)
+    assert silence(scene) == 0
+
+
+def test_the_silence_of_many_is_looked_at_in_slices(scene: Scene) -> None:
+    scene.form(*[f"SAM{number}" for number in range(2 * MEMBERS_IN_A_SLICE)])
+    slices = longest_silence(scene.group, scene.partition.deadlines, scene.now)
+    assert counted(slices)[1] > 2

@@ -201,7 +201,7 @@ class Histories(RuleBasedStateMachine):
     def _check_expiry(self, deleted: GroupDeleted) -> None:
         """Only an empty group goes by itself; here no time is long enough for its offsets to go."""
         self._note_acknowledged()
-        assert deleted.expired and not self.acknowledged
+        assert deleted.why == "unused" and not self.acknowledged
         if deleted.group == GROUP and deleted.generation:  # else nothing was ever written of it
             self.expiries.append(len(self.synced))
 

@@ -205,10 +205,11 @@ class Life:
 
     def check_partitions(self) -> None:
         """No partition was closed but by the disk."""
-        for (what, kind), count in self.server.metrics.counts.items():
-            expected = self.faults and kind in ("OSError", "AppendFailed", "SyncFailed")
-            if what == "partitions_closed" and count and not expected:
-                self.note(f"{count} partitions closed by {kind}")
+        for (what, *labels), count in self.server.metrics.counts.items():
+            if what == "partitions_closed" and count:
+                [kind] = labels
+                if not (self.faults and kind in ("OSError", "AppendFailed", "SyncFailed")):
+                    self.note(f"{count} partitions closed by {kind}")
 
     def tidy(self) -> None:
         """The kernel writes back, and nobody keeps what only the fakes remember."""

@@ -208,6 +208,7 @@ def test_a_damaged_partition_is_tried_again_ever_more_rarely(served: Served, lin
     served.advance(10)
     tries = [line for line in lines() if line["event"] == "cannot be loaded"]
     assert len(tries) == 7  # at 0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3 seconds
+    assert served.server.metrics.counts[("partition_loads_failed",)] == 7
     served.advance(600)
     assert 20 < len(lines()) < 40
 
@@ -294,7 +295,7 @@ def test_a_partition_of_another_process_is_seen_everywhere(absent: Served) -> No
         f"another process owns the partition: shard {index} is held by node unknown; "
         "end that process, then restart this one to claim the partition again"
     )
-    metrics = whole(exposition.Exposition(absent.server.metrics).page())
+    metrics = b"".join(whole(exposition.Exposition(absent.server.metrics).page()))
     assert b'groupkeeper_partitions{state="absent"} 1.0' in metrics
     assert b'groupkeeper_partitions{state="active"} 3.0' in metrics
 

@@ -5,7 +5,7 @@ import pytest
 from groupkeeper.storage.errors import Fenced, Locked, LockLost
 from tests.support.batches import batch as batch_at
 from tests.support.fake_files import FakeFiles
-from tests.support.partition_logs import EVENTS, OFFSETS, Embedded, Hand, OnDisk, beside
+from tests.support.partition_logs import EVENTS, OFFSETS, Embedded, Hand, Late, OnDisk, beside
 from tests.support.stored import write_file
 
 
@@ -137,3 +137,14 @@ async def test_a_log_that_is_not_there_is_none(stores: OnDisk) -> None:
     assert process.logs.log_of(0) is None
     await claimed(process)
     assert [process.logs.log_of(n) is not None for n in (-1, 0, 1)] == [False, True, False]
+
+
+async def test_a_batch_keeps_the_epoch_of_its_claim_while_the_log_is_released(
+    stores: OnDisk,
+) -> None:
+    process = stores.start()
+    hand, events = await claimed(process), Hand(process.log(EVENTS))
+    epoch = await events.log.claim_beside(events, hand.log.epoch)
+    late = process.log(EVENTS).late_append_of(Late([[b"v"]]))
+    await events.log.release()
+    assert late.make().epoch == epoch

@@ -1,20 +1,26 @@
 """What is stored of what happens to groups: in which order and rounds, within which limits."""
 
+import asyncio
 import json
 from collections.abc import Callable
 
 import pytest
 
+from groupkeeper.coordinator.facts import NotedFact, RebalanceJoined
 from groupkeeper.groups import driver, event_batch, event_limits, event_sums
+from groupkeeper.groups.embedded_log import EmbeddedLog
 from groupkeeper.groups.event_batch import EventMaker
-from groupkeeper.groups.event_log import EventLog
+from groupkeeper.groups.event_log import BEGIN_S, EventLog
 from groupkeeper.groups.event_sums import COMMITS_S, CommitSums
+from groupkeeper.groups.partition_log import LogOwner
+from groupkeeper.observe.events import event_of
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_events import TYPES
+from groupkeeper.protocol.group_events import TYPES, Event
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequestTopic
 from groupkeeper.storage import late_append
+from groupkeeper.storage.errors import LockLost
 from tests.support.partition_logs import RefusingDisk
 from tests.support.requests import commit_request, join_request
 from tests.support.served import Client, Lines, Served, groups_apart, settle
@@ -300,7 +306,7 @@ def test_counts_of_what_was_dropped_outlive_a_round_that_fails(
     served.advance(3)
     told = [event.fields for event in stored(served) if event.type == "events_dropped"]
     counts = served.server.metrics.counts
-    counted = sum(n for (name, _), n in counts.items() if name == "events_dropped")
+    counted = sum(n for (name, *_), n in counts.items() if name == "events_dropped")
     assert sum(fields["count"] for fields in told) == counted > 20
 
 
@@ -393,7 +399,8 @@ def test_a_bug_in_the_event_log_costs_the_groups_nothing(
     assert set(served.states()) == {"active"}
     closed = {key for key in served.server.metrics.counts if key[0] == "partitions_closed"}
     assert closed == {("partitions_closed", "LockLost")}, "before the bug"
-    assert any(line["event"] == "events are not stored" for line in lines())
+    told = "event not made" if name == "event_of" else "events are not stored"
+    assert any(line["event"] == told for line in lines())
     served.stop()
     served.start()
     served.settled()
@@ -403,6 +410,125 @@ def test_a_bug_in_the_event_log_costs_the_groups_nothing(
     served.advance(3)
     settle(client, group_instance_id="SAM")
     assert types(served)[-1] == "rebalance_completed"
+
+
+def test_an_event_that_cannot_be_made_costs_no_other(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    def boom(noted: NotedFact) -> Event | None:
+        return 1 // 0 if isinstance(noted.fact, RebalanceJoined) else event_of(noted)
+
+    served = serve("offsets.topic.num.partitions=1")
+    monkeypatch.setattr(event_batch, "event_of", boom)
+    settle(served.client())
+    served.advance(3)
+    started, completed = ROUND[0], ROUND[2]
+    told = ["group_created", "member_joined", started, completed, "events_dropped"]
+    assert sorted(types(served)) == sorted(told)
+    [dropped] = [event for event in stored(served) if event.type == "events_dropped"]
+    assert dropped.fields["types"] == {"rebalance_joined": 1}
+    assert served.server.metrics.counts["events_dropped", "rebalance_joined"] == 1
+    [line] = [line for line in lines() if line["event"] == "event not made"]
+    assert "division" in line["error"] and line["level"] == "error"
+    assert served.server.metrics.counts["event_logs_closed", "ZeroDivisionError"] == 0
+
+
+def test_an_event_log_that_is_slow_to_open_does_not_keep_groups_waiting(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    settle(served.client())
+    types(served)
+    claim = EmbeddedLog.claim_beside
+
+    async def slow(log: EmbeddedLog, owner: LogOwner, epoch: int) -> int:
+        await asyncio.sleep(30)
+        return await claim(log, owner, epoch)
+
+    monkeypatch.setattr(EmbeddedLog, "claim_beside", slow)
+    served.restart()
+    served.advance(BEGIN_S + 0.5)
+    assert set(served.states()) == {"active"}
+    settle(served.client(), "g2")
+    assert "rebalance_completed" not in types(served)
+    served.advance(30)
+    events = stored(served)
+    assert events[5].type == "coordinator_loaded"
+    told = [event.type for event in events if event.group == "g2"]
+    assert told[:5] == ["group_created", "member_joined", *ROUND]
+
+
+def test_a_log_of_an_earlier_claim_that_opens_late_is_not_used(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    settle(served.client())
+    types(served)
+    claim, claimed = EmbeddedLog.claim_beside, list[int]()
+
+    async def slow(log: EmbeddedLog, owner: LogOwner, epoch: int) -> int:
+        await asyncio.sleep(10 if not claimed else 0)
+        claimed.append(epoch)
+        return await claim(log, owner, epoch)
+
+    monkeypatch.setattr(EmbeddedLog, "claim_beside", slow)
+    served.restart()
+    served.advance(BEGIN_S + 0.5)
+    served.fail("g")
+    served.settled()
+    served.advance(20)
+    assert claimed == [3], "and not that of the claim before"
+    assert stored(served)[-1].epoch == 3
+
+
+def test_a_log_that_fails_while_its_partition_loads_waits_for_the_claim(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    member_id, generation = settle(client, session_timeout_ms=300_000)
+    assert client.beat(member_id, generation + 1) == ErrorCode.ILLEGAL_GENERATION
+    claim, read, claimed = EmbeddedLog.claim_beside, EmbeddedLog.read, list[int]()
+
+    async def noted(log: EmbeddedLog, owner: LogOwner, epoch: int) -> int:
+        claimed.append(epoch)
+        return await claim(log, owner, epoch)
+
+    async def slow(log: EmbeddedLog, take: Callable[[bytes], None]) -> None:
+        await asyncio.sleep(30)
+        await read(log, take)
+
+    monkeypatch.setattr(EmbeddedLog, "claim_beside", noted)
+    monkeypatch.setattr(EmbeddedLog, "read", slow)
+    with monkeypatch.context() as patch:
+        patch.setattr(EventLog, "_tell_refusals", lambda *_: 1 // 0)
+        served.fail("g")
+        served.advance(20)
+    assert served.server.metrics.counts["event_logs_closed", "ZeroDivisionError"] == 1
+    assert claimed == []
+    served.advance(30)
+    assert claimed == [2]
+    settle(client, "h")
+    assert types(served)[-1] == "rebalance_completed"
+
+
+def test_counts_of_a_partition_that_fails_are_told(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "FACTS_MOST", 1)
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    settle(client, group_instance_id="SAM")
+    served.advance(3)
+    others = [served.client() for _ in range(5)]
+    served.at_once({o: o.frame(4, join_request(f"g{n}", "")) for n, o in enumerate(others)})
+    served.driver("g").lost(LockLost("a test"))
+    served.settled()
+    served.advance(3)
+    settle(client, "last")
+    told = sum(e.fields["count"] for e in stored(served) if e.type == "events_dropped")
+    counts = served.server.metrics.counts
+    assert told == sum(n for (name, _), n in counts.items() if name == "events_dropped") > 0
 
 
 def test_what_was_dropped_is_told_when_events_are_stored_again(
@@ -444,6 +570,19 @@ def test_events_of_one_sender_are_limited_and_the_others_counted(served: Served)
     assert counted == most + 20 - refused
 
 
+@pytest.mark.parametrize("kind", ["rebalance_started", "group_emptied", "group_deleted"])
+def test_a_storm_of_one_host_does_not_hide_its_rebalances(kind: str) -> None:
+    limit, fields = event_limits.SenderLimit(), {"who": {"host": "/10.0.0.1", "client_id": "c"}}
+
+    def admits(type_: str) -> bool:
+        return limit.admits(Event(0, 0, 0, 1_000, 0, "g", type_, fields=fields))
+
+    many = range(event_limits.SENDER_EVENTS + 200)
+    assert [admits("rebalance_cause_added") for _ in many].count(True) == 100
+    assert [admits("member_joined") for _ in many].count(True) == 100
+    assert all(admits(kind) for _ in many)
+
+
 def test_a_commit_that_resets_many_topics_is_told_whole(served: Served) -> None:
     client, most = served.client(), event_limits.SENDER_EVENTS
     names = [f"t{number}" for number in range(most + 50)]
@@ -472,7 +611,7 @@ def test_what_waits_beyond_the_limit_is_counted_unless_it_has_records(
     assert {event.fields["who"]["client_id"] for event in deleted} == {"tester"}
     told = sum(event.fields["count"] for event in events if event.type == "events_dropped")
     counts = served.server.metrics.counts
-    assert told == sum(n for (name, _), n in counts.items() if name == "events_dropped") > 0
+    assert told == sum(n for (name, *_), n in counts.items() if name == "events_dropped") > 0
     assert "rebalance_completed" in types(served)
 
 

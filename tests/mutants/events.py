@@ -105,8 +105,8 @@ EVENT_MUTANTS = (
     Mutant(
         "duel claimed of closed connections",
         "coordinator/likely.py",
-        "was_open = link is not new.link and not link.closed",
-        "was_open = link is not new.link",
+        'ran = old.runs and link is not new.link and connection(link) == "open"',
+        "ran = old.runs and link is not new.link",
         (_transcript("causes: Static members are restarted one after the other"),),
     ),
 )

@@ -230,7 +230,13 @@ def test_partitions_with_another_member_have_moved() -> None:
     before = {"a": assigned(t=[0, 2]), "gone": assigned(t=[1]), "b": assigned(t=[3])}
     assert completed(now, before)["moved"] == 2
     assert completed(now, now)["moved"] == 0
-    assert completed(now, {})["moved"] == 4
+    assert completed(now, {"a": assigned(t=[])})["moved"] == 4
+
+
+def test_in_the_first_plan_nothing_has_moved() -> None:
+    found = completed({"a": assigned(t=[0, 1])}, {})
+    assert (found["moved"], found["unassigned_ms"]) == (None, None)
+    assert found["assignment"] is not None
 
 
 def test_a_partition_stands_still_from_its_members_rejoin_on() -> None:
@@ -244,6 +250,14 @@ def test_with_a_cooperative_protocol_only_what_moves_stands_still() -> None:
     plan = {"a": assigned(t=[0]), "b": assigned(t=[1])}
     kept = completed(plan, plan, protocol="cooperative-sticky")
     assert (kept["moved"], kept["unassigned_ms"]) == (0, 0)
+
+
+def test_the_first_of_two_cooperative_plans_does_not_say_that_nothing_moved() -> None:
+    before, first = {"a": assigned(t=[0, 1])}, {"a": assigned(t=[0]), "b": b""}
+    second = {"a": assigned(t=[0]), "b": assigned(t=[1])}
+    assert completed(first, before, protocol="cooperative-sticky")["moved"] is None
+    assert completed(second, first, protocol="cooperative-sticky")["moved"] == 1
+    assert completed(first, before, protocol="range")["moved"] == 0
 
 
 def test_of_a_huge_reset_the_first_partitions_are_named() -> None:

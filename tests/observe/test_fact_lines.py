@@ -84,8 +84,8 @@ def line_of(fact: Fact, lines: Lines) -> dict[str, Any]:
             },
         ),
         (
-            RebalanceAbandoned("g", 4, "Empty", 9, "emptied"),
-            {"event": "rebalance abandoned", "round": 9, "why": "emptied"},
+            RebalanceAbandoned("g", 4, "CompletingRebalance", 9, "superseded"),
+            {"event": "rebalance abandoned", "round": 9, "why": "superseded"},
         ),
         (MemberRemoved("g", 1, "Stable", 0, WHO, CAUSE), {"event": "member removed"} | TOLD),
         (
@@ -101,11 +101,17 @@ def line_of(fact: Fact, lines: Lines) -> dict[str, Any]:
             MembersNotBack("g", 1, "Stable", 0, [WHO]),
             {"event": "members did not come back after the load", "count": 1, "missing": "m"},
         ),
-        (GroupEmptied("g", 5, "Empty", 9, CAUSE), {"event": "group empty", "generation": 5} | TOLD),
-        (GroupDeleted("g", 5, "Dead", 0, True, None), {"event": "group deleted", "expired": True}),
         (
-            GroupDeleted("g", 5, "Dead", 0, False, WHO),
-            {"event": "group deleted", "expired": False} | SENDER,
+            GroupEmptied("g", 5, "Empty", 9, CAUSE),
+            {"event": "group empty", "generation": 5, "round": 9} | TOLD,
+        ),
+        (
+            GroupDeleted("g", 5, "Dead", 0, "expired", None),
+            {"event": "group deleted", "why": "expired"},
+        ),
+        (
+            GroupDeleted("g", 5, "Dead", 0, "request", WHO),
+            {"event": "group deleted", "why": "request"} | SENDER,
         ),
         (
             OffsetsRemoved("g", 5, "Empty", 0, 3, "request", {"t": [1, 2, 3]}, WHO),
@@ -213,6 +219,18 @@ def test_a_rebalance_is_read_from_its_start_to_its_end(served: Served, lines: Li
         ("rebalance completed", None),
         ("rebalance started", "leader_rejoined"),
     ]
+
+
+def test_of_a_group_that_is_left_two_lines_tell(served: Served, lines: Lines) -> None:
+    client = served.client()
+    member_id, _ = settle(client)
+    lines()
+    client.leave(member_id)
+    assert [line["event"] for line in lines()][-2:] == ["member removed", "group empty"]
+    assert "rebalance abandoned" not in {line["event"] for line in lines()}
+    counts = served.server.metrics.counts
+    assert counts["rebalances", "member_left"] == 1, "it was in PreparingRebalance"
+    assert counts["rebalances_completed",] == 1, "as Kafka counts: with the leader's assignment"
 
 
 def test_a_limit_is_named_with_who_met_it(lines: Lines) -> None:

@@ -168,12 +168,17 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
     [
         (facts.GroupCreated(**GROUP, who=WHO), "groups_created_total", 1),
         (
-            facts.GroupDeleted(**GROUP, expired=True, who=None),
+            facts.GroupDeleted(**GROUP, why="expired", who=None),
             "groups_deleted_total{reason=expired}",
             1,
         ),
         (
-            facts.GroupDeleted(**GROUP, expired=False, who=WHO),
+            facts.GroupDeleted(**GROUP, why="unused", who=None),
+            "groups_deleted_total{reason=unused}",
+            1,
+        ),
+        (
+            facts.GroupDeleted(**GROUP, why="request", who=WHO),
             "groups_deleted_total{reason=requested}",
             1,
         ),

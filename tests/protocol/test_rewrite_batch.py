@@ -23,6 +23,7 @@ from groupkeeper.protocol.rewrite_batch import (
     empty_batch,
     keyed_records,
     lone_key,
+    newest_offsets,
     rewritten_batch,
 )
 from tests.protocol.test_record_batch import (
@@ -132,6 +133,65 @@ def test_a_damaged_record_is_refused_as_by_the_decoder(place: int, flip: int, mo
     payload[place % len(payload)] ^= flip
     batch = with_records(bytes(payload), 2 + more)
     assert outcome(keys_by_scanning, batch) == outcome(keys_by_decoding, batch)
+
+
+def newest_by_decoding(batch: bytes) -> dict[bytes, int]:
+    return {key: offset for offset, key, _ in keys_by_decoding(batch) if key is not None}
+
+
+def newest_by_scanning(batch: bytes) -> dict[bytes, int]:
+    header = read_header(batch)
+    return newest_offsets(records_data(batch, header), header)
+
+
+@settings(max_examples=100, deadline=None)
+@given(batches)
+def test_newest_offsets_are_those_of_the_decoder(batch: bytes) -> None:
+    assert newest_by_scanning(batch) == newest_by_decoding(batch)
+
+
+@pytest.mark.parametrize("batch", GOLDEN)
+def test_newest_offsets_of_golden_batches_are_those_of_the_decoder(batch: bytes) -> None:
+    assert newest_by_scanning(batch) == newest_by_decoding(batch)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.binary(max_size=60), st.integers(0, 4))
+def test_newest_offsets_of_malformed_records_are_right_or_refused(
+    payload: bytes, count: int
+) -> None:
+    """What the decoder refuses because of a value or a header may be found."""
+    batch = with_records(payload, count)
+    found, expected = outcome(newest_by_scanning, batch), outcome(newest_by_decoding, batch)
+    assert found == expected or expected is CorruptBatch
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(0, 40), st.integers(1, 255), st.integers(-1, 2))
+def test_newest_offsets_of_a_damaged_record_are_right_or_refused(
+    place: int, flip: int, more: int
+) -> None:
+    payload = bytearray(GOOD + raw_batch(0, [Written(b"key", None, headers=[("h", b"v")])])[61:])
+    payload[place % len(payload)] ^= flip
+    batch = with_records(bytes(payload), 2 + more)
+    found, expected = outcome(newest_by_scanning, batch), outcome(newest_by_decoding, batch)
+    assert found == expected or expected is CorruptBatch
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        pytest.param(b"\x0d\x00\x00\x00\x02k\x02v\x00", id="negative length"),
+        pytest.param(b"\x10\x00\x00\x00\x03k\x02v\x00", id="negative key"),
+        pytest.param(b"\x10\x00\x00\x02\x02k\x02v\x00", id="offset beyond the batch"),
+        pytest.param(b"\x10\x00\x00\x00\x10k\x02v\x00", id="key beyond the record"),
+        pytest.param(b"\x10\x00\x00\x00\x02k\x02v\x00\x00", id="bytes behind"),
+        pytest.param(b"\x10\x00", id="cut off"),
+    ],
+)
+def test_newest_offsets_of_damaged_records_are_refused(records: bytes) -> None:
+    with pytest.raises(CorruptBatch):
+        newest_by_scanning(with_records(records, 1))
 
 
 def test_a_varint_without_end_is_refused() -> None:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import pytest
 
 from groupkeeper.cleaner.log_cleaner import PURGE_PAUSE_S
-from groupkeeper.groups import event_limits, event_purge
+from groupkeeper.coordinator import gate
+from groupkeeper.groups import driver, event_limits, event_purge
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.record_batch import Record, decode_records, iter_batches
@@ -422,6 +423,23 @@ def test_a_purge_of_more_keys_than_fit_into_memory_goes_on_later(serve: Serve) -
     served.advance(PURGE_PAUSE_S)
     assert of_group(served, names[-1]) == ["", "group_deleted"]
     assert "purge" not in served.disk.children(FOLDER)
+
+
+def test_deletions_beyond_the_limit_are_told_and_not_purged(
+    serve: Serve, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "FACTS_MOST", 1)
+    monkeypatch.setattr(gate, "DELETIONS_MOST", 1)
+    served = serve(*PURGE, "offsets.topic.num.partitions=1")
+    client, names = served.client(), [f"g{number}" for number in range(9)]
+    served.advance(1)
+    for name in names:
+        client.call(4, join_request(name, ""))
+    delete(served, *names)
+    served.advance(3)
+    told = [line for line in lines() if line["event"] == "events of deleted groups are not purged"]
+    dropped = served.server.metrics.counts["events_dropped", "group_deleted"]
+    assert sum(line["count"] for line in told) == dropped > 0
 
 
 def test_a_purge_that_failed_is_tried_again(serve: Serve, lines: Lines) -> None:

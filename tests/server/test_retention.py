@@ -90,7 +90,7 @@ def test_a_pass_comes_an_interval_after_the_start_and_after_each_other(
     assert line["level"] == "info"
     served.advance(INTERVAL_S)
     assert len(events(lines, "topics: segments deleted")) == 1
-    page = whole(Exposition(served.server.metrics).page()).decode().splitlines()
+    page = b"".join(whole(Exposition(served.server.metrics).page())).decode().splitlines()
     assert "groupkeeper_topic_segments_deleted_total 1.0" in page
 
 

@@ -52,6 +52,8 @@ def main(arguments: list[str]) -> int:
         console.print(run.table(options.broker or options.bootstrap or OURS))
     for verdict in run.verdicts:
         name = verdict.suite.name
+        for line in verdict.suite.summary():
+            say(f"{name}: {line}")
         for test in verdict.mended:
             say(f"{name}: {test} passes, and is on the list of known failures")
         if verdict.failed:

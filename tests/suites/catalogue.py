@@ -7,6 +7,7 @@ from tests.suites.kafka_moves import KafkaMoves
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kafka_tools import KafkaTools
 from tests.suites.kafkajs import KafkaJs, Platformatic
+from tests.suites.prometheus import Prometheus
 from tests.suites.sarama import Sarama
 from tests.suites.suite import Suite
 
@@ -23,6 +24,7 @@ SUITES: dict[str, Suite] = {
             KafkaTools(),
             GroupsCli(),
             KafkaMoves(),
+            Prometheus(),
         ),
     )
 }

@@ -31,6 +31,6 @@ def serving(suite: Suite, folder: Path) -> Iterator[Target]:
         why = str(error).rstrip().rpartition("\n")[2]
         raise SuiteError(f"the server did not become ready: {why} (see {server.log})") from error
     try:
-        yield Target(server.bootstrap, server.data_dir)
+        yield Target(server.bootstrap, server.data_dir, server.http)
     finally:
         server.stop()

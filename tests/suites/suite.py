@@ -39,6 +39,8 @@ class Target:
     """HOST:PORT; the broker's Metadata says the same host and port."""
     data_dir: Path | None = None
     """Where our own server keeps its log; None for somebody else's broker."""
+    http: str | None = None
+    """HOST:PORT of our own server's pages."""
 
 
 # What `Suite.run` is: a generator, so that leaving it early ends what it started.
@@ -81,6 +83,10 @@ class Suite(ABC):
         Ends every process that it started, also when the iterator is closed early.
         Raises SuiteError if no test could be run at all.
         """
+
+    def summary(self) -> Sequence[str]:
+        """Lines about the last run that are worth showing even if all is well."""
+        return ()
 
     def reason(self, name: str) -> str | None:
         """Why this test is known to fail; None if nobody knows."""

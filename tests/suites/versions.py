@@ -8,6 +8,7 @@ KAFKA_PYTHON = "3.0.12"
 KAFKA = "4.1.0"
 KAFKA_SCALA = "2.13"
 SLF4J = "1.7.36"
+PROMETHEUS = "2.42"  # Debian 12's; one on the PATH comes first
 KAFKA_CLIENTS = ("2.4.1", "2.8.2", "3.9.1", "4.1.0")  # oldest first
 
 # What kafka-python's tests are run with; cramjam, lz4, python-snappy and zstandard are its codecs.

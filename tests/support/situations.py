@@ -304,6 +304,20 @@ def coordinator_restart(served: Served) -> float:
     return began
 
 
+def coordinator_away(served: Served) -> float:
+    apps = three(served)
+    began = served.loop.time()
+    served.restart(after=20)
+    served.settled()
+    a, b, c = (app.restart() for app in apps)
+    for app in (a, b, c):
+        app.ask()
+    live(served, 12)
+    leaders = [app for app in (a, b, c) if app.joined()]
+    share(served, leaders[0], (a, b, c))
+    return began
+
+
 def other_topics(served: Served) -> float:
     a, b, c = three(served)
     began = served.loop.time()
@@ -418,6 +432,13 @@ SITUATIONS: Final = (
         ["session_expired/crash_or_network"],
     ),
     Situation(
+        "The coordinator is away for longer than a session",
+        "The server is killed, and started again 20 s later. The consumers run all the time; their"
+        " clients have given their places up, as librdkafka does, and join as new members.",
+        coordinator_away,
+        ["member_joined"],
+    ),
+    Situation(
         "A member subscribes to another topic",
         "One of three consumers is configured with a second topic while it runs.",
         other_topics,
@@ -456,7 +477,7 @@ def _even(event: Event) -> Event:
     """Times to a tenth of a second, so that the latency of a virtual network does not show."""
     fields = _evened(dict(event.fields))
     at_ms, mono_ms = _round(event.at_ms) - SHIFT_MS, _round(event.mono_ms)
-    return replace(event, at_ms=at_ms, mono_ms=mono_ms, fields=fields)
+    return event._replace(at_ms=at_ms, mono_ms=mono_ms, fields=fields)
 
 
 def _evened(part: Any) -> Any:

@@ -156,6 +156,8 @@ async def test_counts_for_metrics(scene):
         topic_files_open=1,
         fetches_waiting=1,
         topic_segments_deleted=0,
+        topic_log_open_failures=0,
+        topic_log_write_failures=0,
     )
 
 

@@ -63,6 +63,47 @@ def _slow_poll_in_round(play: Play) -> None:
 
 
 @situation(
+    "a member that was not polled and never committed comes back",
+    *(KAFKA_PYTHON, CONFLUENT),
+    expected="""
+        member_removed who=beta by=beta cause=member_left likely=null reason=null
+        member_joined who=beta
+        rebalance_started who=beta cause=member_joined likely=max_poll_exceeded
+            evidence.same_connection=true
+    """,
+)
+@situation(
+    "a member that was not polled and never committed comes back",
+    JAVA,
+    expected="""
+        rebalance_started who=beta cause=member_left likely=max_poll_exceeded
+        member_joined who=beta
+        rebalance_started who=beta cause=member_joined likely=max_poll_exceeded
+            evidence.same_connection=true
+    """,
+)
+def _back_to_poll(play: Play) -> None:
+    _, beta = play.settled("alpha", "beta", poll_ms=POLL_MS)
+    play.now()
+    beta.tell("stall", seconds=_STALL_S)
+
+
+@situation(
+    "the only member was not polled, and comes back",
+    CONFLUENT,
+    expected="""
+        group_emptied who=alpha cause=member_left likely=null
+        rebalance_started who=alpha cause=member_joined likely=max_poll_exceeded from_state=Empty
+            evidence.same_connection=true
+    """,
+)
+def _alone_back_to_poll(play: Play) -> None:
+    [alpha] = play.settled("alpha", poll_ms=POLL_MS)
+    play.now()
+    alpha.tell("stall", seconds=_STALL_S)
+
+
+@situation(
     "the event loop is blocked",
     AIOKAFKA,
     expected="""

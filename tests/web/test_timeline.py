@@ -183,3 +183,17 @@ def test_without_stored_events_there_are_none(serve: Callable[..., Served]) -> N
     assert web.found("groups", "g", "events")["events"] == []
     assert web.found("groups", "g", "rounds")["rounds"] == []
     assert [each["kind"] for each in web.found("groups", "g", "why")["entries"]] == ["live"]
+
+
+@pytest.mark.parametrize("path", ["events", "rounds", "why"])
+def test_a_log_of_events_that_is_closed_is_told(served: Served, path: str) -> None:
+    settle(served.client(), "g")
+    stored(served)
+    served.stop()
+    for name in served.disk.children("data/__group_events-0"):
+        served.disk.remove(f"data/__group_events-0/{name}")
+    served.start()
+    served.settled()
+    status, found = Web(served).get("groups", "g", path)
+    assert status == 503
+    assert found["error"] == "the events cannot be read now: their log is closed"

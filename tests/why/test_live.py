@@ -112,7 +112,7 @@ def test_the_line_on_a_terminal_names_whom_a_rebalance_waits_for_first() -> None
     text = status_text(
         view("PreparingRebalance", rebalance=rebalance, waiting_for=["fred-1"], phase_timer=timer)
     )
-    assert text == "PreparingRebalance for 3.0 s, 57 s left, waiting for 1 of 2: pod-3"
+    assert text == "waiting for pod-3 (1 of 2), 57 s left, PreparingRebalance for 3.0 s"
     delayed = status_text(view("PreparingRebalance", rebalance={"initial_delay": True}))
-    assert delayed == "PreparingRebalance: 2 members joined, more may come"
+    assert delayed == "2 members joined, more may come, PreparingRebalance"
     assert status_text({}) == "unknown"

@@ -1,12 +1,11 @@
 """Events become rounds."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from groupkeeper.protocol.group_events import Event
-from groupkeeper.why.rounds import Folding, Round
+from groupkeeper.why.rounds import Folding, Outage, Round
 from tests.support.told_events import NOON, Told, cause, who
 
 
@@ -77,6 +76,41 @@ def test_a_round_that_a_coordinator_did_not_finish_is_lost() -> None:
     assert isinstance(loaded, Event) and loaded.type == "coordinator_loaded"
 
 
+@pytest.mark.parametrize(("why", "is_exact"), [("stopped", True), (None, False)])
+def test_a_load_has_the_time_before_it_without_events(why: str | None, is_exact: bool) -> None:
+    told = Told()
+    told.tell("commits", who=who(), requests=1, partitions={})
+    if why is not None:
+        told.tell("coordinator_closed", why=why)
+    told.at(25_000)
+    told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
+    gone = cause("session_expired", who(), session_timeout_ms=10_000, connection=None)
+    told.at(35_000)
+    told.tell("member_removed", who=who(), cause=gone)
+    told.started(gone)
+    told.completed()
+    *_, loaded, round_ = told.entries()
+    assert isinstance(loaded, Event) and isinstance(round_, Round)
+    assert loaded.fields["outage"] == {"ms": 25_000, "is_exact": is_exact}
+    assert round_.outage == Outage(25_000, is_exact)
+
+
+def test_rounds_before_and_after_a_load_are_no_row() -> None:
+    told = Told()
+    for _ in range(2):
+        told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
+        told.started(cause("member_joined", who()))
+        told.completed()
+    assert [each.repeats for each in told.rounds()] == [1, 1]
+
+
+def test_without_events_before_a_load_its_outage_is_unknown() -> None:
+    told = Told()
+    told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
+    [loaded] = told.entries()
+    assert isinstance(loaded, Event) and "outage" not in loaded.fields
+
+
 def test_the_same_round_number_of_another_epoch_is_another_round() -> None:
     told = Told()
     told.started(cause("member_joined", who()))
@@ -133,6 +167,19 @@ def test_a_member_that_comes_back_is_seen_from_both_rounds(static: bool) -> None
     assert first.away_ms is None and second.returned_ms is None
 
 
+def test_a_member_that_came_back_on_its_connection_was_not_lost() -> None:
+    told = Told()
+    left = cause("member_left", who("m2"))
+    told.tell("member_removed", who=who("m2"), cause=left)
+    told.started(left)
+    told.completed()
+    told.at(4_000)
+    told.tell("member_joined", who=who("m5"), kind="dynamic")
+    told.started(cause("member_joined", who("m5"), same_connection=True, away_ms=4_000))
+    told.completed()
+    assert [(each.returned_ms, each.away_ms) for each in told.rounds()] == [(None, None)] * 2
+
+
 def test_another_client_is_not_taken_for_one_that_was_lost() -> None:
     told = Told()
     told.tell("member_removed", who=who("m2"), cause=cause("member_left", who("m2")))
@@ -175,7 +222,7 @@ def test_fields_of_another_form_are_skipped() -> None:
     told.started(cause("member_joined", who()))
     told.completed(moved=3)
     broken = {"cause": "why not", "members": "3", "from_state": None, "expected": 7}
-    events = [replace(told.events[0], fields=broken), told.events[1]]
+    events = [told.events[0]._replace(fields=broken), told.events[1]]
     folding = Folding()
     [only] = [entry for event in events for entry in folding.add(event)]
     assert isinstance(only, Round)
@@ -193,5 +240,5 @@ def test_a_round_is_a_json_object_with_stable_names() -> None:
         from_state members expected deadline_ms joined missing ended_by last leader protocol join_ms
         leader_ms duration_ms standstill_ms assignment partitions moved unassigned_ms added removed
         replaced rejoined repeats repeats_since_ms repeats_from returned_ms away_ms
-        away_connection session_timeout_ms"""
+        away_connection session_timeout_ms outage"""
     assert [*json.loads(json.dumps(only.as_json()))] == names.split()

@@ -1,13 +1,16 @@
 """Rounds in words: every cause has its sentence, and an advice with a setting and a number."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from groupkeeper.protocol.group_event_words import CODES, LIKELY
+from groupkeeper.protocol.group_events import Event
 from groupkeeper.why.advice import advice
-from groupkeeper.why.rounds import ALIKE_MS, Round
+from groupkeeper.why.lines import line
+from groupkeeper.why.rounds import ALIKE_MS, Round, SessionLimits
 from groupkeeper.why.words import headline, paragraph, trigger
 from tests.support.told_events import Told, cause, who
 
@@ -71,7 +74,7 @@ def test_an_expired_session_of_a_paused_process() -> None:
     told.joined(("m1", 40), ("m3", 2_900))
     told.completed()
     [only] = told.rounds()
-    assert headline(only) == "2025-11-22 12:00:00.000Z  rebalance 1, generation 1, 3.0 s"
+    assert headline(only) == "2025-11-22 12:00:00.000Z  rebalance to generation 1, 3.0 s"
     assert paragraph(only) == (
         "pod-3 (member billing-433ad937, on 10.0.0.7, apache-kafka-java 4.1.0) was removed: its "
         "last heartbeat came 12 s before, and its session.timeout.ms is 10000. Before, 40 "
@@ -140,6 +143,135 @@ def test_no_session_is_advised_that_a_coordinator_refuses() -> None:
     assert "session.timeout.ms=1800000 (30 min)" in advice(round_of(why))
 
 
+def restarted(outage_ms: int, *, stopped: bool, anew: bool) -> tuple[Event, Round]:
+    """A coordinator that was away for so long, and a member with a session of 10 s not back. With
+    `anew` its client joins as a new one.
+    """
+    told = Told()
+    told.tell("group_created", who=who())
+    if stopped:
+        told.tell("coordinator_closed", why="stopped")
+    told.at(outage_ms)
+    told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
+    gone = cause(
+        "session_expired", who(), silent_ms=10_000, session_timeout_ms=10_000, connection=None
+    )
+    if anew:
+        told.tell("member_joined", who=who("m2"), kind="dynamic")
+        told.started(cause("member_joined", who("m2")))
+        told.added(gone)
+        told.during("member_removed", who=who(), cause=gone)
+    else:
+        told.tell("member_removed", who=who(), cause=gone)
+        told.started(gone)
+    told.completed()
+    *_, loaded, round_ = told.entries()
+    assert isinstance(loaded, Event) and isinstance(round_, Round)
+    return loaded, round_
+
+
+def test_a_coordinator_that_was_away_for_longer_than_a_session_is_named() -> None:
+    loaded, round_ = restarted(250_000, stopped=True, anew=False)
+    assert line(loaded).endswith("; before, the coordinator was closed for 4 min 10 s")
+    assert "The coordinator was closed for 4 min 10 s before the load, and 1" in paragraph(round_)
+    assert advice(round_) == (
+        "The coordinator was away for 4 min 10 s, longer than the session of 10 s: the client gave "
+        "its place up, or its process ended meanwhile. Set session.timeout.ms=360000 (6 min), or "
+        "start the coordinator within 10 s."
+    )
+
+
+def test_clients_that_join_anew_after_an_outage_are_not_taken_for_added_members() -> None:
+    _, round_ = restarted(30_000, stopped=True, anew=True)
+    assert advice(round_) == (
+        "The coordinator was away for 30 s, longer than the session of 10 s, so clients gave their "
+        "places up and joined anew. Set session.timeout.ms=40000 (40 s), or start the coordinator "
+        "within 10 s."
+    )
+
+
+def test_of_a_coordinator_that_was_killed_only_the_last_event_is_known() -> None:
+    loaded, round_ = restarted(30_000, stopped=False, anew=True)
+    assert line(loaded).endswith("; before, no event was stored for 30 s")
+    assert "No event was stored for 30 s before the load, and 1 member did not" in paragraph(round_)
+    assert advice(round_) == (
+        "Clients joined anew: if they were not restarted, the coordinator was away for longer than "
+        "their session of 10 s, and they gave their places up. Set session.timeout.ms=40000 "
+        "(40 s), or start the coordinator within 10 s."
+    )
+
+
+@pytest.mark.parametrize(("outage_ms", "stopped"), [(2_000, True), (30_000, False)])
+def test_a_coordinator_that_perhaps_was_away_shortly_is_not_blamed(
+    outage_ms: int, stopped: bool
+) -> None:
+    _, round_ = restarted(outage_ms, stopped=stopped, anew=False)
+    assert "before the load" not in paragraph(round_)
+    assert advice(round_).startswith("Look for a crash or a kill on 10.0.0.7")
+
+
+def test_an_outage_does_not_hide_what_else_began_a_rebalance() -> None:
+    _, round_ = restarted(30_000, stopped=True, anew=True)
+    round_ = replace(round_, cause=cause("group_shrunk", limit=2))
+    assert "group.max.size" in advice(round_)
+
+
+def test_a_session_that_is_hardly_long_enough_is_not_kept() -> None:
+    why = cause("session_expired", POD, session_timeout_ms=10_000, connection="closed")
+    text = advice(replace(round_of(why), returned_ms=9_800))
+    assert "set session.timeout.ms=15000 (15 s)" in text
+
+
+LIMITED = SessionLimits(min_ms=8_000, max_ms=30_000)
+
+
+@pytest.mark.parametrize("likely", [None, *LIKELY])
+@pytest.mark.parametrize("code", [each for each in CODES if each not in RESERVED])
+@pytest.mark.parametrize("lost_ms", [None, 1_000, 120_000])
+def test_no_session_is_advised_that_this_coordinator_refuses(
+    code: str, likely: str | None, lost_ms: int | None
+) -> None:
+    why = cause(code, POD, likely=likely, silent_ms=9_000, rebalance_timeout_ms=9_000)
+    about = replace(round_of(why), limits=LIMITED, returned_ms=lost_ms, away_ms=lost_ms)
+    text = advice(about)
+    for number in map(int, re.findall(r"(?<!\.)session\.timeout\.ms=(\d+)", text)):
+        if not LIMITED.min_ms <= number <= LIMITED.max_ms:
+            assert re.search(rf"group\.(min|max)\.session\.timeout\.ms={number} ", text), text
+
+
+def test_a_coordinators_limit_is_named_with_the_number_that_it_has() -> None:
+    why = cause("session_expired", POD, session_timeout_ms=30_000, connection="closed")
+    text = advice(replace(round_of(why), limits=LIMITED, returned_ms=40_000))
+    assert (
+        "set group.max.session.timeout.ms=50000 (50 s) of the coordinator, which has 30000, and "
+        "then session.timeout.ms=50000 (50 s), and it keeps its place meanwhile." in text
+    )
+
+
+def test_a_session_is_not_shortened_below_what_the_coordinator_accepts() -> None:
+    why = cause("join_timeout", POD, rebalance_timeout_ms=10_000)
+    assert "set session.timeout.ms=8000 (8.0 s)." in advice(replace(round_of(why), limits=LIMITED))
+    why = cause("join_timeout", POD, rebalance_timeout_ms=8_000)
+    assert (
+        "set group.min.session.timeout.ms=7999 (8.0 s) of the coordinator, which has 8000, and then"
+        in advice(replace(round_of(why), limits=LIMITED))
+    )
+
+
+@pytest.mark.parametrize(("member", "has_id"), [(who(), False), (POD, True)])
+def test_an_instance_id_is_advised_to_members_without_one(
+    member: dict[str, Any], has_id: bool
+) -> None:
+    told = Told()
+    why = cause("member_removed_by_admin", who("admin"))
+    told.tell("member_removed", who=member, cause=why)
+    told.started(why)
+    told.completed()
+    text = advice(told.rounds()[0])
+    assert ("with a group.instance.id and session.timeout.ms=45000" in text) is not has_id
+    assert ("needs no removal with session.timeout.ms=45000" in text) is has_id
+
+
 def test_a_member_that_left_without_a_word_may_have_polled_too_late() -> None:
     told = Told()
     left = cause("member_left", who())
@@ -173,7 +305,30 @@ def test_a_group_that_emptied_did_not_rebalance_for_0_ms() -> None:
     told.started(cause("member_left", who()))
     told.tell("rebalance_abandoned", round_=1, why="emptied")
     [only] = told.rounds()
-    assert headline(only).endswith("rebalance 1, generation 0: no member is left")
+    assert headline(only).endswith("rebalance to generation 0: no member is left")
+
+
+def test_rounds_of_two_loads_are_told_apart_by_generation() -> None:
+    told = Told()
+    for epoch in (1, 2):
+        told.epoch, told.round = epoch, 0
+        told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
+        told.started(cause("member_joined", who()))
+        told.joined(("m1", 5))
+        told.completed()
+    first, second = told.rounds()
+    assert (first.epoch, first.round) == (1, 1) and (second.epoch, second.round) == (2, 1)
+    assert "rebalance to generation 1," in headline(first)
+    assert "rebalance to generation 2," in headline(second)
+
+
+def test_a_rebalance_without_a_new_generation_is_after_the_last() -> None:
+    told = Told()
+    told.generation = 4
+    told.started(cause("member_joined", who()))
+    told.at(500)
+    told.tell("coordinator_closed", why="stopped")
+    assert headline(told.rounds()[0]).endswith("rebalance after generation 4, 500 ms")
 
 
 def test_a_cooperative_rebalance_takes_its_time() -> None:
@@ -254,6 +409,35 @@ def test_a_poll_that_came_too_late() -> None:
     assert "its application probably did not call poll in time, 5 min 10 s after its last" in text
     assert "If it was not closed, a batch took longer than max.poll.interval.ms" in text
     assert "max.poll.interval.ms=480000 (8 min)" in text
+
+
+@pytest.mark.parametrize(
+    ("likely", "told", "advised"),
+    [
+        (
+            "max_poll_exceeded",
+            (
+                " came back on the same connection 2.0 s after it left: "
+                "its application did not call poll in time."
+            ),
+            "A batch took longer than max.poll.interval.ms (300000 for this member)",
+        ),
+        (
+            None,
+            " came back on the same connection 2.0 s after it left.",
+            "It was not restarted: its application unsubscribed and subscribed again.",
+        ),
+    ],
+)
+def test_a_member_that_came_back_on_one_connection_was_not_restarted(
+    likely: str | None, told: str, advised: str
+) -> None:
+    evidence = {"same_connection": True, "away_ms": 2_000}
+    if likely:
+        evidence |= {"idle_ms": 310_000, "rebalance_timeout_ms": 300_000}
+    text = paragraph(round_of(cause("member_joined", POD, likely=likely, **evidence)))
+    assert told in text
+    assert advised in text
 
 
 def test_who_held_a_round_up_is_told_beside_its_cause() -> None:
