@@ -140,7 +140,7 @@ function membersTable(members) {
   if (members.length === 0) return h("p", {}, "The group has no members.");
   const shown = members.slice(0, ROWS_MOST);
   return [
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Members" },
+    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Members" },
       h("table", {},
         h("thead", {}, h("tr", {}, ["Member", "Host, client", "Last heard", "Session timeout", "Assignment"].map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", {}, shown.map(memberRow)))),

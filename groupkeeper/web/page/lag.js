@@ -23,7 +23,7 @@ export function lagPicture(lag) {
       `One point a minute since the lag was first asked for: ${count(lag.history.length)} so far.`)),
     chart(points, now),
     h("details", {}, h("summary", {}, "The line as a table"),
-      h("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Lag as a table" },
+      h("div", { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Lag as a table" },
         h("table", {},
           h("thead", {}, h("tr", {}, ["Time", "Records", "Behind by"].map((name) => h("th", { scope: "col" }, name)))),
           h("tbody", {}, points.toReversed().map((each) => h("tr", {}, h("th", { scope: "row" }, time(each.at_ms)),
@@ -71,7 +71,7 @@ export function offsetsTable(partitions) {
   const isCut = partitions.length > ROWS_MOST;
   const shown = isCut ? partitions.toSorted((one, other) => other.lag - one.lag).slice(0, ROWS_MOST) : partitions;
   return [
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Offsets" },
+    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Offsets" },
       h("table", {},
         h("thead", {}, h("tr", {}, ["Topic", "Partition", "Committed", "End", "Lag", "Behind by"].map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", {}, shown.map(offsetRow)))),

@@ -24,8 +24,8 @@ export function ownershipPicture(rounds) {
   const shown = partitions.slice(0, ROWS_MOST);
   const grid = shown.map((name) => columns.map((column, number) => column.get(name) ?? (isWhole(told[number]) ? NOBODY : UNKNOWN)));
   return [
-    h("p", { class: "quiet" }, "One column for each rebalance, the newest at the right; ▸ marks a partition that moved."),
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Picture of the ownership" },
+    h("p", { class: "quiet" }, "One column for each rebalance, by the generation it led to, the newest at the right; ▸ marks a partition that moved."),
+    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Picture of the ownership" },
       picture(shown, told, grid, owners)),
     shown.length < partitions.length && h("p", {}, `The first ${ROWS_MOST} of ${count(partitions.length)} partitions.`),
     legend(grid, owners),
@@ -104,8 +104,8 @@ function picture(names, rounds, grid, owners) {
 function head(round, x) {
   const [first, second] = moment(round.ended_at_ms ?? round.started_at_ms ?? 0).split(" ");
   return s("g", {},
-    s("title", {}, `rebalance ${round.round}`),
-    s("text", { x: x + COLUMN / 2, y: 14, class: "head" }, `${round.round}`),
+    s("title", {}, `generation ${round.generation}`),
+    s("text", { x: x + COLUMN / 2, y: 14, class: "head" }, `${round.generation}`),
     s("text", { x: x + COLUMN / 2, y: 30, class: "head small" }, (second ?? first).slice(0, 8)));
 }
 
@@ -133,10 +133,10 @@ function legend(grid, owners) {
 }
 
 function table(names, rounds, grid, owners) {
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Ownership as a table" },
+  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Ownership as a table" },
     h("table", {},
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Partition"),
-        rounds.map((round) => h("th", { scope: "col", "data-key": keyOf(round) }, `${round.round}, `, time(round.ended_at_ms ?? round.started_at_ms ?? 0))))),
+        rounds.map((round) => h("th", { scope: "col", "data-key": keyOf(round) }, `${round.generation}, `, time(round.ended_at_ms ?? round.started_at_ms ?? 0))))),
       h("tbody", {}, names.map((name, row) => h("tr", { "data-key": name }, h("th", { scope: "row" }, name),
         grid[row].map((letter) => h("td", {}, owners.colour(letter) === null ? letter : shortId(owners.name(letter)))))))));
 }

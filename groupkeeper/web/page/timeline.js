@@ -98,7 +98,7 @@ function roundOf(round) {
         h("span", { class: "when" }, round.started_at_ms === null ? "before the stored events" : time(round.started_at_ms),
           " ", h("span", { class: "took" }, took)),
         h("span", { class: "what" }, round.cause_text),
-        h("span", { class: "quiet" }, [`rebalance ${round.round}, generation ${round.generation}`, OUTCOMES[round.outcome] ?? round.outcome, code].filter(Boolean).join(", "))),
+        h("span", { class: "quiet" }, [`to generation ${round.generation}`, OUTCOMES[round.outcome] ?? round.outcome, code].filter(Boolean).join(", "))),
       h("p", { class: "paragraph" }, round.text),
       h("p", { class: "quiet" }, [round.joined.length ? `${count(round.joined.length)} joined` : null,
         round.missing.length ? `${count(round.missing.length)} did not` : null, moved].filter(Boolean).join(", "), still)));
