@@ -64,21 +64,23 @@ class FolderList:
         names = self._files.list_folder(folder)
         if not names:
             raise Corrupt(f"{folder} is missing, with all its records: {remedy(folder)}")
-        if not start or (START_FILE in names and not self._is_void(folder, names)):
+        found = self._found(folder, names, start) if start else ""
+        if not found:
             return ""
         write_start(self._files, folder, start)
-        found = "damaged" if START_FILE in names else "missing"
         return f"{folder}/{START_FILE} was {found}: restored, the log begins at offset {start}"
 
-    def _is_void(self, folder: str, names: Collection[str]) -> bool:
-        """Whether the checkpoint of a folder is damaged, and an operator has accepted losses."""
-        if ACCEPT_FILE not in names:
-            return False
+    def _found(self, folder: str, names: Collection[str], start: int) -> str:
+        """What is wrong with the checkpoint of a folder; "" if nothing is, or if the log has to be
+        refused: an operator has not accepted losses yet.
+        """
+        if START_FILE not in names:
+            return "missing"
         try:
-            read_start(self._files, folder)
+            offset = read_start(self._files, folder)
         except Corrupt:
-            return True
-        return False
+            return "damaged" if ACCEPT_FILE in names else ""
+        return f"damaged and had {offset}" if offset < start else ""
 
     def note(self, name: str, start: int = 0) -> None:
         """Note that a folder has a log, whose records before `start` were deleted durably.

@@ -32,9 +32,10 @@ def peek_start(files: Files, folder: str) -> int:
     path = f"{folder}/{FILE_NAME}"
     text = read_whole(files, path)
     try:
-        version, count, entry = text.decode("ascii").splitlines()
-        offset = int(entry.split()[-1])
-    except (ValueError, IndexError):
+        version, count, entry, rest = text.decode("ascii").split("\n")
+        _, _, number = entry.split(" ")
+        offset = -1 if rest else int(number)
+    except ValueError:
         version, count, offset = "", "", -1
     if (version, count) != ("0", "1") or offset < 0:
         raise Corrupt(f"{path} is damaged: {remedy(folder)}") from None

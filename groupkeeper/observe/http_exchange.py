@@ -38,7 +38,8 @@ class HttpAnswer:
     """The answer."""
 
     status: int
-    body: bytes | Pieces
+    body: bytes | list[bytes] | Pieces
+    """A long one in pieces; `Pieces` where the end is not known yet."""
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
 

@@ -256,6 +256,15 @@ class _Handler(RequestHandler):
         self.set_header("Content-Type", content_type)
         self.finish(body or None)  # 304 has none
 
+    async def send_pieces(self, status: int, content_type: str, pieces: Sequence[bytes]) -> None:
+        """A body that is long: the next piece is copied when the last one is taken."""
+        self.set_status(status)
+        self.set_header("Content-Type", content_type)
+        self.set_header("Content-Length", sum(map(len, pieces)))
+        for piece in pieces:
+            self.write(piece)
+            await self.flush()
+
     def write_error(self, status_code: int, **_: Any) -> None:  # Any: as the library has it
         if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             self.set_header("Allow", "GET, HEAD")
@@ -285,12 +294,7 @@ class _PageHandler(_Handler):
         if isinstance(body, bytes):
             self.send((status, content_type, body))
         else:
-            self.set_status(status)
-            self.set_header("Content-Type", content_type)
-            self.set_header("Content-Length", sum(map(len, body)))
-            for piece in body:
-                self.write(piece)
-                await self.flush()
+            await self.send_pieces(status, content_type, body)
 
     head = get
 
@@ -321,12 +325,15 @@ class _ApiHandler(_Handler):
         )
         for name, value in answer.headers.items():
             self.set_header(name, value)
-        if isinstance(answer.body, bytes):
-            self.send((answer.status, answer.content_type, answer.body))
+        body = answer.body
+        if isinstance(body, bytes):
+            self.send((answer.status, answer.content_type, body))
+        elif isinstance(body, list):
+            await self.send_pieces(answer.status, answer.content_type, body)
         else:
             self.set_status(answer.status)
             self.set_header("Content-Type", answer.content_type)
-            await self._stream(answer.body)
+            await self._stream(body)
 
     head = post = put = patch = delete = options = get
 

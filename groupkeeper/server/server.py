@@ -234,7 +234,7 @@ class Server:
     def web_parts(self) -> "Parts":
         """What the JSON API stands on."""
         from groupkeeper.groups.lag import GroupLags
-        from groupkeeper.web.lag import LagHistory
+        from groupkeeper.web.lag_history import LagHistory
         from groupkeeper.web.parts import Parts
 
         turns = PacedTurns()
@@ -250,7 +250,7 @@ class Server:
             personal=self.personal,
             about=self.about,
             lags=lags,
-            history=LagHistory(lags, self._clock),
+            history=LagHistory(lags, turns, self._clock),
         )
 
     def _event_services(self, clock: Clock) -> EventServices:

@@ -1,6 +1,7 @@
 """Answers requests under `/api/v1`: finds the route, checks the parameters, encodes the answer."""
 
 import json
+from contextlib import nullcontext
 from typing import Final
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
@@ -29,16 +30,19 @@ class Api:
         """One request. What goes wrong is `{"error": ...}` with a status."""
         try:
             if request.path == DOCUMENT:
-                return HttpAnswer(200, await self._parts.turns.run(encoded(document(ROUTES))))
+                return await self._found(document(ROUTES))
             route, names = find_route(request)
             call = Call(request, names, read_query(request.query, route.parameters))
-            found = await route.handle(self._parts, call)
+            async with self._parts.reading if route.reads_events else nullcontext():
+                found = await route.handle(self._parts, call)
+                if isinstance(found, HttpAnswer):
+                    return found
+                return await self._found(self._parts.about() | found)
         except Refused as refused:
             whole = self._parts.about() | {"error": refused.text} | refused.fields
             return HttpAnswer(refused.status, _line(whole), headers=refused.headers)
-        if isinstance(found, HttpAnswer):
-            return found
-        whole = self._parts.about() | found
+
+    async def _found(self, whole: Object) -> HttpAnswer:
         return HttpAnswer(200, await self._parts.turns.run(encoded(whole)))
 
 

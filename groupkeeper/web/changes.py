@@ -107,7 +107,8 @@ def _checked(parts: Parts, request: HttpRequest) -> Mapping[str, Any]:
         raise Refused(403, line)
     host = request.headers.get("Host", "").strip()
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    ours = [each[0] for each in (options.http, options.advertise, options.listen) if each]
+    known = (options.http, options.advertise, options.listen)
+    ours = [each[0].lower() for each in known if each]
     if not (_is_address(name) or name.lower() in ("localhost", *ours)):
         line = (
             f"the Host header is '{host[:100]}': ask by an IP address, localhost, or the host of"

@@ -1,4 +1,6 @@
-"""Encodes answers as JSON in slices: a group may have a hundred thousand members."""
+"""Encodes answers as JSON in slices: a group may have a hundred thousand members, and a member
+thousands of partitions.
+"""
 
 import json
 from collections.abc import Iterator
@@ -6,8 +8,12 @@ from typing import Any, Final
 
 from groupkeeper.turns import Slices
 
-ROWS_IN_A_SLICE: Final = 100
-"""Items of a list that are encoded at a time, about half a millisecond."""
+VALUES: Final = 1_000
+"""Values, on whatever level, that are encoded at a time: about half a millisecond."""
+CHARACTERS: Final = 200
+"""Of a text, that count as one value."""
+PIECE_BYTES: Final = 64 * 1024
+"""Of an answer that is sent in pieces: copying megabytes takes milliseconds."""
 
 
 class Raw(bytes):
@@ -16,39 +22,73 @@ class Raw(bytes):
     __slots__ = ()
 
 
-# Any: JSON, with `Raw` in lists.
-def encoded(value: Any) -> Slices[bytes]:
-    """The value, and a line feed."""
-    parts: list[bytes] = []
+# Any: JSON, with `Raw` in it.
+def encoded(value: Any) -> Slices[list[bytes]]:
+    """The value and a line feed, in pieces of about `PIECE_BYTES`."""
+    pieces, parts, size = list[bytes](), list[bytes](), 0
     for part in _parts(value):
         if part is None:
             yield
-        else:
-            parts.append(part)
-    return b"".join(parts) + b"\n"
+            continue
+        parts.append(part)
+        size += len(part)
+        if size >= PIECE_BYTES:
+            pieces.append(b"".join(parts))
+            parts, size = [], 0
+    return [*pieces, b"".join((*parts, b"\n"))]
 
 
 def _parts(value: Any) -> Iterator[bytes | None]:
     """Pieces of JSON; None where a slice ends."""
-    if isinstance(value, dict):
-        start = b"{"
-        for name, item in value.items():
-            yield start + _dumped(name) + b": "
-            yield from _parts(item)
-            start = b", "
-        yield b"}" if value else b"{}"
-    elif isinstance(value, list) and value and isinstance(value[0], Raw):
-        yield b"[" + b", ".join(value) + b"]"
-    elif isinstance(value, list) and len(value) > ROWS_IN_A_SLICE:
-        start = b"["
-        for first in range(0, len(value), ROWS_IN_A_SLICE):
-            yield start + _dumped(value[first : first + ROWS_IN_A_SLICE])[1:-1]
-            yield None
-            start = b", "
-        yield b"]"
+    if isinstance(value, Raw):
+        yield value
+    elif not isinstance(value, dict | list | tuple) or _left(value, VALUES) >= 0:
+        yield json.dumps(value).encode()
     else:
-        yield _dumped(value)
+        yield from _long(value)
+    yield None
 
 
-def _dumped(value: Any) -> bytes:
-    return json.dumps(value).encode()
+def _long(value: Any) -> Iterator[bytes | None]:
+    """An object or list, as many of its items at a time as fit into a slice."""
+    is_object = isinstance(value, dict)
+    items = value.items() if is_object else value
+    yield b"{" if is_object else b"["
+    some, left, comma = list[Any](), VALUES, b""
+    for item in items:
+        left = _left(item, left)
+        if left >= 0:
+            some.append(item)
+            continue
+        if some:
+            yield comma + _inside(some, is_object)
+            yield None
+            comma = b", "
+        some, left = [item], _left(item, VALUES)
+        if left < 0:
+            name, held = item if is_object else (None, item)
+            yield comma + (json.dumps(name).encode() + b": " if is_object else b"")
+            yield from _parts(held)
+            some, left, comma = [], VALUES, b", "
+    if some:
+        yield comma + _inside(some, is_object)
+    yield b"}" if is_object else b"]"
+
+
+def _inside(some: list[Any], is_object: bool) -> bytes:
+    return json.dumps(dict(some) if is_object else some)[1:-1].encode()
+
+
+def _left(value: Any, left: int) -> int:
+    """How many values may follow in the slice; negative if this one is too large for it."""
+    if isinstance(value, Raw):
+        return -1
+    left -= 1
+    if isinstance(value, str):
+        return left - len(value) // CHARACTERS
+    if isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            left = _left(item, left)
+            if left < 0:
+                break
+    return left

@@ -11,14 +11,16 @@ Source: the section "Server-sent events" of the HTML standard.
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 from groupkeeper.coordinator.facts import NotedFact
+from groupkeeper.groups.event_limits import EVENT_BYTES, fitting
 from groupkeeper.observe.events import event_of
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.http_exchange import HttpAnswer
 from groupkeeper.observe.logs import Logger
-from groupkeeper.protocol.group_events import encode
 from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.web.call import Call
@@ -44,6 +46,7 @@ PIECE_BYTES: Final = 64 * 1024
 _HELLO: Final = b"retry: 2000\n: events follow\n\n"
 _HEARTBEAT: Final = b": no events\n\n"
 _GAP: Final = b'event: gap\ndata: {"why": "it begins now: only a stream of one group goes on"}\n\n'
+_LOST: Final = b'event: gap\ndata: {"why": "events before this are not stored any more"}\n\n'
 _CUT: Final = b'event: cut\ndata: {"why": "events came faster than they were read"}\n\n'
 _STREAM: Final = "text/event-stream"
 _log = Logger("http")
@@ -63,8 +66,17 @@ async def follow(parts: Parts, call: Call) -> HttpAnswer:
     if call.request.method == "HEAD":
         return HttpAnswer(200, b"", _STREAM)
     is_stored = parts.options.settings.group_events_enabled
-    source = _Stored(parts, group, numbers) if is_stored else _Made(parts, group)
-    return HttpAnswer(200, _Follower(parts.followers, source.pieces(last)), _STREAM)
+    if not is_stored:
+        pieces = _Made(parts, group).pieces(last)
+        return HttpAnswer(200, _Follower(parts.followers, pieces), _STREAM)
+    source = _Stored(parts, group, numbers)
+    follower = _Follower(parts.followers, source.pieces())
+    async with AsyncExitStack() as unless_it_follows:
+        unless_it_follows.push_async_callback(follower.aclose)
+        if last is not None:
+            await source.go_on(last)
+        unless_it_follows.pop_all()
+    return HttpAnswer(200, follower, _STREAM)
 
 
 def _reached(counts: Counter[tuple[str, ...]], limit: str, most: int) -> None:
@@ -121,24 +133,40 @@ class _Stored:
         self._parts = parts
         self._group = group
         self._partitions = {each: _partition(parts, each) for each in numbers}
+        self._offsets: dict[int, int | None] = {
+            number: None if each.log is None else each.log.next_offset
+            for number, each in self._partitions.items()
+        }
+        """Where to go on in each partition; None while its log is closed since the stream began."""
+        self._began_ms = parts.clock.wall()
         self._grown = set[int]()
         self._event = asyncio.Event()
+        self._gap = b""
 
-    async def pieces(self, last: Place | None) -> AsyncGenerator[bytes, None]:
+    async def go_on(self, last: Place) -> None:
+        """Begin after a place. Raises Refused if it cannot be looked for now."""
+        if self._group is None:
+            self._gap = _GAP  # a place is one of a partition, and this follows all
+            return
+        [number] = self._partitions
+        reader = self._reader(number)
+        offset = self._offsets[number] = await reader.after(last)
+        self._grown.add(number)
+        before = await reader.place_before(offset)
+        start, _ = await reader.bounds()
+        if before != last and (before is not None or start):
+            self._gap = _LOST
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
         watchers = [_Watcher(each, self._grown, self._event) for each in self._partitions.values()]
         try:
             yield _HELLO
-            if last is not None and self._group is None:
-                yield _GAP  # a place is one of a partition, and this follows all
-            offsets = {number: self._end(number) for number in self._partitions}
-            if last is not None and self._group is not None:
-                [number] = offsets
-                offsets[number] = await self._reader(number).after(last)
-                self._grown.add(number)
+            if self._gap:
+                yield self._gap
             while True:
                 for number in sorted(self._grown):
                     self._grown.discard(number)
-                    async for piece in self._new(number, offsets):
+                    async for piece in self._new(number):
                         yield piece
                 if not self._grown and not await self._wait():
                     yield _HEARTBEAT
@@ -146,20 +174,27 @@ class _Stored:
             for watcher in watchers:
                 watcher.stop()
 
-    async def _new(self, number: int, offsets: dict[int, int]) -> AsyncGenerator[bytes, None]:
-        """What one partition has beyond an offset, which is raised. Skips what retention has
-        deleted before it was read.
+    async def _new(self, number: int) -> AsyncGenerator[bytes, None]:
+        """What one partition has beyond its offset, which is raised. Says so if retention has
+        deleted some before it was read.
         """
+        began = offset = self._offsets[number]
         try:
-            read = self._reader(number).read(offsets[number], self._end(number))
-            async for found in read:
-                offsets[number] = found.following
+            reader = self._reader(number)
+            if offset is None:
+                offset = await reader.since(self._began_ms)
+            elif offset < (await reader.bounds())[0]:
+                yield _LOST
+            async for found in reader.read(offset, self._end(number)):
+                offset = self._offsets[number] = found.following
                 for piece in _frames(found.events):
                     yield piece
         except Refused:  # the log is closed, and opened again soon
-            await asyncio.sleep(RETRY_S)
-        if offsets[number] < self._end(number):
+            pass
+        if (offset or 0) < self._end(number):
             self._grown.add(number)
+            if self._offsets[number] == began:
+                await asyncio.sleep(RETRY_S)
 
     async def _wait(self) -> bool:
         """Until something has grown; False after `HEARTBEAT_S`."""
@@ -212,7 +247,7 @@ class _Made:
     def __init__(self, parts: Parts, group: str | None) -> None:
         self._parts = parts
         self._group = group
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[tuple[Origin, NotedFact]] = deque()
         self._event = asyncio.Event()
         self._is_full = False
 
@@ -225,7 +260,10 @@ class _Made:
             while not self._is_full or self._queue:
                 self._event.clear()
                 if self._queue:
-                    yield self._queue.popleft()
+                    # A round of 10,000 members takes some 50 ms.
+                    made = partial(self._made, *self._queue.popleft())
+                    for frame in await self._parts.topics.worker(made):
+                        yield frame
                     continue
                 try:
                     async with asyncio.timeout(HEARTBEAT_S):
@@ -240,16 +278,22 @@ class _Made:
         fact = noted.fact
         if self._is_full or not fact.is_event or self._group not in (None, fact.group):
             return
-        event = event_of(noted)
-        if event is None:
-            return
         if len(self._queue) >= QUEUED:
             self._is_full = True
             _reached(self._parts.metrics.counts, "QUEUED", QUEUED)
             return
+        self._queue.append((origin, noted))
+        self._event.set()
+
+    def _made(self, origin: Origin, noted: NotedFact) -> Sequence[bytes]:
+        """The frame of its event, if it has one; on a thread."""
+        event = event_of(noted)
+        if event is None:
+            return ()
         node = self._parts.options.node_id
         placed = event._replace(seq=noted.order, epoch=origin.leader_epoch, node=node)
-        value = encode(self._parts.personal.applied(placed))
-        stored = Stored(-1, (placed.epoch, placed.seq), b"", value)
-        self._queue += _frames([stored])
-        self._event.set()
+        value = fitting(self._parts.personal.applied(placed), EVENT_BYTES)
+        if value is None:
+            _log.error("event too large to be sent", type=event.type, group=event.group)
+            return ()
+        return [*_frames([Stored(-1, (placed.epoch, placed.seq), b"", value)])]

@@ -15,6 +15,9 @@ LIMIT: Final = 50
 """Groups of an answer, unless the request says more."""
 LIMIT_MOST: Final = 500
 STATES: Final = tuple(str(each) for each in GroupState)
+CURSOR_MOST: Final = 300
+"""Characters of a cursor; percent-encoded, they take less than half of a request's headers."""
+LAST_CHARACTER: Final = "\U0010ffff"
 IDS_IN_A_SLICE: Final = 1_000
 ROWS_IN_A_SLICE: Final = 20
 
@@ -40,7 +43,7 @@ def _page(parts: Parts, call: Call) -> Slices[Object]:
             yield
     return {
         "groups": rows,
-        "next": found[limit - 1] if len(found) > limit else None,
+        "next": _cursor(found[limit - 1]) if len(found) > limit else None,
         "total": total,
         "not_active": [
             {"partition": each.index, "state": each.snapshot().state}
@@ -48,6 +51,13 @@ def _page(parts: Parts, call: Call) -> Slices[Object]:
             if each.absence is not ErrorCode.NONE
         ],
     }
+
+
+def _cursor(group_id: str) -> str:
+    """What to ask for after this id. Of an id that would not fit into a request, its beginning: the
+    next page leaves out others that begin so, and none of those that do not.
+    """
+    return group_id if len(group_id) <= CURSOR_MOST else group_id[:CURSOR_MOST] + LAST_CHARACTER
 
 
 def _find(parts: Parts, call: Call, most: int) -> Slices[tuple[int, list[str]]]:

@@ -1,22 +1,28 @@
 """One group as it is now: in a row of the list, whole, its members, and one static member."""
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Final
 
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member
 from groupkeeper.groups.driver import PartitionDriver
+from groupkeeper.groups.lag import PartitionLag
 from groupkeeper.observe.events import cause_of
 from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.topics.slices import ITEMS, Pace
 from groupkeeper.turns import Slices
 from groupkeeper.web.call import Call
-from groupkeeper.web.lag import add_lags, point
+from groupkeeper.web.lag import add_lags
+from groupkeeper.web.lag_history import point
 from groupkeeper.web.parts import SOON, Object, Parts, Refused
 from groupkeeper.why.rounds import Round
 from groupkeeper.why.words import cause_text
 
 MEMBERS_IN_A_SLICE: Final = 50
+ASSIGNMENT_BYTES: Final = 100
+"""Of an assignment, some 25 partitions, that take as long to read as an item of a `Pace`."""
 ABSENT: Final = "absent"
 """State of a partition that another process has."""
 
@@ -114,26 +120,39 @@ async def group_lag(parts: Parts, call: Call) -> Object:
     group = find(parts, call.names["group"]).group_id
     wall = parts.clock.wall()
     lags = (await parts.lags.of([group], wall)).get(group, [])
-    now = point(lags, wall)
+    now = await parts.turns.run(point(lags, wall, Pace()))
     history = parts.history.of(group, now)
     return {
         "group": group,
         "at_ms": now.at_ms,
         "records": now.records,
         "lag_ms": now.lag_ms,
-        "partitions": [
-            {
-                "topic": each.topic,
+        "partitions": await parts.turns.run(_by_partition(lags)),
+        "history": [each._asdict() for each in history],
+    }
+
+
+def _by_partition(lags: Iterable[PartitionLag]) -> Slices[list[Object]]:
+    """Rows in the order of topics and partitions."""
+    topics, rows, pace = dict[str, list[PartitionLag]](), list[Object](), Pace()
+    for each in lags:
+        topics.setdefault(each.topic, []).append(each)
+        if pace.spent():
+            yield
+    for topic in sorted(topics):
+        for each in sorted(topics[topic], key=attrgetter("partition")):
+            row = {
+                "topic": topic,
                 "partition": each.partition,
                 "committed": each.committed,
                 "end": each.end_offset,
                 "lag": each.lag,
                 "lag_ms": each.lag_ms,
             }
-            for each in sorted(lags)
-        ],
-        "history": [each._asdict() for each in history],
-    }
+            rows.append(row)
+            if pace.spent():
+                yield
+    return rows
 
 
 # -- members -------------------------------------------------------------------------------------
@@ -151,12 +170,13 @@ async def members(parts: Parts, call: Call) -> Object:
 
 
 def _members(parts: Parts, group: Group, looked: list[Object]) -> Slices[list[Object]]:
-    wall, found = parts.clock.wall(), []
-    for number, seen in enumerate(looked, 1):
+    wall, found, pace = parts.clock.wall(), [], Pace()
+    for seen in looked:
         member = group.members.get(seen["member"])
-        if member is not None:  # else it has left meanwhile
-            found.append(parts.personal.shown(_member(member, seen, wall)))
-        if number % MEMBERS_IN_A_SLICE == 0:
+        if member is None:  # it has left meanwhile
+            continue
+        found.append(parts.personal.shown(_member(member, seen, wall)))
+        if pace.spent(ITEMS // MEMBERS_IN_A_SLICE + len(member.assignment) // ASSIGNMENT_BYTES):
             yield
     return found
 

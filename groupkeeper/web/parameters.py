@@ -1,5 +1,6 @@
 """The parameters of requests: their table form, and how they are read and checked."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -65,10 +66,10 @@ class Parameter:
 
 def read_place(text: str, what: str) -> Place:
     """A position as `EPOCH.SEQ`. Raises Refused."""
-    epoch, _, seq = text.partition(".")
-    if not all(each.isascii() and each.isdigit() and len(each) < 20 for each in (epoch, seq)):
+    if not re.fullmatch(PLACE_PATTERN, text):
         line = f"{what} is '{_cut(text)}': give EPOCH.SEQ, as an earlier answer has it"
         raise Refused(400, line)
+    epoch, seq = text.split(".")
     return int(epoch), int(seq)
 
 

@@ -1,8 +1,9 @@
 """What the endpoints of the API stand on."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from groupkeeper.clock import Clock
 from groupkeeper.groups.event_limits import Personal
@@ -13,9 +14,11 @@ from groupkeeper.observe.metrics import Metrics
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import PacedTurns
+from groupkeeper.web.lag_history import LagHistory
 
-if TYPE_CHECKING:
-    from groupkeeper.web.lag import LagHistory
+READERS: Final = 2
+"""Answers from stored events that are made at a time; others wait. Each takes up to some hundred
+megabytes while it is made."""
 
 # Any: JSON.
 Object: TypeAlias = dict[str, Any]
@@ -36,7 +39,9 @@ class Parts:
     about: Callable[[], Object]
     """What identifies this server, at the beginning of every answer."""
     lags: GroupLags
-    history: "LagHistory"
+    history: LagHistory
+    reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READERS))
+    """For answers from stored events."""
     followers: set[object] = field(default_factory=set)
     """Streams of events that are open."""
 

@@ -30,6 +30,8 @@ class Route:
     """Of errors, besides 400 of wrong parameters."""
     body: str = ""
     """Name of the body's schema."""
+    reads_events: bool = False
+    """Stored ones, which takes memory: see `parts.READERS`."""
 
     def fits(self, segments: Sequence[str]) -> dict[str, str] | None:
         """The names in a path; None if it is another one."""
@@ -122,6 +124,7 @@ ROUTES: Final = (
         "Rounds",
         _LAST,
         statuses=_OF_A_GROUP,
+        reads_events=True,
     ),
     Route(
         "groups/{group}/why",
@@ -130,6 +133,7 @@ ROUTES: Final = (
         "Why",
         _LAST,
         statuses=_OF_A_GROUP,
+        reads_events=True,
     ),
     Route(
         "groups/{group}/events",
@@ -148,6 +152,7 @@ ROUTES: Final = (
             ),
         ),
         statuses=_OF_A_GROUP,
+        reads_events=True,
     ),
     Route(
         "groups/{group}/members/remove",

@@ -115,14 +115,19 @@ class EventReader:
         return low
 
     async def place_before(self, offset: int) -> Place | None:
-        """The place of the last event before an offset; None if there is none."""
-        start, _ = await self.bounds()
+        """The place of the last event before an offset; None if there is none. The cleaner may have
+        removed a million before it.
+        """
+        (start, _), step = await self.bounds(), 1
         while offset > start:
-            data = await self._fetch(offset - 1, 1)
-            found = await self._turns.run(_places(bytes(data.records or b""), offset - 1, offset))
-            if found:
-                return found[-1][1]
-            offset -= 1
+            begin = at = max(start, offset - step)
+            last: Place | None = None
+            while at < offset:
+                found, at = await self._batch(at)
+                last = next((place for each, place in found[::-1] if each < offset), last)
+            if last is not None:
+                return last
+            offset, step = begin, 2 * step
         return None
 
     async def place_at(self, offset: int) -> Place | None:
@@ -135,7 +140,10 @@ class EventReader:
         while start < end and not self.is_spent:
             data = await self._fetch(start, FETCH_BYTES)
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted meanwhile
-                start, end = await self.bounds()
+                first, _ = await self.bounds()
+                if first <= start:
+                    return
+                start = first
                 continue
             records = bytes(data.records or b"")
             self.bytes_read += len(records)
@@ -158,10 +166,28 @@ class EventReader:
     # -- reading ---------------------------------------------------------------------------------
 
     async def _first(self, offset: int) -> tuple[int, Place] | None:
-        """Offset and place of the first event from an offset on, if it is in that batch."""
+        """Offset and place of the first event from an offset on. A batch may have none: tombstones,
+        or what the cleaner has left.
+        """
+        _, end = await self.bounds()
+        while offset < end:
+            found, following = await self._batch(offset)
+            first = next((each for each in found if each[0] >= offset), None)
+            if first is not None:
+                return first
+            offset = following
+        return None
+
+    async def _batch(self, offset: int) -> tuple[list[tuple[int, Place]], int]:
+        """Offsets and places of the events in the first batch that ends behind an offset, and the
+        offset after it.
+        """
         data = await self._fetch(offset, 1)
-        found = await self._turns.run(_places(bytes(data.records or b""), offset, offset + 2**31))
-        return found[0] if found else None
+        try:
+            found, following = await self._turns.run(_places(bytes(data.records or b"")))
+        except CorruptBatch as problem:
+            raise Refused(500, f"the events cannot be read: {problem}") from None
+        return found, max(following, offset + 1)
 
     async def _fetch(self, offset: int, size: int) -> PartitionData:
         wanted = FetchPartition(
@@ -228,15 +254,16 @@ def _read(offset: int, key: bytes | None, value: bytes) -> list[Stored]:
     return [Stored(offset, (int(match[2]), int(match[1])), key or b"", value)]
 
 
-def _places(data: bytes, start: int, end: int) -> Slices[list[tuple[int, Place]]]:
-    """Offsets and places of all events of the first batch, between two offsets."""
-    found: list[tuple[int, Place]] = []
-    for header in iter_batches(data):
+def _places(data: bytes) -> Slices[tuple[list[tuple[int, Place]], int]]:
+    """Offsets and places of all events of the first batch, and the offset after it."""
+    found, following = list[tuple[int, Place]](), 0
+    header = next(iter_batches(data), None)
+    if header is not None:
+        following = header.next_offset
         for count, record in enumerate(decode_records(data, header)):
             if count % RECORDS_IN_A_SLICE == RECORDS_IN_A_SLICE - 1:
                 yield
-            if record.value is not None and start <= record.offset < end:
+            if record.value is not None:
                 events = _read(record.offset, record.key, record.value)
                 found += [(each.offset, each.place) for each in events]
-        break
-    return found
+    return found, following

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from groupkeeper.protocol.group_events import decode
+from groupkeeper.protocol.group_events import Event, decode
+from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices
 from groupkeeper.web.call import Call
 from groupkeeper.web.encoding import Raw
@@ -21,7 +22,12 @@ ROUNDS_MOST: Final = 1_000
 EVENTS: Final = 100
 """Of an answer, unless the request says more."""
 EVENTS_MOST: Final = 1_000
-EVENTS_IN_A_SLICE: Final = 20
+EVENTS_BYTES: Final = 1024 * 1024
+"""Of stored events in an answer; at least one. `next` says where to go on."""
+EVENT_BYTES: Final = 100
+"""Of an event, that take as long to read as an item of a `Pace`."""
+UNREADABLE: Final = "unreadable"
+"""Under this name `unknown` counts events of a later version."""
 
 _STARTED: Final = b'"type":"rebalance_started"'
 
@@ -37,18 +43,20 @@ async def events(parts: Parts, call: Call) -> Object:
         following = end
         async for begin, piece in reader.backwards(start, end):
             found = [*piece, *found]
-            if len(found) >= limit or begin == start:
+            if len(found) >= limit or begin == start or _fitting(found) < len(found):
                 break
         found = found[-limit:]
+        found = found[len(found) - _fitting(found[::-1]) :]
     else:
         following = start = await reader.after(after)
         async for some in reader.read(start, end):
             found += [each for each in some.events if each.place > after]
             following = some.following
-            if len(found) >= limit:
+            if len(found) >= limit or _fitting(found) < len(found):
                 break
-        if len(found) > limit:
-            found = found[:limit]
+        some_fit = min(limit, _fitting(found))
+        if len(found) > some_fit:
+            found = found[:some_fit]
             following = found[-1].offset + 1
     if not found:
         _check_known(parts, call)
@@ -59,6 +67,16 @@ async def events(parts: Parts, call: Call) -> Object:
         "next": None if last is None else place_text(last),
         "more": following < end,
     }
+
+
+def _fitting(events: Sequence[Stored]) -> int:
+    """How many of the first events fit into `EVENTS_BYTES`; at least one, if there is one."""
+    size = 0
+    for number, each in enumerate(events):
+        size += len(each.value)
+        if number and size > EVENTS_BYTES:
+            return number
+    return len(events)
 
 
 async def rounds(parts: Parts, call: Call) -> Object:
@@ -117,7 +135,7 @@ async def _tell(parts: Parts, call: Call) -> _Told:
     begin, started = end, 0
     async for begin, piece in reader.backwards(oldest, end):  # noqa: B007  # used below
         pieces.append(piece)
-        started += sum(_STARTED in each.value for each in piece)
+        started += await parts.turns.run(_count_started(piece))
         if started > wanted:  # one more: what belongs to the first is before its start
             break
     read = [each for piece in reversed(pieces) for each in piece]
@@ -135,28 +153,55 @@ async def _tell(parts: Parts, call: Call) -> _Told:
     return _Told(shown, text, dict(folding.unknown))
 
 
+def _count_started(piece: Sequence[Stored]) -> Slices[int]:
+    number, pace = 0, Pace()
+    for each in piece:
+        number += _STARTED in each.value
+        if pace.spent(1 + len(each.value) // 10_000):
+            yield
+    return number
+
+
 def _first_place(shown: Sequence[Entry], read: Sequence[Stored]) -> Slices[Place | None]:
     """The first event of the first round that is shown; None without rounds."""
     first = next((each for each in shown if isinstance(each, Round)), None)
-    for number, each in enumerate(read if first is not None else ()):
-        event = decode(each.key, each.value)
-        if first is not None and (event.epoch, event.round) == (first.epoch, first.round):
+    pace = Pace()
+    for each in read if first is not None else ():
+        event = _decoded(each)
+        if event and first and (event.epoch, event.round) == (first.epoch, first.round):
             return each.place
-        if number % EVENTS_IN_A_SLICE == EVENTS_IN_A_SLICE - 1:
+        if pace.spent(_cost(each)):
             yield
     return None
 
 
 def _folded(folding: Folding, read: Sequence[Stored]) -> Slices[list[Entry]]:
-    entries: list[Entry] = []
-    for number, each in enumerate(read):
-        entries += folding.add(decode(each.key, each.value))
-        if number % EVENTS_IN_A_SLICE == EVENTS_IN_A_SLICE - 1:
+    entries, pace = list[Entry](), Pace()
+    for each in read:
+        event = _decoded(each)
+        if event is None:
+            folding.unknown[UNREADABLE] += 1
+        else:
+            entries += folding.add(event)
+        if pace.spent(_cost(each)):
             yield
     entries += folding.rest()
     find_returns(entries)
     entries.sort(key=time_of)
     return entries
+
+
+def _decoded(stored: Stored) -> Event | None:
+    """None for one that cannot be read, such as one of a later version."""
+    try:
+        return decode(stored.key, stored.value)
+    except ValueError:
+        return None
+
+
+def _cost(stored: Stored) -> int:
+    """In items of a `Pace`: an event of many members takes milliseconds."""
+    return 1 + len(stored.value) // EVENT_BYTES
 
 
 def _as_json(entries: Sequence[Entry]) -> Slices[list[Object]]:

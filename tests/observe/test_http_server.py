@@ -486,6 +486,16 @@ def post(body: bytes, kind: str, more: str = "") -> bytes:
     return get("/api/x", "POST", headers) + body
 
 
+async def test_a_long_answer_of_an_api_is_sent_in_pieces() -> None:
+    pieces = [bytes([65 + number]) * 100_000 for number in range(20)]
+    async with api_of(HttpAnswer(200, pieces), []) as (address, _):
+        for method, body in (("GET", b"".join(pieces)), ("HEAD", b"")):
+            answer = await send(address, get("/api/x", method, "Connection: close\r\n"))
+            head, _, sent = answer.partition(b"\r\n\r\n")
+            assert b"Content-Length: 2000000\r\n" in head + b"\r\n"
+            assert sent == body
+
+
 async def test_an_api_gets_paths_and_queries_as_they_came() -> None:
     asked: list[HttpRequest] = []
     found = HttpAnswer(503, b"{}\n", headers={"Retry-After": "7"})

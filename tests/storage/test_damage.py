@@ -253,6 +253,34 @@ def test_the_start_of_a_log_is_put_back(disk: FakeDisk, stop: bool) -> None:
     assert store.folders.check(TOPIC) == ""
 
 
+def test_a_start_before_the_one_that_is_noted_is_put_back(disk: FakeDisk) -> None:
+    fill(disk, stop=True)
+    store = Store(FakeFiles(disk), "data", 0, LIMITS)
+    write_start(FakeFiles(disk), f"data/{TOPIC}", 20)
+    store.folders.note(TOPIC, 20)
+    store.close()
+    write_start(FakeFiles(disk), f"data/{TOPIC}", 2)
+    store = open_store(disk, limits=LIMITS)
+    told = store.folders.check(TOPIC)
+    assert told == (
+        f"data/{TOPIC}/log-start-offset-checkpoint was damaged and had 2: restored, the log begins "
+        "at offset 20"
+    )
+    assert read_start(FakeFiles(disk), f"data/{TOPIC}") == 20
+
+
+def test_a_start_after_the_one_that_is_noted_holds(disk: FakeDisk) -> None:
+    """A full disk may have refused the note."""
+    fill(disk, stop=True)
+    store = Store(FakeFiles(disk), "data", 0, LIMITS)
+    store.folders.note(TOPIC, 20)
+    store.close()
+    write_start(FakeFiles(disk), f"data/{TOPIC}", 30)
+    store = open_store(disk, limits=LIMITS)
+    assert store.folders.check(TOPIC) == ""
+    assert read_start(FakeFiles(disk), f"data/{TOPIC}") == 30
+
+
 def test_what_is_noted_while_the_list_is_written_is_in_it(disk: FakeDisk) -> None:
     """One thread deletes topics while another makes them."""
     fill(disk, stop=True)

@@ -44,7 +44,15 @@ def test_it_has_kafkas_format(folder: FakeFiles, disk: FakeDisk) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"0\n1\n", b"0\n1\nt 0 x\n", b"0\n1\nt 0 -4\n", b"1\n1\nt 0 4\n", b"\xff\n1\nt 0 4"],
+    [
+        b"",
+        b"0\n1\n",
+        b"0\n1\nt 0 4",
+        b"0\n1\nt 0 x\n",
+        b"0\n1\nt 0 -4\n",
+        b"1\n1\nt 0 4\n",
+        b"\xff\n1\nt 0 4",
+    ],
 )
 def test_damage_is_named(folder: FakeFiles, disk: FakeDisk, data: bytes) -> None:
     write_file(disk, PATH, data)

@@ -30,15 +30,13 @@ class KafkaPython(Suite):
     versions: ClassVar = {"kafka-python": versions.KAFKA_PYTHON}
     limit_s = 400.0
     known: ClassVar = {
-        "test_kafka_version_infer": "the release is guessed from APIs that no group needs",
         "test_create_describe_delete_acls": "there are no access rules to administer",
         "test_describe_configs_broker_resource_*": (
             "a server's configs are its settings: addresses are options of the command line"
         ),
-        "test_describe_metadata_quorum": "there is no KRaft quorum",
         "test_elect_leaders": _ONE_NODE,
         "test_*_partition_reassignments": _ONE_NODE,
-        "test_*_log_dirs": "folders of logs are not told or moved",
+        "test_alter_*log_dirs": "logs are not moved to other folders",
     }
 
     def prepare(self, folder: Path) -> None:

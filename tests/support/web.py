@@ -50,16 +50,21 @@ class Web:
 
     def _checked(self, path: str, method: str, answer: HttpAnswer) -> tuple[int, dict[str, Any]]:
         assert answer.content_type == "application/json"
-        assert isinstance(answer.body, bytes)
-        body = json.loads(answer.body)
+        body = json.loads(whole(answer))
         check(self.document, path, method, answer.status, body)
         return answer.status, body
 
     @property
     def document(self) -> dict[str, Any]:
-        answer = self.answer("openapi.json")
-        assert isinstance(answer.body, bytes)
-        return json.loads(answer.body)  # type: ignore[no-any-return]
+        return json.loads(whole(self.answer("openapi.json")))  # type: ignore[no-any-return]
+
+
+def whole(answer: HttpAnswer) -> bytes:
+    """The body of an answer that is no stream."""
+    if isinstance(answer.body, bytes):
+        return answer.body
+    assert isinstance(answer.body, list)
+    return b"".join(answer.body)
 
 
 def check(document: dict[str, Any], path: str, method: str, status: int, body: Any) -> None:

@@ -1,10 +1,14 @@
 """Calls that change something."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from groupkeeper.observe.http_exchange import HttpRequest
+from groupkeeper.web.api import Api
 from groupkeeper.web.changes import MEMBERS_MOST
 from tests.groups.test_lag import produce
 from tests.support.served import Served, settle
@@ -48,6 +52,16 @@ def test_changes_are_switched_off_by_default(serve: Callable[..., Served]) -> No
 def test_addresses_and_localhost_are_good_hosts(served: Served, web: Web, host: str) -> None:
     settle(served.client(), "g")
     assert web.post(*REMOVE, headers={"Host": host}, **ANY)[0] == 200
+
+
+@pytest.mark.parametrize("host", ["kafka.example", "KAFKA.example:9644"])
+def test_a_name_of_the_server_is_a_good_host_in_any_case(served: Served, host: str) -> None:
+    settle(served.client(), "g")
+    parts = served.server.web_parts()
+    api = Api(replace(parts, options=replace(parts.options, advertise=("Kafka.Example", 9092))))
+    headers = {"Host": host, "Content-Type": "application/json"}
+    asked = HttpRequest("POST", "/".join(REMOVE), "", headers, body=json.dumps(ANY).encode())
+    assert served.run(api.answer(asked)).status == 200
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ import pytest
 from groupkeeper.observe.http_exchange import HttpAnswer, Pieces
 from groupkeeper.observe.http_limits import ANSWERS
 from groupkeeper.protocol.group_events import encode
+from groupkeeper.web import follow as web_follow
 from groupkeeper.web.follow import FOLLOWERS, GATHER_S, HEARTBEAT_S, QUEUED
+from tests.support.requests import join_request
 from tests.support.served import Lines, Served, settle
 from tests.support.stored_events import stored
-from tests.support.web import Web
+from tests.support.web import Web, whole
 
 
 class Follower:
@@ -209,6 +211,50 @@ def test_nothing_is_left_of_a_stream_that_was_closed(served: Served, web: Web) -
     assert len(partition.watchers) == 0
 
 
+def test_a_stream_begins_now_also_where_a_log_is_opened_later(served: Served) -> None:
+    settle(served.client(), "g")
+    served.advance(0.3)
+    before = values(served, "g")
+    served.restart()
+    follower = Follower(served, Web(served))
+    follower.read(5)
+    settle(served.client(), "g", group_instance_id="SAM")
+    follower.read(3)
+    found = [(each["epoch"], each["seq"]) for each in follower.events]
+    assert not {(each["epoch"], each["seq"]) for each in before} & set(found)
+    assert {"coordinator_loaded", "member_joined"} <= {each["type"] for each in follower.events}
+
+
+@pytest.mark.parametrize("last", ["0.7", "1.1000", "99.3"])
+def test_a_place_that_is_not_stored_is_a_gap(served: Served, web: Web, last: str) -> None:
+    settle(served.client(), "g")
+    served.advance(0.3)
+    follower = Follower(served, web, "group=g", last)
+    follower.read()
+    assert ("event: gap" in follower.text) is (last != "0.7"), "all since the first are there"
+    follower.close()
+    [known] = values(served, "g")[-1:]
+    follower = Follower(served, web, "group=g", f"{known['epoch']}.{known['seq']}")
+    follower.read()
+    assert "event: gap" not in follower.text
+
+
+def test_a_closed_log_is_told_before_a_stream_begins(served: Served) -> None:
+    settle(served.client(), "g")
+    stored(served)
+    index = served.driver("g").index
+    served.stop()
+    for name in served.disk.children(f"data/__group_events-{index}"):
+        served.disk.remove(f"data/__group_events-{index}/{name}")
+    served.start()
+    served.settled()
+    web = Web(served)
+    for _ in range(FOLLOWERS + 1):
+        answer = web.answer("follow", "group=g", headers={"Last-Event-ID": "1.1"})
+        assert answer.status == 503
+        assert json.loads(whole(answer))["error"].startswith("the events cannot be read now")
+
+
 # -- where events are not stored -----------------------------------------------------------------
 
 
@@ -245,7 +291,7 @@ def test_a_reader_that_is_too_slow_is_cut_off(unstored: Served) -> None:
     for number in range(QUEUED):
         client.commit(1, f"g{number}")
     unstored.advance(1)
-    follower.read()
+    follower.read(10)
     assert follower.ended
     assert len(follower.events) == 1 + QUEUED, "one was being sent"
     assert follower.frames[-1].startswith("event: cut\n")
@@ -271,3 +317,18 @@ def test_addresses_are_hidden_there_too(serve: Callable[..., Served]) -> None:
     follower.read()
     assert len(follower.events) > 3
     assert "127.0.0.1" not in follower.text
+
+
+def test_a_large_event_is_shortened_there_too(
+    unstored: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_follow, "EVENT_BYTES", 700)
+    follower = Follower(unstored, Web(unstored), "group=g")
+    follower.read()
+    for _ in range(20):
+        unstored.client().send(3, join_request("g"))
+    unstored.advance(70)
+    follower.read(5)
+    joined = [each for each in follower.events if each["type"] == "rebalance_joined"]
+    assert max(each["shortened"]["joined"] for each in joined if "shortened" in each) > 10
+    assert all(len(frame) < 800 for frame in follower.frames)

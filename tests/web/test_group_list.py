@@ -57,6 +57,16 @@ def test_pages_go_on_after_the_last_id_whatever_appears_or_vanishes(
     assert (ids(last), last["next"]) == (["g5"], None)
 
 
+def test_an_id_that_is_too_long_for_a_request_hides_no_other(served: Served, web: Web) -> None:
+    client = served.client()
+    for name in ("a", "l" * 6_000, "l" * 300, "lm", "z"):
+        client.commit(1, name)
+    first = web.found("groups", limit=3)
+    assert ids(first) == ["a", "l" * 300, "l" * 6_000]
+    assert len(first["next"]) < 400
+    assert ids(web.found("groups", after=first["next"])) == ["lm", "z"]
+
+
 def test_search_is_for_any_part_in_any_case(served: Served, web: Web) -> None:
     client = served.client()
     for name in ("Billing-eu", "billing-us", "orders"):

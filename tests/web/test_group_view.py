@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.web.encoding import ROWS_IN_A_SLICE
 from tests.support.requests import join_request
 from tests.support.served import Served, settle
 from tests.support.stored_events import stored
-from tests.support.web import Web
+from tests.support.web import Web, whole
 
 PLAN = bytes.fromhex("0000 00000001 0006") + b"orders" + bytes.fromhex("00000002 00000000 00000003")
 PLAN += bytes.fromhex("ffffffff")
@@ -64,12 +63,12 @@ def test_a_partition_that_does_not_serve(served: Served, web: Web, path: str) ->
     served.fail("g")
     answer = web.answer(f"groups/g{path}")
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
-    error = json.loads(answer.body)["error"]  # type: ignore[arg-type]
+    error = json.loads(whole(answer))["error"]
     assert error == "the partition of group 'g' is closed: ask again in a second"
 
 
 def test_many_members_are_encoded_in_slices(served: Served, web: Web) -> None:
-    many = 2 * ROWS_IN_A_SLICE + 1
+    many = 201
     for _ in range(many):
         served.client().send(3, join_request("g"))
     served.advance(1)

@@ -1,7 +1,10 @@
 """Lag over HTTP."""
 
-from groupkeeper.web.lag import HISTORIES, KEPT_S, POINT_S, POINTS
+from groupkeeper.groups.lag import PartitionLag
+from groupkeeper.topics.slices import ITEMS, Pace
+from groupkeeper.web.lag_history import HISTORIES, KEPT_S, POINT_S, POINTS, point
 from tests.groups.test_lag import produce
+from tests.support.requests import commit_request
 from tests.support.served import Served
 from tests.support.web import Web
 
@@ -78,3 +81,18 @@ def test_a_group_without_offsets_has_none(served: Served, web: Web) -> None:
     assert web.found("groups", "g")["lag"] is None
     found = web.found("groups", "g", "lag")
     assert (found["partitions"], found["records"], found["lag_ms"]) == ([], 0, 0)
+
+
+def test_a_point_of_many_partitions_is_made_in_slices() -> None:
+    lags = [PartitionLag("orders", number, 1, 0, 3, 7) for number in range(10 * ITEMS)]
+    assert sum(1 for _ in point(lags, 5, Pace())) == 10
+
+
+def test_partitions_are_in_order(served: Served, web: Web) -> None:
+    client = served.client()
+    for partition in (2, 0, 1):
+        produce(client, times=1, partition=partition)
+    offsets = {("orders", number): 1 for number in (2, 0, 1)}
+    client.call(8, commit_request(offsets, "g"))
+    rows = web.found("groups", "g", "lag")["partitions"]
+    assert [each["partition"] for each in rows] == [0, 1, 2]

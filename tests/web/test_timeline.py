@@ -1,13 +1,20 @@
 """Rounds, events and the answer to why, from what is stored."""
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
+from groupkeeper.observe.http_exchange import HttpRequest
+from groupkeeper.protocol import group_events
 from groupkeeper.protocol.group_events import encode
-from groupkeeper.web import stored_events
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.turns import Turns
+from groupkeeper.web import stored_events, timeline
+from groupkeeper.web.parts import READERS
+from groupkeeper.web.stored_events import EventReader
 from groupkeeper.why.entries import entry_json
 from groupkeeper.why.rounds import Folding, find_returns
 from tests.support.served import Client, Served, settle
@@ -206,3 +213,106 @@ def test_rounds_say_whether_events_are_stored(serve: Callable[..., Served], sett
     rounds(served, served.client(), 1)
     settle(served.client(), "g")
     assert Web(served).found("groups", "g", "rounds")["events_enabled"] is setting
+
+
+def test_events_of_a_later_version_are_counted(
+    served: Served, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds(served, served.client(), 2)
+    count = len(values(served))
+    monkeypatch.setattr(group_events, "VERSION", 2)
+    found = web.found("groups", "g", "rounds")
+    assert (found["rounds"], found["unknown"]) == ([], {"unreadable": count})
+
+
+def test_an_answer_has_a_limited_number_of_bytes(
+    served: Served, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds(served, served.client(), 3)
+    monkeypatch.setattr(timeline, "EVENTS_BYTES", 1_500)
+    stored_ones, found = values(served), web.found("groups", "g", "events", after="0.0")
+    got = [found["events"]]
+    while found["more"]:
+        found = web.found("groups", "g", "events", after=found["next"])
+        got.append(found["events"])
+    assert [each for some in got for each in some] == stored_ones
+    assert len(got) > 3
+    last = web.found("groups", "g", "events")["events"]
+    assert 0 < len(last) < len(stored_ones)
+    assert last == stored_ones[-len(last) :]
+
+
+def test_few_answers_are_made_from_events_at_a_time(
+    served: Served, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds(served, served.client(), 3)
+    at_a_time, most, read = 0, 0, EventReader.read
+
+    async def counted(self: EventReader, start: int, end: int) -> AsyncIterator[Any]:
+        nonlocal at_a_time, most
+        at_a_time += 1
+        most = max(most, at_a_time)
+        async for piece in read(self, start, end):
+            yield piece
+        at_a_time -= 1
+
+    async def ask() -> list[Any]:
+        asked = [web.api.answer(HttpRequest("GET", "groups/g/rounds")) for _ in range(9)]
+        return await asyncio.gather(*asked)
+
+    monkeypatch.setattr(EventReader, "read", counted)
+    answers = served.run(ask())
+    assert [each.status for each in answers] == 9 * [200]
+    assert most == READERS
+
+
+def test_places_are_found_where_the_cleaner_has_removed_events(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = ("offsets.topic.num.partitions=1", "log.cleaner.backoff.ms=1000")
+    served = serve(*one, "group.events.purge=true")
+    client, topics = served.client(), served.server.topics
+    rounds(served, client, 1, "kept")
+    rounds(served, client, 30, "gone")
+    answer = client.call(1, DeleteGroupsRequest(groups_names=["gone"]))
+    assert answer.results[0].error_code == 0
+    served.advance(70)
+    places = {(each["epoch"], each["seq"]) for each in values(served, "kept")}
+    number, read = 0, topics.reader.read
+
+    def counted(*args: Any) -> Any:
+        nonlocal number
+        number += 1
+        return read(*args)
+
+    monkeypatch.setattr(topics.reader, "read", counted)
+    reader = EventReader(topics, Turns(), 0, None)
+    for offset in range(len(places), 100):
+        last = served.run(reader.place_before(offset))
+        assert last == max(places), "those of the other group are removed"
+        number, fetches = 0, number
+        assert fetches < 20
+
+
+def test_what_is_deleted_meanwhile_is_skipped(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_events, "FIRST_PIECE", 10)
+    served = serve("offsets.topic.num.partitions=1", "group.events.retention.ms=3600000")
+    reader = EventReader(served.server.topics, Turns(), 0, "g")
+    rounds(served, served.client(), 10)
+    count = len(values(served))
+    pieces = reader.backwards(0, count)
+    found = [each.place for each in served.run(anext(pieces))[1]]
+    for _ in range(3):
+        served.advance(3_000)
+        rounds(served, served.client(), 1)
+    start, _ = served.run(reader.bounds())
+    assert start >= count, "retention"
+
+    async def rest() -> None:
+        async for _, piece in pieces:
+            found.extend(each.place for each in piece)
+
+    served.run(rest())
+    assert len(found) == 10, "and not those that were written later"

@@ -1,0 +1,102 @@
+"""How far groups were behind in the last hour.
+
+The past is only kept of groups that were asked for, one point a minute, and for an hour after the
+last question.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from groupkeeper.clock import Clock
+from groupkeeper.groups.lag import GroupLags, PartitionLag
+from groupkeeper.observe.logs import Logger
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import Slices, Turns
+
+POINT_S: Final = 60.0
+"""Between two points."""
+POINTS: Final = 60
+"""Of a group: an hour."""
+HISTORIES: Final = 200
+"""Groups whose past is kept; for one more, that of the one that was asked for longest ago is
+dropped. A group takes 10 KB."""
+KEPT_S: Final = 3_600.0
+"""How long after the last question."""
+
+_log = Logger("http")
+
+
+class Point(NamedTuple):
+    """The lag of a group at some moment."""
+
+    at_ms: int
+    records: int
+    lag_ms: int | None
+
+
+class LagHistory:
+    """The last hour of groups that are asked for."""
+
+    def __init__(self, lags: GroupLags, turns: Turns, clock: Clock) -> None:
+        self._lags = lags
+        self._turns = turns
+        self._clock = clock
+        self._points: OrderedDict[str, tuple[float, deque[Point]]] = OrderedDict()
+        """By group, with the time of the last question; the oldest first."""
+        self._task: asyncio.Task[None] | None = None
+
+    def of(self, group: str, now: Point) -> list[Point]:
+        """The points of a group so far, of which `now` may be the first."""
+        _, points = self._points.pop(group, (0.0, deque([now], POINTS)))
+        self._points[group] = self._clock.seconds(), points
+        while len(self._points) > HISTORIES:
+            self._points.popitem(last=False)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        return [*points]
+
+    def close(self) -> None:
+        """Keep no more points."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        while self._points:
+            await asyncio.sleep(POINT_S)
+            try:
+                await self._add_points()
+            except Exception:  # noqa: BLE001  # must not end it: the next point may be there
+                _log.exception("lag is not known")
+        self._task = None
+
+    async def _add_points(self) -> None:
+        now = self._clock.seconds()
+        while self._points and now - next(iter(self._points.values()))[0] >= KEPT_S:
+            self._points.popitem(last=False)
+        wall = self._clock.wall()
+        found = await self._lags.of([*self._points], wall)
+        for group, now_there in (await self._turns.run(_sums(found, wall))).items():
+            if group in self._points:
+                self._points[group][1].append(now_there)
+
+
+def _sums(found: Mapping[str, list[PartitionLag]], at_ms: int) -> Slices[dict[str, Point]]:
+    points, pace = dict[str, Point](), Pace()
+    for group, lags in found.items():
+        points[group] = yield from point(lags, at_ms, pace)
+    return points
+
+
+def point(lags: Iterable[PartitionLag], at_ms: int, pace: Pace) -> Slices[Point]:
+    """The sum of records, and the longest time."""
+    records, longest = 0, 0
+    is_known = True
+    for each in lags:
+        records += each.lag
+        longest = max(longest, each.lag_ms or 0)
+        is_known = is_known and each.lag_ms is not None
+        if pace.spent():
+            yield
+    return Point(at_ms, records, longest if is_known else None)
